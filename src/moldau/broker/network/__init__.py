@@ -1,0 +1,1 @@
+"""Listeners, frames and dispatch."""

@@ -1,0 +1,1 @@
+"""Partitions and who may read what."""

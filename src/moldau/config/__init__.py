@@ -1,0 +1,1 @@
+"""Configuration keys, their types, defaults and checks."""
