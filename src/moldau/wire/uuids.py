@@ -1,7 +1,7 @@
 """Uuids as Kafka uses them: sixteen bytes on the wire, 22 url-safe base64 characters in text.
 
 The lowest values are reserved: zero means "no id" and one is the metadata topic; for log
-directories zero is "unassigned", one "lost" and two "migrating" (KIP-858). `random_uuid` never
+directories zero is "migrating", one "unassigned" and two "lost" (KIP-858). `random_uuid` never
 gives a reserved one.
 """
 
@@ -15,9 +15,9 @@ ZERO_UUID = UUID(int=0)
 ONE_UUID = UUID(int=1)
 METADATA_TOPIC_ID = ONE_UUID
 
-DIRECTORY_UNASSIGNED = ZERO_UUID
-DIRECTORY_LOST = ONE_UUID
-DIRECTORY_MIGRATING = UUID(int=2)
+DIRECTORY_MIGRATING = ZERO_UUID
+DIRECTORY_UNASSIGNED = ONE_UUID
+DIRECTORY_LOST = UUID(int=2)
 
 
 def uuid_to_text(value: UUID) -> str:
