@@ -1,0 +1,72 @@
+# `make run` starts a broker, `make test` proves it. Both set up all they need in .venv.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PORT   ?= 9092
+DATA   ?= data
+SEEDS  ?= 200
+
+# What the compiled record codec and the installed package depend on.
+BUILD_INPUTS := pyproject.toml setup.py src/moldau/wire/_record_codec.py \
+                $(wildcard src/moldau/wire/_record_codec.pxd)
+
+.PHONY: help run test check unit conformance bench sim tools kafka clean
+
+help:            ## list the targets
+	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
+	@exec $(BIN)/moldau start --port $(PORT) --data $(DATA)
+
+test: check unit conformance sim-short   ## what CI runs: check, all tests, a short simulation
+
+check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
+	$(BIN)/ruff check src tests bench tools
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+unit: $(VENV)/.installed-test   ## tests without foreign clients
+	$(BIN)/pytest tests/unit
+
+conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients and Apache Kafka
+	$(BIN)/pytest tests/conformance
+
+bench: $(VENV)/.installed-test   ## benchmarks: a table, and JSON under bench/results
+	$(BIN)/python -m bench $(BENCH)
+
+sim: $(VENV)/.installed-test   ## long seeded simulations (SEEDS=n)
+	$(BIN)/python -m moldau.sim --seeds $(SEEDS)
+
+.PHONY: sim-short
+sim-short: $(VENV)/.installed-test
+	$(BIN)/python -m moldau.sim --seeds 25 --first-seed 1
+
+# kcat is a Debian package; where it cannot be installed its tests say so and skip.
+tools:
+	@command -v kcat >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && apt-get update -qq && apt-get install -y -qq kcat >/dev/null; } || true
+
+# Apache Kafka by Maven coordinate (tests/java/pom.xml); without Java or Maven its tests skip.
+kafka: .cache/kafka/.copied
+.cache/kafka/.copied: tests/java/pom.xml
+	@mkdir -p .cache/kafka
+	@if command -v mvn >/dev/null && command -v java >/dev/null; then \
+	  mvn -q -B -f tests/java/pom.xml dependency:copy-dependencies \
+	    -DoutputDirectory=$(CURDIR)/.cache/kafka && touch $@; \
+	else echo "no Java or Maven here: tests against Apache Kafka will be skipped"; fi
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(BIN)/python $(BUILD_INPUTS)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(BIN)/python $(BUILD_INPUTS)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test]'
+	@touch $@ $(VENV)/.installed
+
+clean:           ## remove what was built (not the data folder)
+	rm -rf $(VENV) build .cache *.egg-info src/*.egg-info
+	find src -name '*.so' -delete -o -name '_record_codec.c' -delete

@@ -1,0 +1,1 @@
+"""Benchmarks: Moldau beside Apache Kafka and beside the machine's own limits, in one run."""

@@ -1,0 +1,237 @@
+"""Run the benchmarks: `python -m bench [suite ...] [--quick] [--without-kafka]`.
+
+Every suite measures Moldau, Apache Kafka (where its jars are at hand, see `make kafka`) and the
+limit of this machine with the same client in the same run; ratios are what counts, as absolute
+figures move with the neighbours. Results go to the terminal and to bench/results/*.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from bench import servers, workloads
+from bench.servers import Server
+
+RESULTS = Path(__file__).parent / "results"
+SHAPES = (
+    ("1 KB, 128 KB batches", 1000, 131_072),
+    ("1 KB, 16 KB batches", 1000, 16_384),
+    ("100 B, 128 KB batches", 100, 131_072),
+    ("100 B, 16 KB batches", 100, 16_384),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table; `limit` is what the machine could do, `aim` what we want."""
+
+    what: str
+    unit: str
+    moldau: float
+    kafka: float | None = None
+    limit: float | None = None
+    aim: str = ""
+
+
+@dataclass(slots=True)
+class Run:
+    """Scale and choice of servers for one run."""
+
+    scale: float
+    with_kafka: bool
+    rows: list[Row] = field(default_factory=list)
+
+    def brokers(self) -> Iterator[Callable[[], AbstractContextManager[Server]]]:
+        yield servers.moldau
+        if self.with_kafka:
+            yield servers.apache_kafka
+
+    def bytes(self, gigabytes: float) -> int:
+        return int(gigabytes * self.scale * 1e9)
+
+
+def throughput(run: Run) -> None:
+    """Produce and consume with confluent-kafka, and what the broker's CPU pays for it."""
+    produced: dict[tuple[str, str], workloads.Throughput] = {}
+    consumed: dict[tuple[str, str], workloads.Throughput] = {}
+    for broker in run.brokers():
+        with broker() as server:
+            for shape, size, batch in SHAPES:
+                topic = f"bench-{size}-{batch}"
+                server.create_topic(topic)
+                workloads.produce(server, topic, message_size=size, batch_size=batch,
+                                  total_bytes=run.bytes(0.02))
+                result = produced[server.name, shape] = workloads.produce(
+                    server, topic, message_size=size, batch_size=batch,
+                    total_bytes=run.bytes(1.0 if size == 1000 else 0.3))
+                consumed[server.name, shape] = workloads.consume(
+                    server, topic, message_size=size, count=result.messages)
+    with servers.produce_sink() as sink:
+        for shape, size, batch in SHAPES:
+            produced["sink", shape] = workloads.produce(
+                sink, "bench", message_size=size, batch_size=batch,
+                total_bytes=run.bytes(1.0 if size == 1000 else 0.3))
+    for shape, size, batch in SHAPES:
+        kafka = produced.get(("kafka", shape))
+        aim = {(1000, 131_072): ">= 0.70 of limit", (100, 131_072): ">= 0.95 of limit"}
+        run.rows.append(Row(
+            f"produce {shape}", "MB/s", produced["moldau", shape].mb_per_second,
+            kafka and kafka.mb_per_second, produced["sink", shape].mb_per_second,
+            aim.get((size, batch), "")))
+    for shape, _, _ in SHAPES:
+        kafka = consumed.get(("kafka", shape))
+        run.rows.append(Row(f"consume {shape}", "MB/s", consumed["moldau", shape].mb_per_second,
+                            kafka and kafka.mb_per_second))
+    big = SHAPES[0][0]
+    for what, figures, aim_text in (("produce", produced, "<= 0.80"), ("consume", consumed, "")):
+        kafka = figures.get(("kafka", big))
+        run.rows.append(Row(f"broker CPU, {what} {big}", "s/GB",
+                            figures["moldau", big].cpu_seconds_per_gb,
+                            kafka and kafka.cpu_seconds_per_gb, None, aim_text))
+
+
+def fetch(run: Run) -> None:
+    """1 MB fetches over one bare socket beside a bare loopback send of as much."""
+    results: dict[str, workloads.Throughput] = {}
+    for broker in run.brokers():
+        with broker() as server:
+            server.create_topic("fetch")
+            workloads.produce(server, "fetch", message_size=1000, batch_size=131_072,
+                              total_bytes=8_000_000)
+            results[server.name] = workloads.raw_fetch(
+                server, "fetch", total_bytes=run.bytes(4))
+    with servers.bare_socket("send") as bare:
+        results["limit"] = workloads.bare_send(bare, total_bytes=run.bytes(4))
+    kafka = results.get("kafka")
+    run.rows.append(Row("raw fetch, 1 MB answers", "MB/s", results["moldau"].mb_per_second,
+                        kafka and kafka.mb_per_second, results["limit"].mb_per_second,
+                        ">= 0.60 of limit"))
+    run.rows.append(Row("broker CPU, raw fetch", "s/GB", results["moldau"].cpu_seconds_per_gb,
+                        kafka and kafka.cpu_seconds_per_gb, results["limit"].cpu_seconds_per_gb,
+                        "<= 0.35"))
+
+
+def latency(run: Run) -> None:
+    """One synchronous 100 B produce at a time, beside an echo of the same size."""
+    results: dict[str, workloads.Latency] = {}
+    count = max(1000, int(20_000 * run.scale))
+    frame = workloads.produce_frame("latency")
+    for broker in run.brokers():
+        with broker() as server:
+            server.create_topic("latency")
+            workloads.round_trips(server, frame, count=count // 4)
+            results[server.name] = workloads.round_trips(server, frame, count=count)
+    with servers.bare_socket("echo") as bare:
+        results["echo"] = workloads.round_trips(bare, frame, count=count)
+    kafka, echo = results.get("kafka"), results["echo"]
+    run.rows.append(Row("synchronous produce p50", "us", results["moldau"].p50_us,
+                        kafka and kafka.p50_us, echo.p50_us, "<= 2.0 of limit"))
+    run.rows.append(Row("synchronous produce p99", "us", results["moldau"].p99_us,
+                        kafka and kafka.p99_us, echo.p99_us))
+
+
+def start(run: Run) -> None:
+    """Process start to the first acknowledged produce, and memory when idle after it."""
+    seconds: dict[str, float] = {}
+    memory: dict[str, float] = {}
+    for broker in run.brokers():
+        with broker() as server:
+            seconds[server.name] = workloads.first_acknowledged_seconds(server, server.started)
+            memory[server.name] = server.memory_mb()
+    run.rows.append(Row("start to first acknowledged produce", "s", seconds["moldau"],
+                        seconds.get("kafka"), None, "<= 0.50"))
+    run.rows.append(Row("idle memory", "MB", memory["moldau"], memory.get("kafka"), None, "<= 80"))
+
+
+def partitions(run: Run) -> None:
+    """2,000 partitions: idle CPU, and whether their number slows a request."""
+    frame = workloads.produce_frame("latency")
+    idle: dict[str, float] = {}
+    p50: dict[str, tuple[float, float]] = {}
+    for broker in run.brokers():
+        with broker() as server:
+            server.create_topic("latency")
+            workloads.round_trips(server, frame, count=1000)
+            before = workloads.round_trips(server, frame, count=3000)
+            server.create_topic("many", 2000)
+            cpu, started = server.cpu_seconds(), time.monotonic()
+            time.sleep(10)
+            idle[server.name] = 100 * (server.cpu_seconds() - cpu) / (time.monotonic() - started)
+            after = workloads.round_trips(server, frame, count=3000)
+            p50[server.name] = before.p50_us, after.p50_us
+    run.rows.append(Row("idle CPU with 2,000 partitions", "%", idle["moldau"], idle.get("kafka"),
+                        None, "< 3"))
+    kafka = p50.get("kafka")
+    run.rows.append(Row("p50 before 2,000 partitions", "us", p50["moldau"][0],
+                        kafka and kafka[0]))
+    run.rows.append(Row("p50 with 2,000 partitions", "us", p50["moldau"][1],
+                        kafka and kafka[1], p50["moldau"][0], "about 1.0 of limit"))
+
+
+SUITES = {suite.__name__: suite for suite in (throughput, fetch, latency, start, partitions)}
+
+
+def table_of(rows: list[Row]) -> Table:
+    table = Table(title="Moldau beside Apache Kafka and the machine's limit, one run")
+    table.add_column("what")
+    table.add_column("unit")
+    for column in ("Moldau", "Kafka", "limit", "of Kafka", "of limit"):
+        table.add_column(column, justify="right")
+    table.add_column("aim")
+    for row in rows:
+        cells = [row.moldau, row.kafka, row.limit]
+        shown = ["" if cell is None else f"{cell:,.2f}" for cell in cells]
+        ratios = ["" if not cell else f"{row.moldau / cell:.2f}" for cell in cells[1:]]
+        table.add_row(row.what, row.unit, *shown, *ratios, row.aim)
+    return table
+
+
+def write_json(run: Run, names: list[str]) -> Path:
+    stamp = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
+    path = RESULTS / f"{stamp}-{'-'.join(names)}.json"
+    path.parent.mkdir(exist_ok=True)
+    machine = {"cores": psutil.cpu_count(), "memory_gb": psutil.virtual_memory().total / 1e9,
+               "python": platform.python_version(), "system": platform.platform()}
+    rows = [{name: getattr(row, name) for name in Row.__slots__} for row in run.rows]
+    path.write_text(json.dumps({"machine": machine, "scale": run.scale, "rows": rows}, indent=1))
+    return path
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("suite", nargs="*", metavar="suite",
+                        help=f"which to run: {', '.join(SUITES)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the data")
+    parser.add_argument("--without-kafka", action="store_true", help="leave Apache Kafka out")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.suite if name not in SUITES]
+    if unknown:
+        parser.error(f"no suite {unknown[0]!r}: choose from {', '.join(SUITES)}")
+    names = options.suite or list(SUITES)
+    console = Console()
+    with_kafka = not options.without_kafka and servers.kafka_available()
+    if not with_kafka:
+        console.print("Apache Kafka is left out (asked for, or no jars: `make kafka`).")
+    run = Run(scale=0.1 if options.quick else 1.0, with_kafka=with_kafka)
+    for name in names:
+        console.print(f"[dim]{name}: {(SUITES[name].__doc__ or '').strip()}[/dim]")
+        SUITES[name](run)
+    console.print(table_of(run.rows))
+    console.print(f"written to {write_json(run, names)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,162 @@
+"""The servers that are measured: Moldau, Apache Kafka, and bare sinks that show the limit.
+
+Each is a process of its own on 127.0.0.1, started by a context manager and stopped by its id.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from confluent_kafka.admin import AdminClient, NewTopic
+
+ROOT = Path(__file__).resolve().parent.parent
+KAFKA_JARS = ROOT / ".cache" / "kafka"
+START_SECONDS_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    name: str
+    port: int
+    pid: int
+    started: float
+    start_seconds: float
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def cpu_seconds(self) -> float:
+        times = psutil.Process(self.pid).cpu_times()
+        return times.user + times.system
+
+    def memory_mb(self) -> float:
+        return psutil.Process(self.pid).memory_info().rss / 1e6
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+            future.result(60)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until_listening(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"{process.args!r} ended with {process.returncode} at start")
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.002)
+    raise RuntimeError(f"{process.args!r} did not listen within {START_SECONDS_MAX:.0f} s")
+
+
+@contextmanager
+def _running(name: str, port: int, command: list[str], folder: Path) -> Iterator[Server]:
+    with (folder / f"{name}.out").open("wb") as output:
+        started = time.monotonic()
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder)
+        try:
+            wait_until_listening(port, process)
+            yield Server(name, port, process.pid, started, time.monotonic() - started)
+        finally:
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="moldau-bench-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def moldau(*overrides: str) -> Iterator[Server]:
+    with scratch_folder() as folder:
+        port = free_port()
+        command = [sys.executable, "-m", "moldau.cli.main", "start", "--port", str(port)]
+        command += ["--data", str(folder / "data")]
+        for override in overrides:
+            command += ["--override", override]
+        with _running("moldau", port, command, folder) as server:
+            yield server
+
+
+def kafka_available() -> bool:
+    return shutil.which("java") is not None and any(KAFKA_JARS.glob("kafka_2.13-*.jar"))
+
+
+@contextmanager
+def apache_kafka() -> Iterator[Server]:
+    """Apache Kafka with its own defaults: one combined node, G1 and a 1 GB heap as its scripts."""
+    with scratch_folder() as folder:
+        port, controller = free_port(), free_port()
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(folder / "data"),
+            "offsets.topic.replication.factor": "1",
+        }
+        config = folder / "server.properties"
+        config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        java = ["java", "-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-cp", f"{KAFKA_JARS}/*"]
+        tool = ["kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "--standalone"]
+        subprocess.run([*java, *tool, "-c", str(config)], check=True, capture_output=True)
+        with _running("kafka", port, [*java, "kafka.Kafka", str(config)], folder) as server:
+            yield server
+
+
+@contextmanager
+def produce_sink() -> Iterator[Server]:
+    """The C sink that acknowledges and forgets (bench/sink.c)."""
+    with scratch_folder() as folder:
+        binary = folder / "sink"
+        source = Path(__file__).parent / "sink.c"
+        subprocess.run(["cc", "-O2", "-o", str(binary), str(source)], check=True)
+        process = subprocess.Popen([str(binary)], stdout=subprocess.PIPE)
+        try:
+            assert process.stdout is not None
+            yield Server("sink", int(process.stdout.readline()), process.pid, 0.0, 0.0)
+        finally:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def bare_socket(mode: str) -> Iterator[Server]:
+    """`bench.bare`: echoes requests (`echo`) or sends 1 MB answers (`send`) from plain sockets."""
+    process = subprocess.Popen([sys.executable, "-m", "bench.bare", mode], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        yield Server(mode, int(process.stdout.readline()), process.pid, 0.0, 0.0)
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,152 @@
+"""Brokers under test: Moldau, and Apache Kafka as the control, each a process on 127.0.0.1.
+
+Ready means that a connection is accepted; both servers listen only when they can serve. Processes
+are stopped by their id, and their output is kept for the failure report.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+KAFKA_JARS = ROOT / ".cache" / "kafka"
+START_SECONDS_MAX = 60.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def kafka_missing() -> str | None:
+    """Why Apache Kafka cannot run here, or None."""
+    if shutil.which("java") is None:
+        return "no Java on this machine: Apache Kafka cannot run"
+    if not any(KAFKA_JARS.glob("kafka_2.13-*.jar")):
+        return "Apache Kafka's jars are not here: `make kafka` fetches them where Maven is"
+    return None
+
+
+def kafka_tool(class_name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run one of Apache Kafka's own command line tools."""
+    command = ["java", "-cp", f"{KAFKA_JARS}/*", class_name, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+class BrokerProcess:
+    """A broker in a process of its own; `with` starts it and stops it cleanly."""
+
+    def __init__(self, command: list[str], port: int, log: Path) -> None:
+        self.command = command
+        self.port = port
+        self.log = log
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def start(self) -> BrokerProcess:
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(self.command, stdout=output, stderr=output)
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the broker ended at start:\n{self.output()}")
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return self
+            except OSError:
+                time.sleep(0.005)
+        raise RuntimeError(f"no broker on {self.bootstrap} in time:\n{self.output()}")
+
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")[-4000:]
+
+    def stop(self) -> int:
+        """Stop as an operator would; returns the exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(30)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL: no handler runs, nothing is flushed by the program."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+        if self.process is not None:
+            self.process.wait()
+
+    def __enter__(self) -> BrokerProcess:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.stop()
+
+
+def moldau(folder: Path, overrides: Iterable[str] = (), port: int | None = None) -> BrokerProcess:
+    """Moldau on `folder/data`, as `moldau start` runs it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port = port or free_port()
+    command = [sys.executable, "-m", "moldau.cli.main", "start"]
+    command += ["--port", str(port), "--data", str(folder / "data")]
+    for override in overrides:
+        command += ["--override", override]
+    return BrokerProcess(command, port, folder / "moldau.log")
+
+
+def kafka_properties(folder: Path, port: int) -> dict[str, str]:
+    """A combined single node: the same file serves Apache Kafka and Moldau."""
+    controller = free_port()
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(folder / "data"),
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+
+
+def write_properties(path: Path, properties: Mapping[str, str]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return path
+
+
+def apache_kafka(folder: Path, properties: Mapping[str, str] | None = None) -> BrokerProcess:
+    """Apache Kafka on `folder/data`; the folder is formatted unless it already is."""
+    port = free_port()
+    settings = kafka_properties(folder, port) | dict(properties or {})
+    config = write_properties(folder / "server.properties", settings)
+    if not (Path(settings["log.dirs"]) / "meta.properties").exists():
+        arguments = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "--standalone", "-c", str(config))
+        formatted = kafka_tool("kafka.tools.StorageTool", *arguments)
+        if formatted.returncode:
+            raise RuntimeError(formatted.stdout + formatted.stderr)
+    command = ["java", "-Xmx512m", "-cp", f"{KAFKA_JARS}/*", "kafka.Kafka", str(config)]
+    return BrokerProcess(command, port, folder / "kafka.log")
