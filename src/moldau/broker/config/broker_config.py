@@ -1,0 +1,233 @@
+"""BrokerConfig: a broker's whole configuration, parsed, checked and immutable.
+
+Built from texts in one go: after `from_properties` returns, every key has a value of its type and
+every cross-key rule of Kafka holds. Keys Kafka does not define are kept aside in `unknown`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moldau.broker.config.broker_keys import BROKER_KEYS
+from moldau.broker.config.checks import check_values, parse_connection_overrides
+from moldau.broker.config.listeners import (
+    Listener,
+    listener_name,
+    parse_listeners,
+    parse_security_protocol_map,
+)
+from moldau.broker.config.log_config import LogConfig, broker_defaults
+from moldau.broker.config.rules import parse_host_port, parse_voters
+from moldau.broker.config.sections import (
+    GroupCoordinatorConfig,
+    LogManagerConfig,
+    MetadataConfig,
+    NetworkConfig,
+    QuorumConfig,
+    ReplicationConfig,
+    ShareConfig,
+    TopicDefaults,
+    TransactionConfig,
+    section_of,
+)
+from moldau.config.errors import ConfigError
+
+__all__ = ["BrokerConfig"]
+
+# Keys of plug-ins and of single listeners are legitimate though no table lists them.
+_OPEN_PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
+
+
+class BrokerConfig:
+    """Read values with `config["any.kafka.key"]`, or typed from the sections."""
+
+    __slots__ = (
+        "_values",
+        "advertised_listeners",
+        "controller_listener_names",
+        "groups",
+        "inter_broker_listener_name",
+        "listeners",
+        "log",
+        "log_config_cache",
+        "log_dirs",
+        "metadata",
+        "metadata_log_dir",
+        "network",
+        "node_id",
+        "originals",
+        "process_roles",
+        "quorum",
+        "replication",
+        "security_protocols",
+        "share",
+        "topic_defaults",
+        "topics",
+        "transactions",
+        "unknown",
+    )
+
+    def __init__(self, originals: Mapping[str, str], values: dict[str, Any]) -> None:
+        self.originals: dict[str, str] = dict(originals)
+        self._values = values
+        self.unknown: tuple[str, ...] = tuple(
+            name
+            for name in originals
+            if name not in BROKER_KEYS and not name.startswith(_OPEN_PREFIXES)
+        )
+        self.node_id: int = values["node.id"]
+        self.process_roles: frozenset[str] = frozenset(values["process.roles"])
+        self.log_dirs: tuple[str, ...] = values["log.dirs"] or values["log.dir"]
+        self.metadata_log_dir: str = values["metadata.log.dir"] or self.log_dirs[0]
+        self._set_listeners(values)
+        self._set_sections(values)
+        self.topic_defaults: dict[str, Any] = broker_defaults(values)
+        self.log_config_cache: dict[tuple[tuple[str, str], ...], LogConfig] = {}
+        check_values(self)
+
+    @classmethod
+    def from_properties(cls, props: Mapping[str, str]) -> BrokerConfig:
+        """Parse and check; raises ConfigError with one line that says what to change."""
+        texts = dict(props)
+        # broker.id is the old name of node.id; Kafka lets either stand for both.
+        if "node.id" in texts:
+            texts.setdefault("broker.id", texts["node.id"])
+        elif "broker.id" in texts:
+            texts["node.id"] = texts["broker.id"]
+        return cls(props, BROKER_KEYS.parse(texts))
+
+    def __getitem__(self, name: str) -> Any:
+        """The parsed value of any Kafka broker key."""
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._values.get(name, default)
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return self._values
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.process_roles
+
+    @property
+    def broker_listeners(self) -> tuple[Listener, ...]:
+        """Where clients and other brokers connect."""
+        return tuple(x for x in self.listeners if x.name not in self.controller_listener_names)
+
+    @property
+    def controller_listeners(self) -> tuple[Listener, ...]:
+        return tuple(x for x in self.listeners if x.name in self.controller_listener_names)
+
+    @property
+    def advertised_broker_listeners(self) -> tuple[Listener, ...]:
+        """What clients are told; hosts may still be empty, see `resolve_listeners`."""
+        names = self.controller_listener_names
+        return tuple(x for x in self.advertised_listeners if x.name not in names)
+
+    @property
+    def advertised_controller_listeners(self) -> tuple[Listener, ...]:
+        """In the order of controller.listener.names, not advertised ones as they listen."""
+        by_name = {x.name: x for x in (*self.listeners, *self.advertised_listeners)}
+        return tuple(by_name[name] for name in self.controller_listener_names if name in by_name)
+
+    @property
+    def default_log_config(self) -> LogConfig:
+        """The configuration of a topic without overrides."""
+        return LogConfig.for_topic(self, {})
+
+    def _set_listeners(self, values: dict[str, Any]) -> None:
+        self.controller_listener_names: tuple[str, ...] = tuple(
+            name.upper() for name in values["controller.listener.names"]
+        )
+        self.security_protocols: dict[str, str] = self._security_protocols(values)
+        self.listeners: tuple[Listener, ...] = parse_listeners(
+            "listeners", values["listeners"], self.security_protocols
+        )
+        advertised = values["advertised.listeners"]
+        self.advertised_listeners: tuple[Listener, ...] = (
+            self.listeners
+            if advertised is None
+            else parse_listeners(
+                "advertised.listeners", advertised, self.security_protocols, distinct_ports=False
+            )
+        )
+        self.inter_broker_listener_name: str = self._inter_broker_listener(values)
+
+    def _security_protocols(self, values: dict[str, Any]) -> dict[str, str]:
+        key = "listener.security.protocol.map"
+        protocols = parse_security_protocol_map(key, values[key])
+        if key in self.originals:
+            return protocols
+        # Without a map of the user's own, controller listeners are plain text, unless anything
+        # here is secured: then silence must not mean "unprotected".
+        names = {listener_name("listeners", entry) for entry in values["listeners"]}
+        if not (names | set(self.controller_listener_names)) & {
+            "SSL",
+            "SASL_SSL",
+            "SASL_PLAINTEXT",
+        }:
+            for name in self.controller_listener_names:
+                protocols.setdefault(name, "PLAINTEXT")
+        return protocols
+
+    def _inter_broker_listener(self, values: dict[str, Any]) -> str:
+        name: str | None = values["inter.broker.listener.name"]
+        if name is None:
+            return str(values["security.inter.broker.protocol"])
+        if "security.inter.broker.protocol" in self.originals:
+            raise ConfigError(
+                "Only one of inter.broker.listener.name and security.inter.broker.protocol should "
+                "be set. Remove one of the two"
+            )
+        if name.upper() not in self.security_protocols:
+            raise ConfigError.invalid(
+                "inter.broker.listener.name",
+                name,
+                "not found in listener.security.protocol.map "
+                f"(it has {', '.join(self.security_protocols)})",
+            )
+        return name.upper()
+
+    def _set_sections(self, values: dict[str, Any]) -> None:
+        overrides_key = "max.connections.per.ip.overrides"
+        self.network = section_of(
+            NetworkConfig,
+            values,
+            max_connections_per_ip_overrides=parse_connection_overrides(
+                overrides_key, values[overrides_key]
+            ),
+        )
+        threads = values["num.replica.alter.log.dirs.threads"]
+        self.log = section_of(
+            LogManagerConfig,
+            values,
+            log_dirs=self.log_dirs,
+            cordoned_log_dirs=values["cordoned.log.dirs"] or (),
+            num_replica_alter_log_dirs_threads=len(self.log_dirs) if threads is None else threads,
+        )
+        self.replication = section_of(ReplicationConfig, values)
+        self.topics = section_of(TopicDefaults, values)
+        self.groups = section_of(GroupCoordinatorConfig, values)
+        self.share = section_of(ShareConfig, values)
+        self.transactions = section_of(TransactionConfig, values)
+        servers = (parse_host_port(x) for x in values["controller.quorum.bootstrap.servers"])
+        self.quorum = section_of(
+            QuorumConfig,
+            values,
+            controller_quorum_voters=parse_voters(
+                "controller.quorum.voters", values["controller.quorum.voters"]
+            ),
+            controller_quorum_bootstrap_servers=tuple(x for x in servers if x is not None),
+            controller_listener_names=self.controller_listener_names,
+        )
+        self.metadata = section_of(MetadataConfig, values, metadata_log_dir=self.metadata_log_dir)

@@ -1,0 +1,321 @@
+"""Rules across broker keys, checked once at start, as Kafka checks them.
+
+Each rule raises ConfigError naming the keys involved, their values and the way out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from moldau.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from moldau.broker.config.broker_config import BrokerConfig
+
+__all__ = ["check_values", "parse_connection_overrides"]
+
+_HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
+
+
+def check_values(config: BrokerConfig) -> None:
+    for check in _CHECKS:
+        check(config)
+
+
+def parse_connection_overrides(key: str, text: str) -> Mapping[str, int]:
+    """`host:count,...`; the last colon separates, so IPv6 addresses work."""
+    overrides: dict[str, int] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        host, separator, count = (part.strip() for part in entry.rpartition(":"))
+        if not separator or not host or not count.isdigit() or not _HOST.fullmatch(host):
+            raise ConfigError.invalid(
+                key, text, "Each entry should be in the form {host}:{maximum connections}"
+            )
+        overrides[host] = int(count)
+    return overrides
+
+
+def _require(condition: bool, message: str, *, key: str | None = None) -> None:
+    if not condition:
+        raise ConfigError(message, key=key)
+
+
+def _check_node_id(config: BrokerConfig) -> None:
+    broker_id = config["broker.id"]
+    _require(
+        broker_id == config.node_id,
+        f"node.id={config.node_id} and broker.id={broker_id} must have the same value. "
+        "Remove broker.id",
+        key="node.id",
+    )
+
+
+def _check_log_times(config: BrokerConfig) -> None:
+    defaults = config.topic_defaults
+    _require(
+        defaults["segment.ms"] >= 1,
+        f"log.roll.ms={config['log.roll.ms']} must be greater than or equal to 1",
+        key="log.roll.ms",
+    )
+    _require(
+        defaults["segment.jitter.ms"] >= 0,
+        f"log.roll.jitter.ms={config['log.roll.jitter.ms']} must be greater than or equal to 0",
+        key="log.roll.jitter.ms",
+    )
+    _require(
+        defaults["retention.ms"] >= 1 or defaults["retention.ms"] == -1,
+        "log.retention.ms must be unlimited (-1) or, greater than or equal to 1. "
+        "Check log.retention.ms, log.retention.minutes and log.retention.hours",
+        key="log.retention.ms",
+    )
+
+
+def _check_cleaner(config: BrokerConfig) -> None:
+    size, threads = config["log.cleaner.dedupe.buffer.size"], config["log.cleaner.threads"]
+    _require(
+        threads == 0 or size // threads > 1024 * 1024,
+        f"log.cleaner.dedupe.buffer.size={size} must be at least 1MB per cleaner thread "
+        f"(log.cleaner.threads={threads})",
+        key="log.cleaner.dedupe.buffer.size",
+    )
+
+
+def _check_replica_fetch(config: BrokerConfig) -> None:
+    wait = config["replica.fetch.wait.max.ms"]
+    socket_timeout = config["replica.socket.timeout.ms"]
+    lag = config["replica.lag.time.max.ms"]
+    _require(
+        wait <= socket_timeout,
+        f"replica.socket.timeout.ms={socket_timeout} should always be at least "
+        f"replica.fetch.wait.max.ms={wait} to prevent unnecessary socket timeouts",
+        key="replica.socket.timeout.ms",
+    )
+    _require(
+        wait <= lag,
+        f"replica.fetch.wait.max.ms={wait} should always be less than or equal to "
+        f"replica.lag.time.max.ms={lag} to prevent frequent changes in ISR",
+        key="replica.fetch.wait.max.ms",
+    )
+
+
+def _check_quorum(config: BrokerConfig) -> None:
+    voters = {voter.node_id for voter in config.quorum.controller_quorum_voters}
+    _require(
+        bool(voters or config.quorum.controller_quorum_bootstrap_servers),
+        "If using process.roles, either controller.quorum.bootstrap.servers must contain the set "
+        "of bootstrap controllers or controller.quorum.voters must contain a parseable set of "
+        "controllers",
+        key="controller.quorum.bootstrap.servers",
+    )
+    shown = ",".join(map(str, sorted(voters)))
+    if config.is_controller:
+        _require(
+            not voters or config.node_id in voters,
+            f"If process.roles contains the 'controller' role, the node id {config.node_id} must "
+            f"be included in the set of voters controller.quorum.voters={shown}",
+            key="controller.quorum.voters",
+        )
+    else:
+        _require(
+            config.node_id not in voters,
+            f"If process.roles contains just the 'broker' role, the node id {config.node_id} must "
+            f"not be included in the set of voters controller.quorum.voters={shown}",
+            key="controller.quorum.voters",
+        )
+
+
+def _check_controller_listeners(config: BrokerConfig) -> None:
+    key = "controller.listener.names"
+    names = config.controller_listener_names
+    listening = {listener.name for listener in config.listeners}
+    shown = ",".join(names)
+    if not config.is_controller:
+        present = [name for name in names if name in listening]
+        _require(
+            not present,
+            f"{key}={shown} must not contain a value appearing in the 'listeners' configuration "
+            f"when running KRaft with just the broker role; {','.join(present)} does",
+            key=key,
+        )
+        for name in names:
+            _require(
+                name in config.security_protocols,
+                f"Controller listener with name {name} defined in {key} not found in "
+                f"listener.security.protocol.map. Add {name}:PLAINTEXT (or its protocol) to it",
+                key=key,
+            )
+        return
+    if not config.is_broker:
+        _require(
+            len(config.advertised_controller_listeners) == len(config.listeners),
+            f"The listeners config must only contain KRaft controller listeners from {key}={shown} "
+            "when process.roles=controller",
+            key="listeners",
+        )
+    _require(
+        all(name in listening for name in names),
+        f"{key}={shown} must only contain values appearing in the 'listeners' configuration when "
+        f"running the KRaft controller role; listeners has {','.join(sorted(listening))}",
+        key=key,
+    )
+
+
+def _check_broker_listeners(config: BrokerConfig) -> None:
+    if not config.is_broker:
+        return
+    advertised = [listener.name for listener in config.advertised_broker_listeners]
+    listening = [listener.name for listener in config.listeners]
+    _require(
+        bool(advertised),
+        "There must be at least one broker advertised listener. Perhaps all listeners appear in "
+        "controller.listener.names?",
+        key="advertised.listeners",
+    )
+    _require(
+        config.inter_broker_listener_name in advertised,
+        f"inter.broker.listener.name={config.inter_broker_listener_name} must be a listener name "
+        "defined in advertised.listeners. The valid options based on currently configured "
+        f"listeners are {','.join(advertised)}",
+        key="inter.broker.listener.name",
+    )
+    _require(
+        set(advertised) <= set(listening),
+        "advertised.listeners listener names must be equal to or a subset of the ones defined in "
+        f"listeners. Found {','.join(advertised)}. The valid options based on the current "
+        f"configuration are {','.join(listening)}",
+        key="advertised.listeners",
+    )
+
+
+def _check_advertised_hosts(config: BrokerConfig) -> None:
+    for listener in (*config.advertised_broker_listeners, *config.advertised_controller_listeners):
+        _require(
+            listener.host != "0.0.0.0",
+            f"advertised.listeners cannot use the nonroutable meta-address 0.0.0.0 ({listener}). "
+            "Use a routable IP address or a host name",
+            key="advertised.listeners",
+        )
+
+
+def _check_early_start(config: BrokerConfig) -> None:
+    names = {listener.name for listener in config.listeners} | set(config.controller_listener_names)
+    for name in config["early.start.listeners"] or ():
+        _require(
+            name.upper() in names,
+            f"early.start.listeners contains listener {name}, but this is not contained in "
+            "listeners or controller.listener.names",
+            key="early.start.listeners",
+        )
+
+
+def _check_network(config: BrokerConfig) -> None:
+    queued, request_max = config["queued.max.request.bytes"], config["socket.request.max.bytes"]
+    _require(
+        queued <= 0 or queued >= request_max,
+        f"queued.max.request.bytes={queued} must be larger or equal to "
+        f"socket.request.max.bytes={request_max}",
+        key="queued.max.request.bytes",
+    )
+    _require(
+        config["max.connections.per.ip"] != 0
+        or bool(config.network.max_connections_per_ip_overrides),
+        "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides "
+        "property is set",
+        key="max.connections.per.ip",
+    )
+    idle = config["connections.max.idle.ms"]
+    delay = config["connection.failed.authentication.delay.ms"]
+    _require(
+        idle < 0 or delay < idle,
+        f"connection.failed.authentication.delay.ms={delay} should always be less than "
+        f"connections.max.idle.ms={idle} to prevent failed authentication responses from timing "
+        "out",
+        key="connection.failed.authentication.delay.ms",
+    )
+
+
+def _check_sasl(config: BrokerConfig) -> None:
+    if not config.is_broker:
+        return
+    name = config.inter_broker_listener_name
+    if not config.security_protocols.get(name, "").startswith("SASL_"):
+        return
+    own = config.originals.get(f"listener.name.{name.lower()}.sasl.enabled.mechanisms")
+    enabled = config["sasl.enabled.mechanisms"]
+    if own is not None:
+        enabled = tuple(part.strip() for part in own.split(","))
+    mechanism = config["sasl.mechanism.inter.broker.protocol"]
+    _require(
+        mechanism in enabled,
+        f"sasl.mechanism.inter.broker.protocol={mechanism} must be included in "
+        f"sasl.enabled.mechanisms={','.join(enabled)} when SASL is used for inter-broker "
+        "communication",
+        key="sasl.mechanism.inter.broker.protocol",
+    )
+
+
+def _check_groups(config: BrokerConfig) -> None:
+    protocols = config["group.coordinator.rebalance.protocols"]
+    _require(
+        "classic" in protocols,
+        f"group.coordinator.rebalance.protocols={','.join(protocols)}: disabling the 'classic' "
+        "protocol is not supported. Add classic",
+        key="group.coordinator.rebalance.protocols",
+    )
+    for kind in ("consumer", "share", "streams"):
+        for stem in ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"):
+            _check_bounds(config, f"group.{kind}", stem)
+        heartbeat = config[f"group.{kind}.heartbeat.interval.ms"]
+        session = config[f"group.{kind}.session.timeout.ms"]
+        _require(
+            heartbeat < session,
+            f"group.{kind}.heartbeat.interval.ms={heartbeat} must be less than "
+            f"group.{kind}.session.timeout.ms={session}",
+            key=f"group.{kind}.heartbeat.interval.ms",
+        )
+    for stem in ("delivery.count.limit", "record.lock.duration.ms", "partition.max.record.locks"):
+        _check_bounds(config, "group.share", stem)
+    standby = config["group.streams.num.standby.replicas"]
+    most = config["group.streams.max.standby.replicas"]
+    _require(
+        standby <= most,
+        f"group.streams.num.standby.replicas={standby} must be less than or equal to "
+        f"group.streams.max.standby.replicas={most}",
+        key="group.streams.num.standby.replicas",
+    )
+
+
+def _check_bounds(config: BrokerConfig, prefix: str, stem: str) -> None:
+    key, least_key, most_key = f"{prefix}.{stem}", f"{prefix}.min.{stem}", f"{prefix}.max.{stem}"
+    value, least, most = config[key], config[least_key], config[most_key]
+    _require(
+        least <= most,
+        f"{most_key}={most} must be greater than or equal to {least_key}={least}",
+        key=most_key,
+    )
+    _require(
+        least <= value,
+        f"{key}={value} must be greater than or equal to {least_key}={least}",
+        key=key,
+    )
+    _require(
+        value <= most, f"{key}={value} must be less than or equal to {most_key}={most}", key=key
+    )
+
+
+_CHECKS: tuple[Callable[[Any], None], ...] = (
+    _check_node_id,
+    _check_log_times,
+    _check_cleaner,
+    _check_replica_fetch,
+    _check_quorum,
+    _check_controller_listeners,
+    _check_broker_listeners,
+    _check_advertised_hosts,
+    _check_early_start,
+    _check_network,
+    _check_sasl,
+    _check_groups,
+)

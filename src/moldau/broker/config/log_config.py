@@ -1,0 +1,147 @@
+"""The configuration of one log: topic overrides on top of the broker's defaults.
+
+A LogConfig is immutable and shared: topics with the same overrides get the same object for the same
+broker configuration, so thousands of partitions cost one lookup each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker.config.topic_keys import SYNONYM_UNITS_MS, TOPIC_KEYS, TOPIC_SYNONYMS
+from moldau.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from moldau.broker.config.broker_config import BrokerConfig
+
+__all__ = ["LogConfig", "broker_defaults", "check_topic_values", "topic_values"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """Every topic key as a field; limits of -1 mean "none" where Kafka says so."""
+
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_type: str = "producer"
+    compression_zstd_level: int = 3
+    delete_retention_ms: int = 86_400_000
+    file_delete_delay_ms: int = 60_000
+    flush_messages: int = 2**63 - 1
+    flush_ms: int = 2**63 - 1
+    follower_replication_throttled_replicas: tuple[str, ...] = ()
+    index_interval_bytes: int = 4096
+    internal_segment_bytes: int | None = None
+    leader_replication_throttled_replicas: tuple[str, ...] = ()
+    local_retention_bytes: int = -2
+    local_retention_ms: int = -2
+    max_compaction_lag_ms: int = 2**63 - 1
+    max_message_bytes: int = 1_048_588
+    message_timestamp_after_max_ms: int = 3_600_000
+    message_timestamp_before_max_ms: int = 2**63 - 1
+    message_timestamp_type: str = "CreateTime"
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    min_insync_replicas: int = 1
+    preallocate: bool = False
+    remote_log_copy_disable: bool = False
+    remote_log_delete_on_disable: bool = False
+    remote_storage_enable: bool = False
+    retention_bytes: int = -1
+    retention_ms: int = 604_800_000
+    # internal.segment.bytes, where given, has already replaced it: tests need tiny segments.
+    segment_bytes: int = 1_073_741_824
+    segment_index_bytes: int = 10_485_760
+    segment_jitter_ms: int = 0
+    segment_ms: int = 604_800_000
+    unclean_leader_election_enable: bool = False
+
+    @property
+    def compact(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def delete(self) -> bool:
+        return "delete" in self.cleanup_policy
+
+    @property
+    def log_append_time(self) -> bool:
+        return self.message_timestamp_type == "LogAppendTime"
+
+    @classmethod
+    def for_topic(cls, broker_config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
+        """The configuration of a topic; raises ConfigError for a bad override."""
+        cache = broker_config.log_config_cache
+        key = tuple(sorted(overrides.items()))
+        config = cache.get(key)
+        if config is None:
+            config = cls.from_values(topic_values(broker_config, overrides))
+            # Bounded: a client that alters configs in a loop must not grow it for ever.
+            if len(cache) >= 1024:
+                cache.clear()
+            cache[key] = config
+        return config
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> LogConfig:
+        """From parsed values of every topic key."""
+        fields = {key.field: values[key.name] for key in TOPIC_KEYS.values()}
+        fields["cleanup_policy"] = frozenset(fields["cleanup_policy"])
+        if fields["internal_segment_bytes"] is not None:
+            fields["segment_bytes"] = fields["internal_segment_bytes"]
+        return cls(**fields)
+
+
+def broker_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A value for every topic key as far as the broker's (parsed) keys decide it."""
+    defaults: dict[str, Any] = {}
+    for key in TOPIC_KEYS.values():
+        defaults[key.name] = key.default
+        for synonym in TOPIC_SYNONYMS.get(key.name, ()):
+            value = values[synonym]
+            if value is not None:
+                unit_ms = SYNONYM_UNITS_MS.get(synonym)
+                defaults[key.name] = value if unit_ms is None else value * unit_ms
+                break
+    # Any negative broker retention time means "for ever".
+    if defaults["retention.ms"] < 0:
+        defaults["retention.ms"] = -1
+    return defaults
+
+
+def topic_values(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Any]:
+    """Parsed and checked values of every topic key under these overrides."""
+    values = dict(broker_config.topic_defaults)
+    for name, text in overrides.items():
+        key = TOPIC_KEYS.get(name)
+        if key is not None:
+            values[name] = key.parse(text)
+    check_topic_values(values)
+    return values
+
+
+def check_topic_values(values: Mapping[str, Any]) -> None:
+    """Rules across topic keys."""
+    least, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+    if least > most:
+        raise ConfigError.invalid(
+            "min.compaction.lag.ms", least, f"must be at most max.compaction.lag.ms={most}"
+        )
+    if values["remote.storage.enable"]:
+        _check_remote(values)
+
+
+def _check_remote(values: Mapping[str, Any]) -> None:
+    if "compact" in values["cleanup.policy"]:
+        raise ConfigError.invalid(
+            "remote.storage.enable", "true", "not allowed while cleanup.policy contains compact"
+        )
+    for unit in ("ms", "bytes"):
+        total, local = values[f"retention.{unit}"], values[f"local.retention.{unit}"]
+        if local != -2 and total != -1 and (local == -1 or local > total):
+            raise ConfigError.invalid(
+                f"local.retention.{unit}", local, f"must be at most retention.{unit}={total}"
+            )

@@ -1,0 +1,104 @@
+"""Validators that only broker, topic and group keys need."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from moldau.config.errors import ConfigError
+from moldau.config.validators import Validator
+
+__all__ = ["RULES", "HostPort", "Voter", "parse_host_port", "parse_voters"]
+
+
+class HostPort(NamedTuple):
+    host: str
+    port: int
+
+
+class Voter(NamedTuple):
+    """One entry of controller.quorum.voters."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+_HOST_PORT = re.compile(r"(?:\[([0-9A-Za-z\-%._:]+)\]|([0-9A-Za-z\-%._]+)):([0-9]{1,5})")
+_REPLICA = re.compile(r"[0-9]+:[0-9]+")
+_DURATION = re.compile(
+    r"P(?=[0-9T])(?:[0-9]+D)?(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?"
+)
+
+
+def parse_host_port(text: str) -> HostPort | None:
+    """`host:port` or `[ipv6]:port`; None when it is neither."""
+    match = _HOST_PORT.fullmatch(text.strip())
+    if match is None or int(match[3]) > 65535:
+        return None
+    return HostPort(match[1] or match[2], int(match[3]))
+
+
+def parse_voters(key: str, entries: tuple[str, ...]) -> tuple[Voter, ...]:
+    voters: dict[int, Voter] = {}
+    for entry in entries:
+        id_text, _, address = entry.partition("@")
+        host_port = parse_host_port(address)
+        if host_port is None or not id_text.isascii() or not id_text.isdigit():
+            raise ConfigError.invalid(
+                key, ",".join(entries), "Each entry should be in the form {id}@{host}:{port}"
+            )
+        node_id = int(id_text)
+        if node_id in voters:
+            raise ConfigError.invalid(key, ",".join(entries), f"node id {node_id} appears twice")
+        voters[node_id] = Voter(node_id, *host_port)
+    return tuple(voters.values())
+
+
+class _Voters:
+    allowed = "non-empty list"
+
+    def check(self, key: str, value: Any) -> None:
+        parse_voters(key, value)
+
+
+class _HostPorts:
+    allowed = "non-empty list"
+
+    def check(self, key: str, value: Any) -> None:
+        for entry in value:
+            if parse_host_port(entry) is None:
+                raise ConfigError.invalid(
+                    key, entry, "Each entry should be in the form {host}:{port}"
+                )
+
+
+class _ThrottledReplicas:
+    allowed = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+
+    def check(self, key: str, value: Any) -> None:
+        if value == ("*",) or all(_REPLICA.fullmatch(entry) for entry in value):
+            return
+        raise ConfigError.invalid(
+            key, ",".join(value), f"must be the literal '*' or a list of replicas: {self.allowed}"
+        )
+
+
+class _OffsetReset:
+    allowed = "[latest, earliest, by_duration:PnDTnHnMn.nS]"
+
+    def check(self, key: str, value: Any) -> None:
+        if value in ("latest", "earliest"):
+            return
+        prefix, _, duration = value.partition(":")
+        if prefix == "by_duration" and _DURATION.fullmatch(duration):
+            return
+        raise ConfigError.invalid(key, value, f"must be one of {self.allowed}")
+
+
+RULES: dict[str, Validator] = {
+    "voters": _Voters(),
+    "hostports": _HostPorts(),
+    "replicas": _ThrottledReplicas(),
+    "offset_reset": _OffsetReset(),
+}

@@ -1,0 +1,28 @@
+"""The one error of configuration: bad input, always told in a single line."""
+
+from __future__ import annotations
+
+__all__ = ["ConfigError"]
+
+
+class ConfigError(ValueError):
+    """Names the key, the value that was given and what is allowed, in one line.
+
+    `key` and `value` are kept apart for callers that must hide a secret or answer a client.
+    """
+
+    def __init__(self, message: str, *, key: str | None = None, value: str | None = None) -> None:
+        super().__init__(" ".join(message.split()))
+        self.key = key
+        self.value = value
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+    @classmethod
+    def invalid(cls, key: str, value: object, allowed: str) -> ConfigError:
+        """Kafka's frame for a refused value, so that its users recognise it."""
+        shown = "null" if value is None else str(value)
+        text = f"Invalid value {shown} for configuration {key}: {allowed}"
+        return cls(text, key=key, value=shown)
