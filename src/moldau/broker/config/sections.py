@@ -7,8 +7,7 @@ parsed values, so a key is declared once in broker_keys.py and read here by name
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 from moldau.broker.config.rules import HostPort, Voter
 
@@ -19,13 +18,45 @@ __all__ = [
     "NetworkConfig",
     "QuorumConfig",
     "ReplicationConfig",
+    "Section",
     "ShareConfig",
     "TopicDefaults",
     "TransactionConfig",
     "section_of",
 ]
 
-S = TypeVar("S")
+S = TypeVar("S", bound="Section")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Section:
+    """Base of all sections: frozen, compared by value, filled by keyword.
+
+    Type checkers see dataclasses. Real ones would compile four methods per class at every start,
+    which alone costs more than reading the whole configuration.
+    """
+
+    def __init__(self, **fields: Any) -> None:
+        wrong = fields.keys() ^ type(self).__annotations__.keys()
+        if wrong:
+            raise TypeError(f"{type(self).__name__}: missing or unknown fields {sorted(wrong)}")
+        self.__dict__.update(fields)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be changed")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        return f"{type(self).__name__}({fields})"
+
+    def replace(self: S, **changes: Any) -> S:
+        """A copy with some fields changed."""
+        return type(self)(**{**self.__dict__, **changes})
 
 
 def section_of(section: type[S], values: Mapping[str, Any], **derived: Any) -> S:
@@ -38,8 +69,7 @@ def section_of(section: type[S], values: Mapping[str, Any], **derived: Any) -> S
     return section(**fields, **derived)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NetworkConfig:
+class NetworkConfig(Section):
     """Sockets, request queues and connection limits."""
 
     socket_send_buffer_bytes: int
@@ -62,8 +92,7 @@ class NetworkConfig:
     unstable_api_versions_enable: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LogManagerConfig:
+class LogManagerConfig(Section):
     """What the log manager does for all logs; what differs per topic is in LogConfig."""
 
     log_dirs: tuple[str, ...]
@@ -89,8 +118,7 @@ class LogManagerConfig:
     message_max_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ReplicationConfig:
+class ReplicationConfig(Section):
     """Replica fetching, fetch serving and their waiting requests."""
 
     replica_lag_time_max_ms: int
@@ -112,8 +140,7 @@ class ReplicationConfig:
     request_timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TopicDefaults:
+class TopicDefaults(Section):
     """Creation and deletion of topics."""
 
     auto_create_topics_enable: bool
@@ -125,8 +152,7 @@ class TopicDefaults:
     max_request_partition_size_limit: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GroupCoordinatorConfig:
+class GroupCoordinatorConfig(Section):
     """Classic, consumer and streams groups and the offsets topic."""
 
     offsets_topic_num_partitions: int
@@ -175,8 +201,7 @@ class GroupCoordinatorConfig:
     group_streams_initial_rebalance_delay_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ShareConfig:
+class ShareConfig(Section):
     """Share groups and the share coordinator."""
 
     group_share_session_timeout_ms: int
@@ -217,8 +242,7 @@ class ShareConfig:
     share_fetch_purgatory_purge_interval_requests: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TransactionConfig:
+class TransactionConfig(Section):
     """The transaction coordinator and its topic."""
 
     transaction_max_timeout_ms: int
@@ -236,8 +260,7 @@ class TransactionConfig:
     add_partitions_to_txn_retry_backoff_max_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class QuorumConfig:
+class QuorumConfig(Section):
     """The metadata quorum."""
 
     controller_quorum_voters: tuple[Voter, ...]
@@ -255,8 +278,7 @@ class QuorumConfig:
     controller_socket_timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MetadataConfig:
+class MetadataConfig(Section):
     """The metadata log, its snapshots, broker registration and the controller's own timers."""
 
     metadata_log_dir: str
