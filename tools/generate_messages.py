@@ -72,7 +72,7 @@ def field_spec(described: Field) -> str:
 def class_lines(message: MessageDescription, struct: Struct, heading: list[str]) -> list[str]:
     """The class of a struct (or of the message itself), without indentation."""
     fields = struct.fields
-    lines = [f"class {struct.name}(Message):", *(f"    {line}" for line in heading)]
+    lines = [f"class {struct.name}(Message):", *(f"    {line}".rstrip() for line in heading)]
     slots = "".join(f'"{f.attribute}", ' for f in fields)
     lines.append(f"    __slots__ = ({slots.rstrip()})" if fields else "    __slots__ = ()")
     lines.append("    FIELDS = (")

@@ -28,9 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 OPEN_END = 32767
-PRIMITIVES = frozenset(
-    "bool int8 int16 int32 int64 uint16 uint32 float64 uuid string bytes records".split()
-)
+NUMBERS = ("bool", "int8", "int16", "int32", "int64", "uint16", "uint32", "float64")
+PRIMITIVES = frozenset((*NUMBERS, "uuid", "string", "bytes", "records"))
 LISTENERS = ("broker", "controller")
 FAMILIES = ("group", "transaction", "share")
 KINDS = ("header", "data", "metadata", "remote-log") + tuple(

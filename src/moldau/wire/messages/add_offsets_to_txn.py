@@ -7,7 +7,7 @@ from moldau.wire.message import Message
 
 class AddOffsetsToTxnRequest(Message):
     """request, versions 0-4."""
-    
+
     KIND = "request"
     TYPE = 25
     LOWEST_VERSION = 0
@@ -38,7 +38,7 @@ class AddOffsetsToTxnRequest(Message):
 
 class AddOffsetsToTxnResponse(Message):
     """response, versions 0-4."""
-    
+
     KIND = "response"
     TYPE = 25
     LOWEST_VERSION = 0

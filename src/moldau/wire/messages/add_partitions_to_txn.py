@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class AddPartitionsToTxnRequest(Message):
     """request, versions 0-5."""
-    
+
     KIND = "request"
     TYPE = 24
     LOWEST_VERSION = 0
@@ -84,7 +84,7 @@ class AddPartitionsToTxnRequest(Message):
 
 class AddPartitionsToTxnResponse(Message):
     """response, versions 0-5."""
-    
+
     KIND = "response"
     TYPE = 24
     LOWEST_VERSION = 0

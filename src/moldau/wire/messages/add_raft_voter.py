@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class AddRaftVoterRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 80
     LOWEST_VERSION = 0
@@ -67,7 +67,7 @@ class AddRaftVoterRequest(Message):
 
 class AddRaftVoterResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 80
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import Message
 
 class AllocateProducerIdsRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 67
     LOWEST_VERSION = 0
@@ -32,7 +32,7 @@ class AllocateProducerIdsRequest(Message):
 
 class AllocateProducerIdsResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 67
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class AlterClientQuotasRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 49
     LOWEST_VERSION = 0
@@ -86,7 +86,7 @@ class AlterClientQuotasRequest(Message):
 
 class AlterClientQuotasResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 49
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class AlterConfigsRequest(Message):
     """request, versions 0-2."""
-    
+
     KIND = "request"
     TYPE = 33
     LOWEST_VERSION = 0
@@ -69,7 +69,7 @@ class AlterConfigsRequest(Message):
 
 class AlterConfigsResponse(Message):
     """response, versions 0-2."""
-    
+
     KIND = "response"
     TYPE = 33
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class AlterPartitionRequest(Message):
     """request, versions 2-3."""
-    
+
     KIND = "request"
     TYPE = 56
     LOWEST_VERSION = 2
@@ -101,7 +101,7 @@ class AlterPartitionRequest(Message):
 
 class AlterPartitionResponse(Message):
     """response, versions 2-3."""
-    
+
     KIND = "response"
     TYPE = 56
     LOWEST_VERSION = 2

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class AlterPartitionReassignmentsRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 45
     LOWEST_VERSION = 0
@@ -69,7 +69,7 @@ class AlterPartitionReassignmentsRequest(Message):
 
 class AlterPartitionReassignmentsResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 45
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class AlterReplicaLogDirsRequest(Message):
     """request, versions 1-2."""
-    
+
     KIND = "request"
     TYPE = 34
     LOWEST_VERSION = 1
@@ -63,7 +63,7 @@ class AlterReplicaLogDirsRequest(Message):
 
 class AlterReplicaLogDirsResponse(Message):
     """response, versions 1-2."""
-    
+
     KIND = "response"
     TYPE = 34
     LOWEST_VERSION = 1

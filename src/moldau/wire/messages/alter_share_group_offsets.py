@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class AlterShareGroupOffsetsRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 91
     LOWEST_VERSION = 0
@@ -69,7 +69,7 @@ class AlterShareGroupOffsetsRequest(Message):
 
 class AlterShareGroupOffsetsResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 91
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class AlterUserScramCredentialsRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 51
     LOWEST_VERSION = 0
@@ -75,7 +75,7 @@ class AlterUserScramCredentialsRequest(Message):
 
 class AlterUserScramCredentialsResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 51
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class ApiVersionsRequest(Message):
     """request, versions 0-4."""
-    
+
     KIND = "request"
     TYPE = 18
     LOWEST_VERSION = 0
@@ -32,7 +32,7 @@ class ApiVersionsRequest(Message):
 
 class ApiVersionsResponse(Message):
     """response, versions 0-4."""
-    
+
     KIND = "response"
     TYPE = 18
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class AssignReplicasToDirsRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 73
     LOWEST_VERSION = 0
@@ -86,7 +86,7 @@ class AssignReplicasToDirsRequest(Message):
 
 class AssignReplicasToDirsResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 73
     LOWEST_VERSION = 0

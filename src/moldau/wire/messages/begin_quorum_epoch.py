@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class BeginQuorumEpochRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 53
     LOWEST_VERSION = 0
@@ -101,7 +101,7 @@ class BeginQuorumEpochRequest(Message):
 
 class BeginQuorumEpochResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 53
     LOWEST_VERSION = 0

@@ -9,7 +9,7 @@ from moldau.wire.message import UNSET, Message
 
 class BrokerHeartbeatRequest(Message):
     """request, versions 0-2."""
-    
+
     KIND = "request"
     TYPE = 63
     LOWEST_VERSION = 0
@@ -49,7 +49,7 @@ class BrokerHeartbeatRequest(Message):
 
 class BrokerHeartbeatResponse(Message):
     """response, versions 0-2."""
-    
+
     KIND = "response"
     TYPE = 63
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class BrokerRegistrationRequest(Message):
     """request, versions 0-4."""
-    
+
     KIND = "request"
     TYPE = 62
     LOWEST_VERSION = 0
@@ -99,7 +99,7 @@ class BrokerRegistrationRequest(Message):
 
 class BrokerRegistrationResponse(Message):
     """response, versions 0-4."""
-    
+
     KIND = "response"
     TYPE = 62
     LOWEST_VERSION = 0

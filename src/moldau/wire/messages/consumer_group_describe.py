@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class ConsumerGroupDescribeRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 69
     LOWEST_VERSION = 0
@@ -35,7 +35,7 @@ class ConsumerGroupDescribeRequest(Message):
 
 class ConsumerGroupDescribeResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 69
     LOWEST_VERSION = 0

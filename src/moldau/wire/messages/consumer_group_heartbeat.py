@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class ConsumerGroupHeartbeatRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 68
     LOWEST_VERSION = 0
@@ -76,7 +76,7 @@ class ConsumerGroupHeartbeatRequest(Message):
 
 class ConsumerGroupHeartbeatResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 68
     LOWEST_VERSION = 0

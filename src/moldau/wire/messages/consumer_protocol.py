@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class ConsumerProtocolAssignment(Message):
     """data, versions 0-3."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 0
@@ -49,7 +49,7 @@ class ConsumerProtocolAssignment(Message):
 
 class ConsumerProtocolSubscription(Message):
     """data, versions 0-3."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class ControlRecordTypeSchema(Message):
     """data, versions 0."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 0
@@ -32,7 +32,7 @@ class ControlRecordTypeSchema(Message):
 
 class EndTxnMarker(Message):
     """data, versions 0."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 0
@@ -54,7 +54,7 @@ class EndTxnMarker(Message):
 
 class KRaftVersionRecord(Message):
     """data, versions 0."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 0
@@ -79,7 +79,7 @@ class KRaftVersionRecord(Message):
 
 class LeaderChangeMessage(Message):
     """data, versions 0-1."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 0
@@ -127,7 +127,7 @@ class LeaderChangeMessage(Message):
 
 class SnapshotFooterRecord(Message):
     """data, versions 0."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 0
@@ -149,7 +149,7 @@ class SnapshotFooterRecord(Message):
 
 class SnapshotHeaderRecord(Message):
     """data, versions 0."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 0
@@ -174,7 +174,7 @@ class SnapshotHeaderRecord(Message):
 
 class VotersRecord(Message):
     """data, versions 0."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class ControllerRegistrationRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 70
     LOWEST_VERSION = 0
@@ -87,7 +87,7 @@ class ControllerRegistrationRequest(Message):
 
 class ControllerRegistrationResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 70
     LOWEST_VERSION = 0

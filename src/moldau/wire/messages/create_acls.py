@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class CreateAclsRequest(Message):
     """request, versions 1-3."""
-    
+
     KIND = "request"
     TYPE = 30
     LOWEST_VERSION = 1
@@ -61,7 +61,7 @@ class CreateAclsRequest(Message):
 
 class CreateAclsResponse(Message):
     """response, versions 1-3."""
-    
+
     KIND = "response"
     TYPE = 30
     LOWEST_VERSION = 1

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class CreateDelegationTokenRequest(Message):
     """request, versions 1-3."""
-    
+
     KIND = "request"
     TYPE = 38
     LOWEST_VERSION = 1
@@ -55,7 +55,7 @@ class CreateDelegationTokenRequest(Message):
 
 class CreateDelegationTokenResponse(Message):
     """response, versions 1-3."""
-    
+
     KIND = "response"
     TYPE = 38
     LOWEST_VERSION = 1

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class CreatePartitionsRequest(Message):
     """request, versions 0-3."""
-    
+
     KIND = "request"
     TYPE = 37
     LOWEST_VERSION = 0
@@ -69,7 +69,7 @@ class CreatePartitionsRequest(Message):
 
 class CreatePartitionsResponse(Message):
     """response, versions 0-3."""
-    
+
     KIND = "response"
     TYPE = 37
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class CreateTopicsRequest(Message):
     """request, versions 2-7."""
-    
+
     KIND = "request"
     TYPE = 19
     LOWEST_VERSION = 2
@@ -98,7 +98,7 @@ class CreateTopicsRequest(Message):
 
 class CreateTopicsResponse(Message):
     """response, versions 2-7."""
-    
+
     KIND = "response"
     TYPE = 19
     LOWEST_VERSION = 2

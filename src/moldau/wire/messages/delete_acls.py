@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DeleteAclsRequest(Message):
     """request, versions 1-3."""
-    
+
     KIND = "request"
     TYPE = 31
     LOWEST_VERSION = 1
@@ -61,7 +61,7 @@ class DeleteAclsRequest(Message):
 
 class DeleteAclsResponse(Message):
     """response, versions 1-3."""
-    
+
     KIND = "response"
     TYPE = 31
     LOWEST_VERSION = 1

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DeleteGroupsRequest(Message):
     """request, versions 0-2."""
-    
+
     KIND = "request"
     TYPE = 42
     LOWEST_VERSION = 0
@@ -29,7 +29,7 @@ class DeleteGroupsRequest(Message):
 
 class DeleteGroupsResponse(Message):
     """response, versions 0-2."""
-    
+
     KIND = "response"
     TYPE = 42
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DeleteRecordsRequest(Message):
     """request, versions 0-2."""
-    
+
     KIND = "request"
     TYPE = 21
     LOWEST_VERSION = 0
@@ -66,7 +66,7 @@ class DeleteRecordsRequest(Message):
 
 class DeleteRecordsResponse(Message):
     """response, versions 0-2."""
-    
+
     KIND = "response"
     TYPE = 21
     LOWEST_VERSION = 0

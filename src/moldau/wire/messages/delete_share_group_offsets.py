@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class DeleteShareGroupOffsetsRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 92
     LOWEST_VERSION = 0
@@ -49,7 +49,7 @@ class DeleteShareGroupOffsetsRequest(Message):
 
 class DeleteShareGroupOffsetsResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 92
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class DeleteShareGroupStateRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 86
     LOWEST_VERSION = 0
@@ -66,7 +66,7 @@ class DeleteShareGroupStateRequest(Message):
 
 class DeleteShareGroupStateResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 86
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class DeleteTopicsRequest(Message):
     """request, versions 1-6."""
-    
+
     KIND = "request"
     TYPE = 20
     LOWEST_VERSION = 1
@@ -55,7 +55,7 @@ class DeleteTopicsRequest(Message):
 
 class DeleteTopicsResponse(Message):
     """response, versions 1-6."""
-    
+
     KIND = "response"
     TYPE = 20
     LOWEST_VERSION = 1

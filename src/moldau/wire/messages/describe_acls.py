@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DescribeAclsRequest(Message):
     """request, versions 1-3."""
-    
+
     KIND = "request"
     TYPE = 29
     LOWEST_VERSION = 1
@@ -47,7 +47,7 @@ class DescribeAclsRequest(Message):
 
 class DescribeAclsResponse(Message):
     """response, versions 1-3."""
-    
+
     KIND = "response"
     TYPE = 29
     LOWEST_VERSION = 1

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DescribeClientQuotasRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 48
     LOWEST_VERSION = 0
@@ -52,7 +52,7 @@ class DescribeClientQuotasRequest(Message):
 
 class DescribeClientQuotasResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 48
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DescribeClusterRequest(Message):
     """request, versions 0-2."""
-    
+
     KIND = "request"
     TYPE = 60
     LOWEST_VERSION = 0
@@ -35,7 +35,7 @@ class DescribeClusterRequest(Message):
 
 class DescribeClusterResponse(Message):
     """response, versions 0-2."""
-    
+
     KIND = "response"
     TYPE = 60
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DescribeConfigsRequest(Message):
     """request, versions 1-4."""
-    
+
     KIND = "request"
     TYPE = 32
     LOWEST_VERSION = 1
@@ -55,7 +55,7 @@ class DescribeConfigsRequest(Message):
 
 class DescribeConfigsResponse(Message):
     """response, versions 1-4."""
-    
+
     KIND = "response"
     TYPE = 32
     LOWEST_VERSION = 1

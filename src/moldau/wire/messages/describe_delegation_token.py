@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DescribeDelegationTokenRequest(Message):
     """request, versions 1-3."""
-    
+
     KIND = "request"
     TYPE = 41
     LOWEST_VERSION = 1
@@ -46,7 +46,7 @@ class DescribeDelegationTokenRequest(Message):
 
 class DescribeDelegationTokenResponse(Message):
     """response, versions 1-3."""
-    
+
     KIND = "response"
     TYPE = 41
     LOWEST_VERSION = 1

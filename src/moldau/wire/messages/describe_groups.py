@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DescribeGroupsRequest(Message):
     """request, versions 0-6."""
-    
+
     KIND = "request"
     TYPE = 15
     LOWEST_VERSION = 0
@@ -32,7 +32,7 @@ class DescribeGroupsRequest(Message):
 
 class DescribeGroupsResponse(Message):
     """response, versions 0-6."""
-    
+
     KIND = "response"
     TYPE = 15
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DescribeLogDirsRequest(Message):
     """request, versions 1-5."""
-    
+
     KIND = "request"
     TYPE = 35
     LOWEST_VERSION = 1
@@ -46,7 +46,7 @@ class DescribeLogDirsRequest(Message):
 
 class DescribeLogDirsResponse(Message):
     """response, versions 1-5."""
-    
+
     KIND = "response"
     TYPE = 35
     LOWEST_VERSION = 1

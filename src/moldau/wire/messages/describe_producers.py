@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DescribeProducersRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 61
     LOWEST_VERSION = 0
@@ -46,7 +46,7 @@ class DescribeProducersRequest(Message):
 
 class DescribeProducersResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 61
     LOWEST_VERSION = 0

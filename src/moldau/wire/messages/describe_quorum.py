@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class DescribeQuorumRequest(Message):
     """request, versions 0-2."""
-    
+
     KIND = "request"
     TYPE = 55
     LOWEST_VERSION = 0
@@ -63,7 +63,7 @@ class DescribeQuorumRequest(Message):
 
 class DescribeQuorumResponse(Message):
     """response, versions 0-2."""
-    
+
     KIND = "response"
     TYPE = 55
     LOWEST_VERSION = 0

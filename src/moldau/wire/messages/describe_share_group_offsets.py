@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class DescribeShareGroupOffsetsRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 90
     LOWEST_VERSION = 0
@@ -66,7 +66,7 @@ class DescribeShareGroupOffsetsRequest(Message):
 
 class DescribeShareGroupOffsetsResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 90
     LOWEST_VERSION = 0

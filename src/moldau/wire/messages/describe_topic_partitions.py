@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class DescribeTopicPartitionsRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 75
     LOWEST_VERSION = 0
@@ -69,7 +69,7 @@ class DescribeTopicPartitionsRequest(Message):
 
 class DescribeTopicPartitionsResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 75
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DescribeTransactionsRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 65
     LOWEST_VERSION = 0
@@ -29,7 +29,7 @@ class DescribeTransactionsRequest(Message):
 
 class DescribeTransactionsResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 65
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class DescribeUserScramCredentialsRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 50
     LOWEST_VERSION = 0
@@ -43,7 +43,7 @@ class DescribeUserScramCredentialsRequest(Message):
 
 class DescribeUserScramCredentialsResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 50
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class ElectLeadersRequest(Message):
     """request, versions 0-2."""
-    
+
     KIND = "request"
     TYPE = 43
     LOWEST_VERSION = 0
@@ -52,7 +52,7 @@ class ElectLeadersRequest(Message):
 
 class ElectLeadersResponse(Message):
     """response, versions 0-2."""
-    
+
     KIND = "response"
     TYPE = 43
     LOWEST_VERSION = 0

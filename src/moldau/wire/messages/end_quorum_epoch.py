@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class EndQuorumEpochRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 54
     LOWEST_VERSION = 0
@@ -118,7 +118,7 @@ class EndQuorumEpochRequest(Message):
 
 class EndQuorumEpochResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 54
     LOWEST_VERSION = 0

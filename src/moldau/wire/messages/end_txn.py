@@ -7,7 +7,7 @@ from moldau.wire.message import Message
 
 class EndTxnRequest(Message):
     """request, versions 0-5."""
-    
+
     KIND = "request"
     TYPE = 26
     LOWEST_VERSION = 0
@@ -38,7 +38,7 @@ class EndTxnRequest(Message):
 
 class EndTxnResponse(Message):
     """response, versions 0-5."""
-    
+
     KIND = "response"
     TYPE = 26
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import Message
 
 class EnvelopeRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 58
     LOWEST_VERSION = 0
@@ -35,7 +35,7 @@ class EnvelopeRequest(Message):
 
 class EnvelopeResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 58
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import Message
 
 class ExpireDelegationTokenRequest(Message):
     """request, versions 1-2."""
-    
+
     KIND = "request"
     TYPE = 40
     LOWEST_VERSION = 1
@@ -32,7 +32,7 @@ class ExpireDelegationTokenRequest(Message):
 
 class ExpireDelegationTokenResponse(Message):
     """response, versions 1-2."""
-    
+
     KIND = "response"
     TYPE = 40
     LOWEST_VERSION = 1

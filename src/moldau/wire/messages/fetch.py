@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class FetchRequest(Message):
     """request, versions 4-18."""
-    
+
     KIND = "request"
     TYPE = 1
     LOWEST_VERSION = 4
@@ -157,7 +157,7 @@ class FetchRequest(Message):
 
 class FetchResponse(Message):
     """response, versions 4-18."""
-    
+
     KIND = "response"
     TYPE = 1
     LOWEST_VERSION = 4

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class FetchSnapshotRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 59
     LOWEST_VERSION = 0
@@ -101,7 +101,7 @@ class FetchSnapshotRequest(Message):
 
 class FetchSnapshotResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 59
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class FindCoordinatorRequest(Message):
     """request, versions 0-6."""
-    
+
     KIND = "request"
     TYPE = 10
     LOWEST_VERSION = 0
@@ -35,7 +35,7 @@ class FindCoordinatorRequest(Message):
 
 class FindCoordinatorResponse(Message):
     """response, versions 0-6."""
-    
+
     KIND = "response"
     TYPE = 10
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class GetTelemetrySubscriptionsRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 71
     LOWEST_VERSION = 0
@@ -32,7 +32,7 @@ class GetTelemetrySubscriptionsRequest(Message):
 
 class GetTelemetrySubscriptionsResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 71
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class LegacyOffsetCommitKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 0
     LOWEST_VERSION = 0
@@ -38,7 +38,7 @@ class LegacyOffsetCommitKey(Message):
 
 class LegacyOffsetCommitValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 0
     LOWEST_VERSION = 0
@@ -66,7 +66,7 @@ class LegacyOffsetCommitValue(Message):
 
 class OffsetCommitKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 1
     LOWEST_VERSION = 0
@@ -94,7 +94,7 @@ class OffsetCommitKey(Message):
 
 class OffsetCommitValue(Message):
     """group-value, versions 0-4."""
-    
+
     KIND = "group-value"
     TYPE = 1
     LOWEST_VERSION = 0
@@ -131,7 +131,7 @@ class OffsetCommitValue(Message):
 
 class GroupMetadataKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 2
     LOWEST_VERSION = 0
@@ -153,7 +153,7 @@ class GroupMetadataKey(Message):
 
 class GroupMetadataValue(Message):
     """group-value, versions 0-4."""
-    
+
     KIND = "group-value"
     TYPE = 2
     LOWEST_VERSION = 0
@@ -225,7 +225,7 @@ class GroupMetadataValue(Message):
 
 class ConsumerGroupMetadataKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 3
     LOWEST_VERSION = 0
@@ -247,7 +247,7 @@ class ConsumerGroupMetadataKey(Message):
 
 class ConsumerGroupMetadataValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 3
     LOWEST_VERSION = 0
@@ -272,7 +272,7 @@ class ConsumerGroupMetadataValue(Message):
 
 class ConsumerGroupPartitionMetadataKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 4
     LOWEST_VERSION = 0
@@ -294,7 +294,7 @@ class ConsumerGroupPartitionMetadataKey(Message):
 
 class ConsumerGroupPartitionMetadataValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 4
     LOWEST_VERSION = 0
@@ -356,7 +356,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
 
 class ConsumerGroupMemberMetadataKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 5
     LOWEST_VERSION = 0
@@ -381,7 +381,7 @@ class ConsumerGroupMemberMetadataKey(Message):
 
 class ConsumerGroupMemberMetadataValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 5
     LOWEST_VERSION = 0
@@ -461,7 +461,7 @@ class ConsumerGroupMemberMetadataValue(Message):
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 6
     LOWEST_VERSION = 0
@@ -483,7 +483,7 @@ class ConsumerGroupTargetAssignmentMetadataKey(Message):
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 6
     LOWEST_VERSION = 0
@@ -508,7 +508,7 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
 
 class ConsumerGroupTargetAssignmentMemberKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 7
     LOWEST_VERSION = 0
@@ -533,7 +533,7 @@ class ConsumerGroupTargetAssignmentMemberKey(Message):
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 7
     LOWEST_VERSION = 0
@@ -572,7 +572,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 8
     LOWEST_VERSION = 0
@@ -597,7 +597,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 8
     LOWEST_VERSION = 0
@@ -651,7 +651,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
 
 class ShareGroupMemberMetadataKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 10
     LOWEST_VERSION = 0
@@ -676,7 +676,7 @@ class ShareGroupMemberMetadataKey(Message):
 
 class ShareGroupMemberMetadataValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 10
     LOWEST_VERSION = 0
@@ -707,7 +707,7 @@ class ShareGroupMemberMetadataValue(Message):
 
 class ShareGroupMetadataKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 11
     LOWEST_VERSION = 0
@@ -729,7 +729,7 @@ class ShareGroupMetadataKey(Message):
 
 class ShareGroupMetadataValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 11
     LOWEST_VERSION = 0
@@ -754,7 +754,7 @@ class ShareGroupMetadataValue(Message):
 
 class ShareGroupTargetAssignmentMetadataKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 12
     LOWEST_VERSION = 0
@@ -776,7 +776,7 @@ class ShareGroupTargetAssignmentMetadataKey(Message):
 
 class ShareGroupTargetAssignmentMetadataValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 12
     LOWEST_VERSION = 0
@@ -801,7 +801,7 @@ class ShareGroupTargetAssignmentMetadataValue(Message):
 
 class ShareGroupTargetAssignmentMemberKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 13
     LOWEST_VERSION = 0
@@ -826,7 +826,7 @@ class ShareGroupTargetAssignmentMemberKey(Message):
 
 class ShareGroupTargetAssignmentMemberValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 13
     LOWEST_VERSION = 0
@@ -865,7 +865,7 @@ class ShareGroupTargetAssignmentMemberValue(Message):
 
 class ShareGroupCurrentMemberAssignmentKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 14
     LOWEST_VERSION = 0
@@ -890,7 +890,7 @@ class ShareGroupCurrentMemberAssignmentKey(Message):
 
 class ShareGroupCurrentMemberAssignmentValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 14
     LOWEST_VERSION = 0
@@ -938,7 +938,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
 
 class ShareGroupStatePartitionMetadataKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 15
     LOWEST_VERSION = 0
@@ -960,7 +960,7 @@ class ShareGroupStatePartitionMetadataKey(Message):
 
 class ShareGroupStatePartitionMetadataValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 15
     LOWEST_VERSION = 0
@@ -1025,7 +1025,7 @@ class ShareGroupStatePartitionMetadataValue(Message):
 
 class ConsumerGroupRegularExpressionKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 16
     LOWEST_VERSION = 0
@@ -1050,7 +1050,7 @@ class ConsumerGroupRegularExpressionKey(Message):
 
 class ConsumerGroupRegularExpressionValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 16
     LOWEST_VERSION = 0
@@ -1078,7 +1078,7 @@ class ConsumerGroupRegularExpressionValue(Message):
 
 class StreamsGroupMetadataKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 17
     LOWEST_VERSION = 0
@@ -1100,7 +1100,7 @@ class StreamsGroupMetadataKey(Message):
 
 class StreamsGroupMetadataValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 17
     LOWEST_VERSION = 0
@@ -1148,7 +1148,7 @@ class StreamsGroupMetadataValue(Message):
 
 class StreamsGroupMemberMetadataKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 19
     LOWEST_VERSION = 0
@@ -1173,7 +1173,7 @@ class StreamsGroupMemberMetadataKey(Message):
 
 class StreamsGroupMemberMetadataValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 19
     LOWEST_VERSION = 0
@@ -1253,7 +1253,7 @@ class StreamsGroupMemberMetadataValue(Message):
 
 class StreamsGroupTargetAssignmentMetadataKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 20
     LOWEST_VERSION = 0
@@ -1275,7 +1275,7 @@ class StreamsGroupTargetAssignmentMetadataKey(Message):
 
 class StreamsGroupTargetAssignmentMetadataValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 20
     LOWEST_VERSION = 0
@@ -1300,7 +1300,7 @@ class StreamsGroupTargetAssignmentMetadataValue(Message):
 
 class StreamsGroupTargetAssignmentMemberKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 21
     LOWEST_VERSION = 0
@@ -1325,7 +1325,7 @@ class StreamsGroupTargetAssignmentMemberKey(Message):
 
 class StreamsGroupTargetAssignmentMemberValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 21
     LOWEST_VERSION = 0
@@ -1370,7 +1370,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
 
 class StreamsGroupCurrentMemberAssignmentKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 22
     LOWEST_VERSION = 0
@@ -1395,7 +1395,7 @@ class StreamsGroupCurrentMemberAssignmentKey(Message):
 
 class StreamsGroupCurrentMemberAssignmentValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 22
     LOWEST_VERSION = 0
@@ -1461,7 +1461,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
 
 class StreamsGroupTopologyKey(Message):
     """group-key, versions 0."""
-    
+
     KIND = "group-key"
     TYPE = 23
     LOWEST_VERSION = 0
@@ -1483,7 +1483,7 @@ class StreamsGroupTopologyKey(Message):
 
 class StreamsGroupTopologyValue(Message):
     """group-value, versions 0."""
-    
+
     KIND = "group-value"
     TYPE = 23
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import Message
 
 class RequestHeader(Message):
     """header, versions 1-2."""
-    
+
     KIND = "header"
     TYPE = None
     LOWEST_VERSION = 1
@@ -38,7 +38,7 @@ class RequestHeader(Message):
 
 class ResponseHeader(Message):
     """header, versions 0-1."""
-    
+
     KIND = "header"
     TYPE = None
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import Message
 
 class HeartbeatRequest(Message):
     """request, versions 0-4."""
-    
+
     KIND = "request"
     TYPE = 12
     LOWEST_VERSION = 0
@@ -38,7 +38,7 @@ class HeartbeatRequest(Message):
 
 class HeartbeatResponse(Message):
     """response, versions 0-4."""
-    
+
     KIND = "response"
     TYPE = 12
     LOWEST_VERSION = 0

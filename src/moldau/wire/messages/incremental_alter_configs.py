@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class IncrementalAlterConfigsRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 44
     LOWEST_VERSION = 0
@@ -72,7 +72,7 @@ class IncrementalAlterConfigsRequest(Message):
 
 class IncrementalAlterConfigsResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 44
     LOWEST_VERSION = 0

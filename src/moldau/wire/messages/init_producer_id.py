@@ -7,7 +7,7 @@ from moldau.wire.message import Message
 
 class InitProducerIdRequest(Message):
     """request, versions 0-6."""
-    
+
     KIND = "request"
     TYPE = 22
     LOWEST_VERSION = 0
@@ -44,7 +44,7 @@ class InitProducerIdRequest(Message):
 
 class InitProducerIdResponse(Message):
     """response, versions 0-6."""
-    
+
     KIND = "response"
     TYPE = 22
     LOWEST_VERSION = 0

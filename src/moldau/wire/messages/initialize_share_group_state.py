@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class InitializeShareGroupStateRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 83
     LOWEST_VERSION = 0
@@ -72,7 +72,7 @@ class InitializeShareGroupStateRequest(Message):
 
 class InitializeShareGroupStateResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 83
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class JoinGroupRequest(Message):
     """request, versions 0-9."""
-    
+
     KIND = "request"
     TYPE = 11
     LOWEST_VERSION = 0
@@ -67,7 +67,7 @@ class JoinGroupRequest(Message):
 
 class JoinGroupResponse(Message):
     """response, versions 0-9."""
-    
+
     KIND = "response"
     TYPE = 11
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class LeaveGroupRequest(Message):
     """request, versions 0-5."""
-    
+
     KIND = "request"
     TYPE = 13
     LOWEST_VERSION = 0
@@ -55,7 +55,7 @@ class LeaveGroupRequest(Message):
 
 class LeaveGroupResponse(Message):
     """response, versions 0-5."""
-    
+
     KIND = "response"
     TYPE = 13
     LOWEST_VERSION = 0

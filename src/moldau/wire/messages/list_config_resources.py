@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class ListConfigResourcesRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 74
     LOWEST_VERSION = 0
@@ -29,7 +29,7 @@ class ListConfigResourcesRequest(Message):
 
 class ListConfigResourcesResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 74
     LOWEST_VERSION = 0

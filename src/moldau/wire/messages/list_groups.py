@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class ListGroupsRequest(Message):
     """request, versions 0-5."""
-    
+
     KIND = "request"
     TYPE = 16
     LOWEST_VERSION = 0
@@ -32,7 +32,7 @@ class ListGroupsRequest(Message):
 
 class ListGroupsResponse(Message):
     """response, versions 0-5."""
-    
+
     KIND = "response"
     TYPE = 16
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class ListOffsetsRequest(Message):
     """request, versions 1-11."""
-    
+
     KIND = "request"
     TYPE = 2
     LOWEST_VERSION = 1
@@ -75,7 +75,7 @@ class ListOffsetsRequest(Message):
 
 class ListOffsetsResponse(Message):
     """response, versions 1-11."""
-    
+
     KIND = "response"
     TYPE = 2
     LOWEST_VERSION = 1

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class ListPartitionReassignmentsRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 46
     LOWEST_VERSION = 0
@@ -49,7 +49,7 @@ class ListPartitionReassignmentsRequest(Message):
 
 class ListPartitionReassignmentsResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 46
     LOWEST_VERSION = 0

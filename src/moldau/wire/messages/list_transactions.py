@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class ListTransactionsRequest(Message):
     """request, versions 0-2."""
-    
+
     KIND = "request"
     TYPE = 66
     LOWEST_VERSION = 0
@@ -38,7 +38,7 @@ class ListTransactionsRequest(Message):
 
 class ListTransactionsResponse(Message):
     """response, versions 0-2."""
-    
+
     KIND = "response"
     TYPE = 66
     LOWEST_VERSION = 0

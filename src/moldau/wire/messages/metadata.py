@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class MetadataRequest(Message):
     """request, versions 0-13."""
-    
+
     KIND = "request"
     TYPE = 3
     LOWEST_VERSION = 0
@@ -58,7 +58,7 @@ class MetadataRequest(Message):
 
 class MetadataResponse(Message):
     """response, versions 0-13."""
-    
+
     KIND = "response"
     TYPE = 3
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class RegisterBrokerRecord(Message):
     """metadata, versions 0-4."""
-    
+
     KIND = "metadata"
     TYPE = 0
     LOWEST_VERSION = 0
@@ -105,7 +105,7 @@ class RegisterBrokerRecord(Message):
 
 class UnregisterBrokerRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 1
     LOWEST_VERSION = 0
@@ -130,7 +130,7 @@ class UnregisterBrokerRecord(Message):
 
 class TopicRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 2
     LOWEST_VERSION = 0
@@ -155,7 +155,7 @@ class TopicRecord(Message):
 
 class PartitionRecord(Message):
     """metadata, versions 0-2."""
-    
+
     KIND = "metadata"
     TYPE = 3
     LOWEST_VERSION = 0
@@ -213,7 +213,7 @@ class PartitionRecord(Message):
 
 class ConfigRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 4
     LOWEST_VERSION = 0
@@ -244,7 +244,7 @@ class ConfigRecord(Message):
 
 class PartitionChangeRecord(Message):
     """metadata, versions 0-2."""
-    
+
     KIND = "metadata"
     TYPE = 5
     LOWEST_VERSION = 0
@@ -296,7 +296,7 @@ class PartitionChangeRecord(Message):
 
 class FenceBrokerRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 7
     LOWEST_VERSION = 0
@@ -321,7 +321,7 @@ class FenceBrokerRecord(Message):
 
 class UnfenceBrokerRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 8
     LOWEST_VERSION = 0
@@ -346,7 +346,7 @@ class UnfenceBrokerRecord(Message):
 
 class RemoveTopicRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 9
     LOWEST_VERSION = 0
@@ -368,7 +368,7 @@ class RemoveTopicRecord(Message):
 
 class DelegationTokenRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 10
     LOWEST_VERSION = 0
@@ -408,7 +408,7 @@ class DelegationTokenRecord(Message):
 
 class UserScramCredentialRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 11
     LOWEST_VERSION = 0
@@ -445,7 +445,7 @@ class UserScramCredentialRecord(Message):
 
 class FeatureLevelRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 12
     LOWEST_VERSION = 0
@@ -470,7 +470,7 @@ class FeatureLevelRecord(Message):
 
 class ClientQuotaRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 14
     LOWEST_VERSION = 0
@@ -518,7 +518,7 @@ class ClientQuotaRecord(Message):
 
 class ProducerIdsRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 15
     LOWEST_VERSION = 0
@@ -546,7 +546,7 @@ class ProducerIdsRecord(Message):
 
 class BrokerRegistrationChangeRecord(Message):
     """metadata, versions 0-3."""
-    
+
     KIND = "metadata"
     TYPE = 17
     LOWEST_VERSION = 0
@@ -583,7 +583,7 @@ class BrokerRegistrationChangeRecord(Message):
 
 class AccessControlEntryRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 18
     LOWEST_VERSION = 0
@@ -626,7 +626,7 @@ class AccessControlEntryRecord(Message):
 
 class RemoveAccessControlEntryRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 19
     LOWEST_VERSION = 0
@@ -648,7 +648,7 @@ class RemoveAccessControlEntryRecord(Message):
 
 class NoOpRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 20
     LOWEST_VERSION = 0
@@ -664,7 +664,7 @@ class NoOpRecord(Message):
 
 class ZkMigrationStateRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 21
     LOWEST_VERSION = 0
@@ -686,7 +686,7 @@ class ZkMigrationStateRecord(Message):
 
 class RemoveUserScramCredentialRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 22
     LOWEST_VERSION = 0
@@ -711,7 +711,7 @@ class RemoveUserScramCredentialRecord(Message):
 
 class BeginTransactionRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 23
     LOWEST_VERSION = 0
@@ -733,7 +733,7 @@ class BeginTransactionRecord(Message):
 
 class EndTransactionRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 24
     LOWEST_VERSION = 0
@@ -749,7 +749,7 @@ class EndTransactionRecord(Message):
 
 class AbortTransactionRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 25
     LOWEST_VERSION = 0
@@ -771,7 +771,7 @@ class AbortTransactionRecord(Message):
 
 class RemoveDelegationTokenRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 26
     LOWEST_VERSION = 0
@@ -793,7 +793,7 @@ class RemoveDelegationTokenRecord(Message):
 
 class RegisterControllerRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 27
     LOWEST_VERSION = 0
@@ -870,7 +870,7 @@ class RegisterControllerRecord(Message):
 
 class ClearElrRecord(Message):
     """metadata, versions 0."""
-    
+
     KIND = "metadata"
     TYPE = 28
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class OffsetCommitRequest(Message):
     """request, versions 2-10."""
-    
+
     KIND = "request"
     TYPE = 8
     LOWEST_VERSION = 2
@@ -90,7 +90,7 @@ class OffsetCommitRequest(Message):
 
 class OffsetCommitResponse(Message):
     """response, versions 2-10."""
-    
+
     KIND = "response"
     TYPE = 8
     LOWEST_VERSION = 2

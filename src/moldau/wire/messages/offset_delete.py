@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class OffsetDeleteRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 47
     LOWEST_VERSION = 0
@@ -63,7 +63,7 @@ class OffsetDeleteRequest(Message):
 
 class OffsetDeleteResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 47
     LOWEST_VERSION = 0

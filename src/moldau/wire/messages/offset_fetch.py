@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class OffsetFetchRequest(Message):
     """request, versions 1-10."""
-    
+
     KIND = "request"
     TYPE = 9
     LOWEST_VERSION = 1
@@ -101,7 +101,7 @@ class OffsetFetchRequest(Message):
 
 class OffsetFetchResponse(Message):
     """response, versions 1-10."""
-    
+
     KIND = "response"
     TYPE = 9
     LOWEST_VERSION = 1

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class OffsetForLeaderEpochRequest(Message):
     """request, versions 2-4."""
-    
+
     KIND = "request"
     TYPE = 23
     LOWEST_VERSION = 2
@@ -69,7 +69,7 @@ class OffsetForLeaderEpochRequest(Message):
 
 class OffsetForLeaderEpochResponse(Message):
     """response, versions 2-4."""
-    
+
     KIND = "response"
     TYPE = 23
     LOWEST_VERSION = 2

@@ -7,7 +7,7 @@ from moldau.wire.message import Message
 
 class DefaultPrincipalData(Message):
     """data, versions 0."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class ProduceRequest(Message):
     """request, versions 3-13."""
-    
+
     KIND = "request"
     TYPE = 0
     LOWEST_VERSION = 3
@@ -78,7 +78,7 @@ class ProduceRequest(Message):
 
 class ProduceResponse(Message):
     """response, versions 3-13."""
-    
+
     KIND = "response"
     TYPE = 0
     LOWEST_VERSION = 3

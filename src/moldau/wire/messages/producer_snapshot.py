@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class ProducerSnapshot(Message):
     """data, versions 1."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 1

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class PushTelemetryRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 72
     LOWEST_VERSION = 0
@@ -44,7 +44,7 @@ class PushTelemetryRequest(Message):
 
 class PushTelemetryResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 72
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class QuorumStateData(Message):
     """data, versions 0-1."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 0

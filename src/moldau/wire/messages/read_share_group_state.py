@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class ReadShareGroupStateRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 84
     LOWEST_VERSION = 0
@@ -69,7 +69,7 @@ class ReadShareGroupStateRequest(Message):
 
 class ReadShareGroupStateResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 84
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class ReadShareGroupStateSummaryRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 87
     LOWEST_VERSION = 0
@@ -69,7 +69,7 @@ class ReadShareGroupStateSummaryRequest(Message):
 
 class ReadShareGroupStateSummaryResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 87
     LOWEST_VERSION = 0

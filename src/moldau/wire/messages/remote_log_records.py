@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class RemoteLogSegmentMetadataRecord(Message):
     """remote-log, versions 0."""
-    
+
     KIND = "remote-log"
     TYPE = 0
     LOWEST_VERSION = 0
@@ -116,7 +116,7 @@ class RemoteLogSegmentMetadataRecord(Message):
 
 class RemoteLogSegmentMetadataUpdateRecord(Message):
     """remote-log, versions 0."""
-    
+
     KIND = "remote-log"
     TYPE = 1
     LOWEST_VERSION = 0
@@ -187,7 +187,7 @@ class RemoteLogSegmentMetadataUpdateRecord(Message):
 
 class RemotePartitionDeleteMetadataRecord(Message):
     """remote-log, versions 0."""
-    
+
     KIND = "remote-log"
     TYPE = 2
     LOWEST_VERSION = 0
@@ -238,7 +238,7 @@ class RemotePartitionDeleteMetadataRecord(Message):
 
 class RemoteLogSegmentMetadataSnapshotRecord(Message):
     """remote-log, versions 0."""
-    
+
     KIND = "remote-log"
     TYPE = 3
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class RemoveRaftVoterRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 81
     LOWEST_VERSION = 0
@@ -38,7 +38,7 @@ class RemoveRaftVoterRequest(Message):
 
 class RemoveRaftVoterResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 81
     LOWEST_VERSION = 0

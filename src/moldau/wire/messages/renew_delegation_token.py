@@ -7,7 +7,7 @@ from moldau.wire.message import Message
 
 class RenewDelegationTokenRequest(Message):
     """request, versions 1-2."""
-    
+
     KIND = "request"
     TYPE = 39
     LOWEST_VERSION = 1
@@ -32,7 +32,7 @@ class RenewDelegationTokenRequest(Message):
 
 class RenewDelegationTokenResponse(Message):
     """response, versions 1-2."""
-    
+
     KIND = "response"
     TYPE = 39
     LOWEST_VERSION = 1

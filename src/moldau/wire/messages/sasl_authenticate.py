@@ -7,7 +7,7 @@ from moldau.wire.message import Message
 
 class SaslAuthenticateRequest(Message):
     """request, versions 0-2."""
-    
+
     KIND = "request"
     TYPE = 36
     LOWEST_VERSION = 0
@@ -29,7 +29,7 @@ class SaslAuthenticateRequest(Message):
 
 class SaslAuthenticateResponse(Message):
     """response, versions 0-2."""
-    
+
     KIND = "response"
     TYPE = 36
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class SaslHandshakeRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 17
     LOWEST_VERSION = 0
@@ -29,7 +29,7 @@ class SaslHandshakeRequest(Message):
 
 class SaslHandshakeResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 17
     LOWEST_VERSION = 0

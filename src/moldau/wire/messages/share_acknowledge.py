@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class ShareAcknowledgeRequest(Message):
     """request, versions 1-2."""
-    
+
     KIND = "request"
     TYPE = 79
     LOWEST_VERSION = 1
@@ -98,7 +98,7 @@ class ShareAcknowledgeRequest(Message):
 
 class ShareAcknowledgeResponse(Message):
     """response, versions 1-2."""
-    
+
     KIND = "response"
     TYPE = 79
     LOWEST_VERSION = 1

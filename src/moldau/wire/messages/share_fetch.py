@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class ShareFetchRequest(Message):
     """request, versions 1-2."""
-    
+
     KIND = "request"
     TYPE = 78
     LOWEST_VERSION = 1
@@ -139,7 +139,7 @@ class ShareFetchRequest(Message):
 
 class ShareFetchResponse(Message):
     """response, versions 1-2."""
-    
+
     KIND = "response"
     TYPE = 78
     LOWEST_VERSION = 1

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class ShareGroupDescribeRequest(Message):
     """request, versions 1."""
-    
+
     KIND = "request"
     TYPE = 77
     LOWEST_VERSION = 1
@@ -35,7 +35,7 @@ class ShareGroupDescribeRequest(Message):
 
 class ShareGroupDescribeResponse(Message):
     """response, versions 1."""
-    
+
     KIND = "response"
     TYPE = 77
     LOWEST_VERSION = 1

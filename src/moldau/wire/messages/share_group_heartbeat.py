@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class ShareGroupHeartbeatRequest(Message):
     """request, versions 1."""
-    
+
     KIND = "request"
     TYPE = 76
     LOWEST_VERSION = 1
@@ -44,7 +44,7 @@ class ShareGroupHeartbeatRequest(Message):
 
 class ShareGroupHeartbeatResponse(Message):
     """response, versions 1."""
-    
+
     KIND = "response"
     TYPE = 76
     LOWEST_VERSION = 1

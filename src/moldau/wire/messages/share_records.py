@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class ShareSnapshotKey(Message):
     """share-key, versions 0."""
-    
+
     KIND = "share-key"
     TYPE = 0
     LOWEST_VERSION = 0
@@ -38,7 +38,7 @@ class ShareSnapshotKey(Message):
 
 class ShareSnapshotValue(Message):
     """share-value, versions 0."""
-    
+
     KIND = "share-value"
     TYPE = 0
     LOWEST_VERSION = 0
@@ -104,7 +104,7 @@ class ShareSnapshotValue(Message):
 
 class ShareUpdateKey(Message):
     """share-key, versions 0."""
-    
+
     KIND = "share-key"
     TYPE = 1
     LOWEST_VERSION = 0
@@ -132,7 +132,7 @@ class ShareUpdateKey(Message):
 
 class ShareUpdateValue(Message):
     """share-value, versions 0."""
-    
+
     KIND = "share-value"
     TYPE = 1
     LOWEST_VERSION = 0

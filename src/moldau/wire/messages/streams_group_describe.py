@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class StreamsGroupDescribeRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 89
     LOWEST_VERSION = 0
@@ -32,7 +32,7 @@ class StreamsGroupDescribeRequest(Message):
 
 class StreamsGroupDescribeResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 89
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class StreamsGroupHeartbeatRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 88
     LOWEST_VERSION = 0
@@ -240,7 +240,7 @@ class StreamsGroupHeartbeatRequest(Message):
 
 class StreamsGroupHeartbeatResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 88
     LOWEST_VERSION = 0

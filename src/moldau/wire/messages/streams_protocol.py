@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class SubscriptionInfoData(Message):
     """data, versions 1-11."""
-    
+
     KIND = "data"
     TYPE = None
     LOWEST_VERSION = 1

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class SyncGroupRequest(Message):
     """request, versions 0-5."""
-    
+
     KIND = "request"
     TYPE = 14
     LOWEST_VERSION = 0
@@ -64,7 +64,7 @@ class SyncGroupRequest(Message):
 
 class SyncGroupResponse(Message):
     """response, versions 0-5."""
-    
+
     KIND = "response"
     TYPE = 14
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class TransactionLogKey(Message):
     """transaction-key, versions 0."""
-    
+
     KIND = "transaction-key"
     TYPE = 0
     LOWEST_VERSION = 0
@@ -29,7 +29,7 @@ class TransactionLogKey(Message):
 
 class TransactionLogValue(Message):
     """transaction-value, versions 0-1."""
-    
+
     KIND = "transaction-value"
     TYPE = 0
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class TxnOffsetCommitRequest(Message):
     """request, versions 0-5."""
-    
+
     KIND = "request"
     TYPE = 28
     LOWEST_VERSION = 0
@@ -90,7 +90,7 @@ class TxnOffsetCommitRequest(Message):
 
 class TxnOffsetCommitResponse(Message):
     """response, versions 0-5."""
-    
+
     KIND = "response"
     TYPE = 28
     LOWEST_VERSION = 0

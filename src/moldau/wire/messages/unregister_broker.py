@@ -7,7 +7,7 @@ from moldau.wire.message import Message
 
 class UnregisterBrokerRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 64
     LOWEST_VERSION = 0
@@ -29,7 +29,7 @@ class UnregisterBrokerRequest(Message):
 
 class UnregisterBrokerResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 64
     LOWEST_VERSION = 0

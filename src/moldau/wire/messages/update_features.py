@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class UpdateFeaturesRequest(Message):
     """request, versions 0-2."""
-    
+
     KIND = "request"
     TYPE = 57
     LOWEST_VERSION = 0
@@ -58,7 +58,7 @@ class UpdateFeaturesRequest(Message):
 
 class UpdateFeaturesResponse(Message):
     """response, versions 0-2."""
-    
+
     KIND = "response"
     TYPE = 57
     LOWEST_VERSION = 0

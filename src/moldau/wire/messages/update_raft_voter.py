@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class UpdateRaftVoterRequest(Message):
     """request, versions 0."""
-    
+
     KIND = "request"
     TYPE = 82
     LOWEST_VERSION = 0
@@ -84,7 +84,7 @@ class UpdateRaftVoterRequest(Message):
 
 class UpdateRaftVoterResponse(Message):
     """response, versions 0."""
-    
+
     KIND = "response"
     TYPE = 82
     LOWEST_VERSION = 0

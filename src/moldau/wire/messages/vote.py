@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class VoteRequest(Message):
     """request, versions 0-2."""
-    
+
     KIND = "request"
     TYPE = 52
     LOWEST_VERSION = 0
@@ -90,7 +90,7 @@ class VoteRequest(Message):
 
 class VoteResponse(Message):
     """response, versions 0-2."""
-    
+
     KIND = "response"
     TYPE = 52
     LOWEST_VERSION = 0

@@ -10,7 +10,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 class WriteShareGroupStateRequest(Message):
     """request, versions 0-1."""
-    
+
     KIND = "request"
     TYPE = 85
     LOWEST_VERSION = 0
@@ -104,7 +104,7 @@ class WriteShareGroupStateRequest(Message):
 
 class WriteShareGroupStateResponse(Message):
     """response, versions 0-1."""
-    
+
     KIND = "response"
     TYPE = 85
     LOWEST_VERSION = 0

@@ -7,7 +7,7 @@ from moldau.wire.message import UNSET, Message
 
 class WriteTxnMarkersRequest(Message):
     """request, versions 1-2."""
-    
+
     KIND = "request"
     TYPE = 27
     LOWEST_VERSION = 1
@@ -75,7 +75,7 @@ class WriteTxnMarkersRequest(Message):
 
 class WriteTxnMarkersResponse(Message):
     """response, versions 1-2."""
-    
+
     KIND = "response"
     TYPE = 27
     LOWEST_VERSION = 1
