@@ -1,0 +1,359 @@
+"""One client connection: receives frames, has them answered one at a time, sends the answers.
+
+Decided here: when a connection reads, waits, sends and closes. What always holds: the next request
+is not looked at before the last one is answered and its answer is with the kernel, so a slow client
+holds one answer at most; and no wake-up does more than a bounded piece of work, so a busy
+connection does not starve the others.
+
+A connection is busy while a request waits for its answer (`_work`), while the kernel takes no more
+of an answer (`_out`) and while it lets others go first (`_yielding`). A busy connection looks at no
+frames; it goes on with `_handle_frames` when the last of these ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable
+from itertools import islice
+from typing import Final, Protocol
+
+from moldau.broker.network.channel import Channel
+from moldau.broker.network.context import ConnectionInfo
+from moldau.broker.network.frames import BufferPool, FrameDecoder, InvalidFrame
+from moldau.broker.network.interface import Buffer, FrameReceiver, InvalidRequest, Reply
+from moldau.wire.errors import ApiError
+
+REQUESTS_PER_WAKEUP_MAX: Final = 64
+SENDS_PER_WAKEUP_MAX: Final = 4
+#: A part of what the kernel takes at once (IOV_MAX is 1024 on Linux and macOS).
+BUFFERS_PER_SEND_MAX: Final = 256
+#: What is received beyond the request that is being answered. To receive a little keeps the end
+#: of the stream visible; to receive more would only move the client's queue into our memory.
+READ_AHEAD_BYTES_MAX: Final = 64 * 1024
+
+logger = logging.getLogger(__name__)
+
+
+class ConnectionHost(Protocol):
+    """What connections share: the loop, its receive buffer, and the one who keeps them."""
+
+    loop: asyncio.AbstractEventLoop
+    #: One for all: what a connection received is handled or copied before another one receives.
+    receive_buffer: memoryview
+    pool: BufferPool
+    #: Counts up slowly; a connection notes it as the time of its last sign of life.
+    tick: int
+
+    def on_closed(self, connection: Connection, abandoned: asyncio.Future[Reply] | None) -> None:
+        """It is no more; `abandoned` is its work, cancelled but perhaps still running."""
+        ...
+
+
+class Connection:
+    """See the module. All methods run on the loop's thread."""
+
+    __slots__ = (
+        "_busy",
+        "_channel",
+        "_closed",
+        "_decoder",
+        "_fd",
+        "_host",
+        "_out",
+        "_paused",
+        "_receiver",
+        "_stopping",
+        "_stream_ended",
+        "_work",
+        "_yielding",
+        "info",
+        "seen_tick",
+    )
+
+    def __init__(
+        self,
+        host: ConnectionHost,
+        channel: Channel,
+        info: ConnectionInfo,
+        receiver: FrameReceiver,
+        *,
+        request_bytes_max: int,
+    ) -> None:
+        self._host = host
+        self._channel = channel
+        self._fd = channel.fileno()
+        self._receiver = receiver
+        self._decoder = FrameDecoder(request_bytes_max, host.pool)
+        self._out: deque[Buffer] = deque()
+        self._work: asyncio.Future[Reply] | None = None
+        self._yielding = False
+        self._busy = False
+        self._paused = False
+        self._stream_ended = False
+        self._stopping = False
+        self._closed = False
+        self.info = info
+        self.seen_tick = host.tick
+        host.loop.add_reader(self._fd, self._on_readable)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a request has been taken and not yet answered."""
+        return self._work is not None
+
+    # Receiving.
+
+    def _on_readable(self) -> None:
+        host = self._host
+        decoder = self._decoder
+        if self._busy:
+            self._read_ahead()
+            return
+        space = decoder.space()
+        try:
+            count = self._channel.recv_into(host.receive_buffer if space is None else space)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._on_broken(error)
+            return
+        self.seen_tick = host.tick
+        if not count:
+            self.close()
+            return
+        if space is None:
+            decoder.feed(host.receive_buffer[:count])
+        else:
+            decoder.received(count)
+        self._handle_frames()
+
+    def _read_ahead(self) -> None:
+        """Data, or the end of the stream, came while the connection is busy."""
+        room = READ_AHEAD_BYTES_MAX - self._decoder.buffered
+        if room <= 0:
+            self._pause()
+            return
+        buffer = self._host.receive_buffer[:room]
+        try:
+            count = self._channel.recv_into(buffer)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._on_broken(error)
+            return
+        self.seen_tick = self._host.tick
+        if count:
+            self._decoder.feed(buffer[:count])
+            self._decoder.detach()
+        elif self._yielding:
+            # What was received whole is still carried out: a producer with acks=0 may just leave.
+            self._stream_ended = True
+            self._pause()
+        else:
+            self.close()
+
+    def _pause(self) -> None:
+        if not self._paused:
+            self._paused = True
+            self._host.loop.remove_reader(self._fd)
+
+    # Answering.
+
+    def _handle_frames(self) -> None:
+        """Have received frames answered, until the connection gets busy or there are no more."""
+        answers: list[Buffer] = []
+        try:
+            self._answer_frames(answers)
+        except (InvalidFrame, InvalidRequest) as error:
+            self._send(answers)
+            self._close_for(error)
+            return
+        except Exception:
+            self._send(answers)
+            logger.exception("closing connection %s: request handling failed", self._name())
+            self.close()
+            return
+        if answers:
+            self._send(answers)
+        if self._out or self._work is not None or self._yielding:
+            self._busy = True
+        else:
+            self._busy = False
+            if self._paused or self._stopping:
+                self._go_on()
+
+    def _answer_frames(self, answers: list[Buffer]) -> None:
+        """Collect the answers to small requests so that one send takes them all."""
+        next_frame = self._decoder.next_frame
+        dispatch = self._receiver.dispatch
+        info = self.info
+        for _ in range(REQUESTS_PER_WAKEUP_MAX):
+            frame = next_frame()
+            if frame is None:
+                return
+            reply = dispatch(info, frame)
+            if isinstance(reply, bytes):
+                answers.append(reply)
+            elif isinstance(reply, list):
+                # Long answers leave at once: the next is not made before this one is gone.
+                answers += reply
+                self._send(answers)
+                answers.clear()
+                if self._out or self._closed:
+                    self._decoder.detach()
+                    return
+            elif reply is not None:
+                self._decoder.detach()
+                self._wait_for(reply)
+                return
+            if self._stopping:
+                return
+        self._decoder.detach()
+        self._yielding = True
+        self._host.loop.call_soon(self._on_turn)
+
+    def _go_on(self) -> None:
+        """All that was received is handled: read again, or end if that was planned."""
+        if self._stopping or self._stream_ended:
+            self.close()
+        elif self._paused:
+            self._paused = False
+            self._host.loop.add_reader(self._fd, self._on_readable)
+
+    def _on_turn(self) -> None:
+        self._yielding = False
+        self._continue()
+
+    def _continue(self) -> None:
+        """One reason to be busy has ended."""
+        if self._closed or self._out or self._work is not None or self._yielding:
+            return
+        if self._stopping:
+            self.close()
+        else:
+            self._handle_frames()
+
+    def _wait_for(self, reply: Awaitable[Reply]) -> None:
+        self._work = asyncio.ensure_future(reply, loop=self._host.loop)
+        self._work.add_done_callback(self._on_work_done)
+
+    def _on_work_done(self, work: asyncio.Future[Reply]) -> None:
+        self._work = None
+        self.seen_tick = self._host.tick
+        if work.cancelled():
+            self.close()
+            return
+        error = work.exception()
+        if error is None:
+            reply = work.result()
+            if self._closed:
+                return
+            if reply is not None:
+                self._send([reply] if isinstance(reply, bytes) else reply)
+            self._continue()
+        elif isinstance(error, (InvalidRequest, ApiError)):
+            self._close_for(error)
+        else:
+            logger.error(
+                "closing connection %s: request handling failed", self._name(), exc_info=error
+            )
+            self.close()
+
+    # Sending.
+
+    def _send(self, buffers: list[Buffer]) -> None:
+        if self._closed or not buffers:
+            return
+        if self._out:
+            self._out.extend(buffers)
+            return
+        try:
+            if len(buffers) == 1:
+                size = len(buffers[0])
+                sent = self._channel.send(buffers[0])
+            else:
+                size = sum(map(len, buffers))
+                sent = self._channel.sendmsg(buffers[:BUFFERS_PER_SEND_MAX])
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self._on_broken(error)
+            return
+        if sent != size:
+            self._out.extend(buffers)
+            self._drop_sent(sent)
+            self._host.loop.add_writer(self._fd, self._on_writable)
+
+    def _on_writable(self) -> None:
+        self.seen_tick = self._host.tick
+        for _ in range(SENDS_PER_WAKEUP_MAX):
+            buffers = list(islice(self._out, BUFFERS_PER_SEND_MAX))
+            try:
+                sent = self._channel.sendmsg(buffers)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                self._on_broken(error)
+                return
+            del buffers
+            self._drop_sent(sent)
+            if not self._out:
+                self._host.loop.remove_writer(self._fd)
+                self._continue()
+                return
+
+    def _drop_sent(self, count: int) -> None:
+        """Forget what the kernel has; views of mapped segments are free from here on."""
+        out = self._out
+        while count:
+            size = len(out[0])
+            if size > count:
+                out[0] = memoryview(out[0])[count:]
+                return
+            del out[0]
+            count -= size
+        while out and not len(out[0]):
+            del out[0]
+
+    # Closing.
+
+    def finish(self) -> None:
+        """Close once the request in hand is answered; take no other."""
+        self._stopping = True
+        self._pause()
+        if not self._busy:
+            self.close()
+
+    def close(self) -> None:
+        """Close now; cancel a request that still waits."""
+        if self._closed:
+            return
+        self._closed = True
+        self._busy = True
+        loop = self._host.loop
+        if not self._paused:
+            loop.remove_reader(self._fd)
+        if self._out:
+            loop.remove_writer(self._fd)
+            self._out.clear()
+        self._channel.close()
+        self._decoder.discard()
+        work = self._work
+        if work is not None:
+            work.cancel()
+        self._host.on_closed(self, work)
+
+    def _close_for(self, reason: Exception) -> None:
+        if not self._closed:
+            logger.warning("closing connection %s: %s", self._name(), reason)
+            self.close()
+
+    def _on_broken(self, error: OSError) -> None:
+        """A client that goes without a word is no event worth a line at the usual level."""
+        logger.debug("connection %s broke: %s", self._name(), error)
+        self.close()
+
+    def _name(self) -> str:
+        return f"from {self.info.peer} on {self.info.listener_name}"

@@ -1,0 +1,101 @@
+"""Who asks, and what: the facts about a connection and about one request that handlers may use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from moldau.wire.apis import ApiKey
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+class ConnectionInfo:
+    """What is known about one client connection; the same object for all its requests.
+
+    `principal` is set by the listener's security, the software fields by ApiVersions.
+    """
+
+    __slots__ = (
+        "client_host",
+        "client_port",
+        "client_software_name",
+        "client_software_version",
+        "connection_id",
+        "listener_name",
+        "principal",
+        "security_protocol",
+    )
+
+    def __init__(
+        self,
+        *,
+        listener_name: str = "PLAINTEXT",
+        security_protocol: str = "PLAINTEXT",
+        principal: str = ANONYMOUS,
+        client_host: str = "127.0.0.1",
+        client_port: int = 0,
+        connection_id: str = "",
+    ) -> None:
+        self.listener_name = listener_name
+        self.security_protocol = security_protocol
+        self.principal = principal
+        self.client_host = client_host
+        self.client_port = client_port
+        self.connection_id = connection_id
+        self.client_software_name = "unknown"
+        self.client_software_version = "unknown"
+
+    @property
+    def peer(self) -> str:
+        """The client's address for people to read."""
+        if ":" in self.client_host:
+            return f"[{self.client_host}]:{self.client_port}"
+        return f"{self.client_host}:{self.client_port}"
+
+
+class RequestContext:
+    """One request's header and where it came from."""
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "client_host",
+        "client_id",
+        "connection",
+        "connection_id",
+        "correlation_id",
+        "listener_name",
+        "principal",
+        "security_protocol",
+    )
+
+    def __init__(
+        self,
+        api_key: ApiKey,
+        api_version: int,
+        correlation_id: int = 0,
+        client_id: str | None = None,
+        listener_name: str = "PLAINTEXT",
+        security_protocol: str = "PLAINTEXT",
+        principal: str = ANONYMOUS,
+        client_host: str = "127.0.0.1",
+        connection_id: str = "",
+        connection: ConnectionInfo | None = None,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.listener_name = listener_name
+        self.security_protocol = security_protocol
+        self.principal = principal
+        self.client_host = client_host
+        self.connection_id = connection_id
+        self.connection = connection or ConnectionInfo(
+            listener_name=listener_name,
+            security_protocol=security_protocol,
+            principal=principal,
+            client_host=client_host,
+            connection_id=connection_id,
+        )

@@ -1,0 +1,187 @@
+"""Takes one request frame to the handler of its API and version, and the answer back.
+
+Decided here: which requests are served on which listener, and what becomes of errors. A client
+error without a place in a response, a request that nobody serves and bytes that are no request
+close the connection (InvalidRequest, logged once by the network); a bug is logged here with its
+traceback and answered UNKNOWN_SERVER_ERROR.
+
+A handler that answers at once costs no task: only what must wait comes back as an awaitable.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import struct
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final
+
+from moldau.broker.network.context import ConnectionInfo, RequestContext
+from moldau.broker.network.error_responses import error_response
+from moldau.broker.network.interface import InvalidRequest, Reply
+from moldau.broker.network.routes import Route
+from moldau.wire.apis import API_BY_KEY, Api, ApiKey
+from moldau.wire.codec import decode
+from moldau.wire.errors import ApiError, ErrorCode, WireError
+from moldau.wire.framing import decode_request_header, encode_response_frame
+from moldau.wire.message import Message
+from moldau.wire.messages import ApiVersionsResponse
+
+__all__ = ["Dispatcher", "Route"]
+
+#: Key, version and correlation id, with which every request header begins.
+_HEADER_START: Final = struct.Struct(">hhi")
+_API_AND_VERSION: Final = struct.Struct(">i")
+
+logger = logging.getLogger(__name__)
+
+
+class _Target:
+    """A route in one version, looked up by the first four bytes of a request."""
+
+    __slots__ = ("api", "copies_frame", "handle", "key", "raw", "version")
+
+    def __init__(self, key: ApiKey, api: Api, version: int, route: Route) -> None:
+        self.key = key
+        self.api = api
+        self.version = version
+        self.handle: Any = route.handle
+        self.raw = route.raw
+        # A coroutine starts only after dispatch has returned, when the frame is gone.
+        self.copies_frame = route.raw and inspect.iscoroutinefunction(route.handle)
+
+
+class Dispatcher:
+    """Implements `interface.FrameReceiver`."""
+
+    def __init__(
+        self,
+        routes: Mapping[ApiKey, Route],
+        *,
+        listener_routes: Mapping[str, Mapping[ApiKey, Route]] | None = None,
+    ) -> None:
+        """`listener_routes` names the listeners that serve something else than `routes`."""
+        self._targets = _targets_of(routes)
+        self._listener_targets = {
+            name: _targets_of(own) for name, own in (listener_routes or {}).items()
+        }
+
+    def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
+        targets = self._listener_targets.get(connection.listener_name, self._targets)
+        try:
+            target = targets[_API_AND_VERSION.unpack_from(frame)[0]]
+            header = decode_request_header(frame)
+        except (KeyError, struct.error, WireError) as error:
+            return self._answer_unserved(targets, frame, error)
+        context = RequestContext(
+            target.key,
+            target.version,
+            header.correlation_id,
+            header.client_id,
+            connection.listener_name,
+            connection.security_protocol,
+            connection.principal,
+            connection.client_host,
+            connection.connection_id,
+            connection,
+        )
+        if not target.raw:
+            return self._answer_generic(target, context, frame, header.body_position)
+        if target.copies_frame:
+            frame = memoryview(bytearray(frame))
+        try:
+            return target.handle(context, frame, header.body_position)  # type: ignore[no-any-return]
+        except (ApiError, WireError) as error:
+            raise InvalidRequest(f"{_name(target)}: {error}") from error
+
+    def _answer_generic(
+        self, target: _Target, context: RequestContext, frame: memoryview, body_position: int
+    ) -> Reply | Awaitable[Reply]:
+        try:
+            request = decode(target.api.request, target.version, frame, body_position)
+        except WireError as error:
+            raise InvalidRequest(f"{_name(target)}: {error}") from error
+        try:
+            response = target.handle(context, request)
+            if isinstance(response, Message):
+                return encode_response_frame(
+                    target.api, target.version, context.correlation_id, response
+                )
+        except Exception as error:
+            return self._answer_error(target, context, error)
+        return self._answer_later(target, context, response)
+
+    async def _answer_later(
+        self, target: _Target, context: RequestContext, response: Awaitable[Message]
+    ) -> Reply:
+        try:
+            return encode_response_frame(
+                target.api, target.version, context.correlation_id, await response
+            )
+        except Exception as error:
+            return self._answer_error(target, context, error)
+
+    def _answer_error(self, target: _Target, context: RequestContext, error: Exception) -> bytes:
+        if isinstance(error, InvalidRequest):
+            raise InvalidRequest(f"{_name(target)}: {error}") from error
+        if isinstance(error, ApiError):
+            code, message = error.code, error.message
+        else:
+            logger.error(
+                "%s from %s failed: %s", _name(target), context.client_host, error, exc_info=error
+            )
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+            message = "The server experienced an unexpected error when processing the request."
+        response = error_response(target.api, target.version, code, message)
+        if response is None:
+            raise InvalidRequest(
+                f"{_name(target)}: {code.name} has no place in the response: {message}"
+            ) from error
+        return encode_response_frame(target.api, target.version, context.correlation_id, response)
+
+    def _answer_unserved(
+        self, targets: Mapping[int, _Target], frame: memoryview, error: Exception
+    ) -> bytes:
+        """What nobody serves is refused, but for a client that asks what is served here: it may
+        be newer than we are, and learns from version 0 in which version to ask again."""
+        try:
+            key, version, correlation_id = _HEADER_START.unpack_from(frame)
+        except struct.error:
+            raise InvalidRequest(
+                f"a request of {len(frame)} bytes is too short to hold a header"
+            ) from None
+        api = API_BY_KEY.get(key)
+        name = f"{api.name} (key {key})" if api is not None else f"unknown API key {key}"
+        if isinstance(error, WireError):
+            raise InvalidRequest(f"{name} v{version}: bad request header: {error}")
+        own = sorted(target.version for target in targets.values() if target.key == key)
+        if not own:
+            raise InvalidRequest(f"{name} v{version} is not served on this listener")
+        if key == ApiKey.API_VERSIONS:
+            return _unsupported_api_versions(own, correlation_id)
+        raise InvalidRequest(f"{name} v{version} is not served: versions are {own[0]} to {own[-1]}")
+
+
+def _targets_of(routes: Mapping[ApiKey, Route]) -> dict[int, _Target]:
+    targets = {}
+    for key, route in routes.items():
+        api = API_BY_KEY[key]
+        for version in route.versions(api):
+            targets[key << 16 | version] = _Target(key, api, version, route)
+    return targets
+
+
+def _unsupported_api_versions(versions: list[int], correlation_id: int) -> bytes:
+    response = ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=[
+            ApiVersionsResponse.ApiVersion(
+                api_key=ApiKey.API_VERSIONS, min_version=versions[0], max_version=versions[-1]
+            )
+        ],
+    )
+    return encode_response_frame(API_BY_KEY[ApiKey.API_VERSIONS], 0, correlation_id, response)
+
+
+def _name(target: _Target) -> str:
+    return f"{target.api.name} (key {int(target.key)}) v{target.version}"
