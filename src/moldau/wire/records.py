@@ -69,6 +69,8 @@ NO_PARTITION_LEADER_EPOCH: Final = -1
 
 HEADER_STRUCT: Final = struct.Struct(">qiibIhiqqqhii")
 OFFSET_AND_LENGTH_STRUCT: Final = struct.Struct(">qi")
+# Offset, length and leader epoch: all that comes before the magic and is not under the checksum.
+PREFIX_STRUCT: Final = struct.Struct(">qii")
 CRC_STRUCT: Final = struct.Struct(">I")
 ATTRIBUTES_STRUCT: Final = struct.Struct(">h")
 TIMESTAMP_STRUCT: Final = struct.Struct(">q")
