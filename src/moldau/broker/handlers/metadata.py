@@ -1,0 +1,151 @@
+"""Metadata (key 3), v0-13: brokers, topics, partitions and leaders; may create topics.
+
+v0 asks for all topics with an empty list, v1+ with null. v4 added the switch for auto-creation,
+v7 leader epochs, v8 authorised operations, v10 topic ids in answers, v12 lookups by topic id,
+v13 a top-level error.
+
+A topic that the request creates is answered as it stands after its creation has been committed,
+so a client needs no second round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from uuid import UUID
+
+from moldau.broker.handlers.authorized_operations import (
+    CLUSTER_OPERATIONS,
+    NOT_ASKED_FOR,
+    TOPIC_OPERATIONS,
+)
+from moldau.broker.handlers.replicas import offline_replicas
+from moldau.broker.metadata import model
+from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.network.context import RequestContext
+from moldau.broker.topics import INTERNAL_TOPICS
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import MetadataRequest, MetadataResponse
+from moldau.wire.uuids import ZERO_UUID
+
+Topic = MetadataResponse.MetadataResponseTopic
+Partition = MetadataResponse.MetadataResponsePartition
+
+CreateMissing = Callable[[Iterable[str]], Awaitable[Mapping[str, ErrorCode]]]
+
+
+class MetadataHandler:
+    def __init__(
+        self,
+        image: Callable[[], MetadataImage],
+        *,
+        cluster_id: str,
+        node_id: int,
+        auto_create: Callable[[], bool],
+        create_missing: CreateMissing,
+    ) -> None:
+        self._image = image
+        self._cluster_id = cluster_id
+        self._node_id = node_id
+        self._auto_create = auto_create
+        self._create_missing = create_missing
+
+    async def handle(self, context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+        version = context.api_version
+        wanted = request.topics
+        everything = wanted is None or (version == 0 and not wanted)
+        with_operations = request.include_topic_authorized_operations
+        if everything:
+            image = self._image()
+            topics = [_found(topic, image) for topic in image.topics_by_name.values()]
+        elif wanted and (ids := _ids_asked_for(wanted, version)):
+            image = self._image()
+            topics = [_by_id(topic_id, image) for topic_id in ids]
+        else:
+            names = dict.fromkeys(topic.name or "" for topic in wanted or ())
+            topics = await self._by_name(names, allow_create=request.allow_auto_topic_creation)
+        if with_operations:
+            for topic in topics:
+                topic.topic_authorized_operations = TOPIC_OPERATIONS
+        return self._response(context, request, topics)
+
+    async def _by_name(self, names: Iterable[str], *, allow_create: bool) -> list[Topic]:
+        image = self._image()
+        errors: Mapping[str, ErrorCode] = {}
+        missing = [name for name in names if name not in image.topics_by_name]
+        if missing and allow_create and self._auto_create():
+            errors = await self._create_missing(missing)
+            image = self._image()
+        topics = []
+        for name in names:
+            found = image.topics_by_name.get(name)
+            if found is not None:
+                topics.append(_found(found, image))
+            else:
+                code = errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                topics.append(Topic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS))
+        return topics
+
+    def _response(
+        self, context: RequestContext, request: MetadataRequest, topics: list[Topic]
+    ) -> MetadataResponse:
+        brokers = [
+            MetadataResponse.MetadataResponseBroker(
+                node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+            )
+            for broker in self._image().brokers.values()
+            if not broker.fenced
+            and (endpoint := broker.endpoint(context.listener_name)) is not None
+        ]
+        with_cluster = request.include_cluster_authorized_operations
+        return MetadataResponse(
+            brokers=brokers,
+            cluster_id=self._cluster_id,
+            controller_id=self._node_id,
+            topics=topics,
+            cluster_authorized_operations=CLUSTER_OPERATIONS if with_cluster else NOT_ASKED_FOR,
+        )
+
+
+def _ids_asked_for(
+    wanted: Iterable[MetadataRequest.MetadataRequestTopic], version: int
+) -> list[UUID]:
+    ids = [topic.topic_id for topic in wanted if topic.topic_id != ZERO_UUID]
+    if version < 12 and (ids or any(topic.name is None for topic in wanted)):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"Metadata v{version} finds topics by name only; topic ids need v12 or later",
+        )
+    return list(dict.fromkeys(ids))
+
+
+def _by_id(topic_id: UUID, image: MetadataImage) -> Topic:
+    found = image.topics_by_id.get(topic_id)
+    if found is None:
+        return Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+    return _found(found, image)
+
+
+def _found(topic: model.Topic, image: MetadataImage) -> Topic:
+    return Topic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            _partition(index, partition, image)
+            for index, partition in sorted(topic.partitions.items())
+        ],
+    )
+
+
+def _partition(index: int, partition: model.Partition, image: MetadataImage) -> Partition:
+    no_leader = partition.leader < 0
+    return Partition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if no_leader else ErrorCode.NONE,
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=offline_replicas(partition, image),
+    )

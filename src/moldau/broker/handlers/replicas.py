@@ -1,0 +1,16 @@
+"""What metadata answers say of replicas that cannot serve."""
+
+from __future__ import annotations
+
+from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.metadata.model import DIRECTORY_LOST, Partition
+
+
+def offline_replicas(partition: Partition, image: MetadataImage) -> list[int]:
+    """Replicas on brokers that are gone or fenced, or in a log folder that failed."""
+    offline = []
+    for node, directory in zip(partition.replicas, partition.directories, strict=True):
+        broker = image.brokers.get(node)
+        if broker is None or broker.fenced or directory == DIRECTORY_LOST:
+            offline.append(node)
+    return offline

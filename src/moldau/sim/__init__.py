@@ -1,0 +1,1 @@
+"""Real code in a made-up world: fake disks and clocks, faults from a seed, invariant checks."""
