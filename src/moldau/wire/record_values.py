@@ -123,7 +123,7 @@ def _record_class(kind: str, record_type: int) -> type[Message]:
 
 def _encode_framed(message: Message, version: int, kind: str) -> bytes:
     record_type = message.TYPE
-    if message.KIND != kind or record_type is None:
+    if record_type is None or kind != message.KIND:
         raise WireError(f"{type(message).__name__} is no {kind} record")
     out = bytearray((METADATA_FRAME_VERSION,))
     write_unsigned_varint(out, record_type)
