@@ -1,0 +1,253 @@
+"""Broker registrations: who is in the cluster, who is alive, and what that does to partitions.
+
+A broker that registers is fenced until it has caught up with the metadata. A new incarnation gets
+a new epoch, the offset its record will have, and whatever the old one led is taken from it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker.metadata.decision import Decision
+from moldau.broker.metadata.elections import change_partition
+from moldau.broker.metadata.features import METADATA_VERSION, SUPPORTED_FEATURES
+from moldau.broker.metadata.model import (
+    NO_LEADER,
+    Broker,
+    Partition,
+    Topic,
+    endpoints_from,
+    features_from,
+    is_reserved_directory,
+)
+from moldau.broker.metadata.writer import broker_record
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import (
+    BrokerRegistrationChangeRecord,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    PartitionChangeRecord,
+    UnregisterBrokerRecord,
+)
+
+if TYPE_CHECKING:
+    from moldau.broker.metadata.controller import Controller
+
+
+def register_broker(
+    controller: Controller, request: BrokerRegistrationRequest
+) -> Decision[BrokerRegistrationResponse]:
+    if request.cluster_id != controller.cluster_id:
+        raise ApiError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"Expected cluster ID {controller.cluster_id}, but got cluster ID {request.cluster_id}",
+        )
+    _check_directories(controller, request)
+    _check_features(controller, request)
+    existing = controller.image.brokers.get(request.broker_id)
+    same_incarnation = existing is not None and existing.incarnation_id == request.incarnation_id
+    if existing is not None and not same_incarnation and controller.has_session(existing):
+        raise ApiError(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            "Another broker is registered with that broker id. If the broker was recently"
+            " restarted this should self-resolve once the heartbeat manager expires the broker's"
+            " session.",
+        )
+    epoch = existing.epoch if existing is not None and same_incarnation else controller.next_offset
+    broker = Broker(
+        id=request.broker_id,
+        epoch=epoch,
+        incarnation_id=request.incarnation_id,
+        endpoints=endpoints_from(request.listeners),
+        features=features_from(request.features),
+        rack=request.rack,
+        fenced=not (existing is not None and same_incarnation and not existing.fenced),
+        log_dirs=tuple(sorted(request.log_dirs, key=lambda item: item.bytes)),
+        cordoned_log_dirs=(
+            existing.cordoned_log_dirs if existing is not None and same_incarnation else ()
+        ),
+    )
+    # First in the batch: the epoch is the offset of this very record.
+    records: list[Any] = [broker_record(broker, controller.image.metadata_version)]
+    if existing is not None and not same_incarnation:
+        clean = request.previous_broker_epoch == existing.epoch
+        records += _records_for_restart(controller, existing, clean=clean)
+    return Decision(tuple(records), BrokerRegistrationResponse(broker_epoch=epoch), atomic=False)
+
+
+def _check_directories(controller: Controller, request: BrokerRegistrationRequest) -> None:
+    problem = None
+    if not request.log_dirs:
+        problem = "No directories specified in request"
+    elif any(is_reserved_directory(directory) for directory in request.log_dirs):
+        problem = "Reserved directory ID in request"
+    elif len(set(request.log_dirs)) < len(request.log_dirs):
+        problem = "Duplicate directory ID in request"
+    else:
+        for broker in controller.image.brokers.values():
+            if broker.id == request.broker_id:
+                continue
+            shared = set(broker.log_dirs) & set(request.log_dirs)
+            if shared:
+                problem = f"Broker {broker.id} is already registered with directory {shared.pop()}"
+    if problem is not None:
+        raise ApiError(ErrorCode.INVALID_REGISTRATION, problem)
+
+
+def _check_features(controller: Controller, request: BrokerRegistrationRequest) -> None:
+    supported = features_from(request.features)
+    if METADATA_VERSION not in supported:
+        raise ApiError(
+            ErrorCode.INVALID_REGISTRATION, "Request features do not contain 'metadata.version'"
+        )
+    finalized = {**controller.image.features, METADATA_VERSION: controller.image.metadata_version}
+    for name, level in finalized.items():
+        levels = supported.get(name)
+        low, high = (0, 0) if levels is None else (levels.min_version, levels.max_version)
+        if not low <= level <= high:
+            raise ApiError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "Unable to register because the broker does not support finalized version"
+                f" {level} of {name}. The broker wants a version between {low} and {high},"
+                " inclusive.",
+            )
+
+
+def _records_for_restart(controller: Controller, old: Broker, *, clean: bool) -> list[Any]:
+    records: list[Any] = []
+    for topic, index, partition in _partitions_of(controller, old.id):
+        if partition.replicas != (old.id,):
+            record = _without_broker(controller, topic, index, partition, old.id, clean=clean)
+            if record is not None:
+                records.append(record)
+        elif not clean and partition.leader == old.id:
+            # Nobody else has this partition, so its leader stays; but a crash may have cost it
+            # unsynced records, and only a new leader epoch lets consumers notice.
+            records.append(
+                PartitionChangeRecord(partition_id=index, topic_id=topic.id, leader=old.id)
+            )
+    return records
+
+
+def unfence_broker(controller: Controller, *, broker_id: int, broker_epoch: int) -> Decision[None]:
+    broker = _checked(controller, broker_id, broker_epoch)
+    if not broker.fenced:
+        return Decision((), None)
+    records: list[Any] = [
+        BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=-1)
+    ]
+    brokers = controller.image.brokers
+
+    def acceptable(replica: int) -> bool:
+        return replica == broker_id or (replica in brokers and brokers[replica].active)
+
+    for topic, index, partition in _partitions_of(controller, broker_id):
+        if partition.leader == NO_LEADER:
+            record = change_partition(
+                partition,
+                topic_id=topic.id,
+                index=index,
+                isr=partition.isr,
+                acceptable=acceptable,
+                rules=controller.election_rules(topic),
+            )
+            if record is not None:
+                records.append(record)
+    return Decision(tuple(records), None, atomic=False)
+
+
+def fence_broker(controller: Controller, *, broker_id: int, broker_epoch: int) -> Decision[None]:
+    broker = _checked(controller, broker_id, broker_epoch)
+    if broker.fenced:
+        return Decision((), None)
+    record = BrokerRegistrationChangeRecord(
+        broker_id=broker_id, broker_epoch=broker_epoch, fenced=1
+    )
+    return Decision((record, *_removals(controller, broker_id)), None, atomic=False)
+
+
+def begin_controlled_shutdown(
+    controller: Controller, *, broker_id: int, broker_epoch: int
+) -> Decision[None]:
+    broker = _checked(controller, broker_id, broker_epoch)
+    if broker.in_controlled_shutdown:
+        return Decision((), None)
+    record = BrokerRegistrationChangeRecord(
+        broker_id=broker_id, broker_epoch=broker_epoch, in_controlled_shutdown=1
+    )
+    return Decision((record, *_removals(controller, broker_id)), None, atomic=False)
+
+
+def unregister_broker(controller: Controller, *, broker_id: int) -> Decision[None]:
+    broker = controller.image.brokers.get(broker_id)
+    if broker is None:
+        raise ApiError(
+            ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered"
+        )
+    record = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
+    return Decision((*_removals(controller, broker_id), record), None, atomic=False)
+
+
+def _checked(controller: Controller, broker_id: int, broker_epoch: int) -> Broker:
+    broker = controller.image.brokers.get(broker_id)
+    if broker is None:
+        raise ApiError(
+            ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}"
+        )
+    if broker.epoch != broker_epoch:
+        raise ApiError(
+            ErrorCode.STALE_BROKER_EPOCH,
+            f"Expected broker epoch {broker.epoch}, but got broker epoch {broker_epoch}",
+        )
+    return broker
+
+
+check_broker_epoch: Callable[[Controller, int, int], Broker] = _checked
+
+
+def _removals(controller: Controller, broker_id: int) -> Iterator[PartitionChangeRecord]:
+    for topic, index, partition in _partitions_of(controller, broker_id):
+        record = _without_broker(controller, topic, index, partition, broker_id, clean=True)
+        if record is not None:
+            yield record
+
+
+def _without_broker(
+    controller: Controller,
+    topic: Topic,
+    index: int,
+    partition: Partition,
+    broker_id: int,
+    *,
+    clean: bool,
+) -> PartitionChangeRecord | None:
+    brokers = controller.image.brokers
+    return change_partition(
+        partition,
+        topic_id=topic.id,
+        index=index,
+        isr=tuple(replica for replica in partition.isr if replica != broker_id),
+        acceptable=lambda replica: (
+            replica != broker_id and replica in brokers and brokers[replica].active
+        ),
+        rules=controller.election_rules(topic),
+        unclean_shutdown=() if clean else (broker_id,),
+    )
+
+
+def _partitions_of(
+    controller: Controller, broker_id: int
+) -> Iterator[tuple[Topic, int, Partition]]:
+    for topic in controller.image.topics_by_id.values():
+        for index, partition in topic.partitions.items():
+            if broker_id in partition.replicas:
+                yield topic, index, partition
+
+
+def supported_broker_features() -> dict[str, tuple[int, int]]:
+    """What a broker of this version tells the controller when it registers."""
+    return {
+        name: (levels.min_version, levels.max_version)
+        for name, levels in SUPPORTED_FEATURES.items()
+    }

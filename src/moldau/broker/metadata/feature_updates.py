@@ -1,0 +1,177 @@
+"""Raising and lowering finalized feature levels (UpdateFeatures).
+
+All updates of a request take effect together or not at all. A level is only accepted when every
+registered broker and controller supports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from moldau.broker.metadata.decision import Decision
+from moldau.broker.metadata.features import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    METADATA_VERSION_NAMES,
+    SUPPORTED_FEATURES,
+    feature_dependencies,
+)
+from moldau.broker.metadata.model import VersionRange
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import (
+    FeatureLevelRecord,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+if TYPE_CHECKING:
+    from moldau.broker.metadata.controller import Controller
+
+
+class UpgradeType(IntEnum):
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+def update_features(
+    controller: Controller, request: UpdateFeaturesRequest, *, api_version: int = 2
+) -> Decision[UpdateFeaturesResponse]:
+    """Versions 0 and 1 answer per feature; from 2 on one error stands for the whole request."""
+    records = []
+    error: ApiError | None = None
+    updates = {update.feature: update.max_version_level for update in request.feature_updates}
+    proposed = {**controller.image.features, METADATA_VERSION: controller.image.metadata_version}
+    proposed.update(updates)
+    for update in request.feature_updates:
+        upgrade_type = update.upgrade_type
+        if api_version == 0:
+            upgrade_type = (
+                UpgradeType.SAFE_DOWNGRADE if update.allow_downgrade else UpgradeType.UPGRADE
+            )
+        try:
+            _check(controller, update.feature, update.max_version_level, upgrade_type, proposed)
+        except ApiError as problem:
+            error = problem
+            break
+        current = _current(controller, update.feature)
+        if update.max_version_level != current:
+            records.append(
+                FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
+            )
+    response = _response(updates, error, api_version)
+    applied = () if error is not None or request.validate_only else tuple(records)
+    return Decision(applied, response)
+
+
+def _response(
+    updates: Iterable[str], error: ApiError | None, api_version: int
+) -> UpdateFeaturesResponse:
+    code = ErrorCode.NONE if error is None else error.code
+    message = None if error is None else error.message
+    if api_version >= 2:
+        return UpdateFeaturesResponse(error_code=code, error_message=message)
+    return UpdateFeaturesResponse(
+        error_message=None,
+        results=[
+            UpdateFeaturesResponse.UpdatableFeatureResult(
+                feature=name, error_code=code, error_message=message
+            )
+            for name in updates
+        ],
+    )
+
+
+def _current(controller: Controller, feature: str) -> int:
+    if feature == METADATA_VERSION:
+        return controller.image.metadata_version
+    return controller.image.features.get(feature, 0)
+
+
+def _check(
+    controller: Controller,
+    feature: str,
+    level: int,
+    upgrade_type: int,
+    proposed: Mapping[str, int],
+) -> None:
+    if upgrade_type not in set(UpgradeType):
+        raise _invalid(feature, level, "The controller does not support the given upgrade type.")
+    if level < 0:
+        raise _invalid(feature, level, "A feature version cannot be less than 0.")
+    reason = _reason_not_supported(controller, feature, level)
+    if reason is not None:
+        raise _invalid(feature, level, reason)
+    current = _current(controller, feature)
+    if level < current:
+        if upgrade_type == UpgradeType.UPGRADE:
+            raise _invalid(
+                feature,
+                level,
+                "Can't downgrade the version of this feature without setting the upgrade type to"
+                " either safe or unsafe downgrade.",
+            )
+        if feature == METADATA_VERSION:
+            _check_metadata_downgrade(current, level, upgrade_type)
+    elif level > current and upgrade_type != UpgradeType.UPGRADE:
+        raise _invalid(feature, level, "Can't downgrade to a newer version.")
+    for needed, at_least in feature_dependencies(feature, level).items():
+        if proposed.get(needed, 0) < at_least:
+            raise _invalid(
+                feature,
+                level,
+                f"{feature}={level} depends on {needed} at level {at_least} or above.",
+            )
+
+
+def _reason_not_supported(controller: Controller, feature: str, level: int) -> str | None:
+    # kraft.version lives in the quorum's control records and changes with the voters.
+    local = None if feature == KRAFT_VERSION else SUPPORTED_FEATURES.get(feature)
+    problem = _range_problem(f"Local controller {controller.node_id}", local, level)
+    if problem is not None:
+        return problem
+    for broker in controller.image.brokers.values():
+        problem = _range_problem(f"Broker {broker.id}", broker.features.get(feature), level)
+        if problem is not None:
+            return problem
+    for node in controller.image.controllers.values():
+        if node.id != controller.node_id:
+            problem = _range_problem(f"Controller {node.id}", node.features.get(feature), level)
+            if problem is not None:
+                return problem
+    return None
+
+
+def _range_problem(who: str, levels: VersionRange | None, level: int) -> str | None:
+    if levels is None:
+        return None if level == 0 else f"{who} does not support this feature."
+    if level in levels or level == 0 == levels.min_version:
+        return None
+    return f"{who} only supports versions {levels.min_version}-{levels.max_version}"
+
+
+def _check_metadata_downgrade(current: int, level: int, upgrade_type: int) -> None:
+    # Records of the higher version may already be in the log; a reader of the lower one would
+    # stumble over them, and rewriting the log is not supported here or in Kafka.
+    problem = (
+        "Unsafe metadata downgrade is not supported in this version."
+        if upgrade_type == UpgradeType.UNSAFE_DOWNGRADE
+        else "Refusing to perform the requested downgrade because it might delete metadata"
+        " information."
+    )
+    names = METADATA_VERSION_NAMES
+    raise ApiError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Unsupported metadata.version downgrade from {names.get(current, current)} to"
+        f" {names.get(level, level)}. {problem}",
+    )
+
+
+def _invalid(feature: str, level: int, reason: str) -> ApiError:
+    if feature == METADATA_VERSION:
+        text = f"Invalid metadata.version {level}. {reason}"
+    else:
+        text = f"Invalid update version {level} for feature {feature}. {reason}"
+    return ApiError(ErrorCode.INVALID_UPDATE_VERSION, text)

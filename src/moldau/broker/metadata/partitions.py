@@ -1,0 +1,210 @@
+"""What partition leaders and log directories tell the controller about existing partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker.metadata.brokers import check_broker_epoch
+from moldau.broker.metadata.decision import Decision
+from moldau.broker.metadata.elections import change_partition
+from moldau.broker.metadata.features import DIRECTORY_METADATA_VERSION
+from moldau.broker.metadata.model import LeaderRecoveryState, Partition, Topic
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    PartitionChangeRecord,
+)
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from moldau.broker.metadata.controller import Controller
+
+NEVER_BROKER_EPOCH = -1
+
+
+def alter_partition(
+    controller: Controller, request: AlterPartitionRequest
+) -> Decision[AlterPartitionResponse]:
+    check_broker_epoch(controller, request.broker_id, request.broker_epoch)
+    records: list[Any] = []
+    response = AlterPartitionResponse(topics=[])
+    for topic_data in request.topics:
+        topic = controller.image.topics_by_id.get(topic_data.topic_id)
+        answers = []
+        for data in topic_data.partitions:
+            answer = AlterPartitionResponse.PartitionData(partition_index=data.partition_index)
+            try:
+                if topic is None:
+                    raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+                partition, record = _alter(controller, request.broker_id, topic, data)
+            except ApiError as error:
+                answer.error_code = error.code
+            else:
+                if record is not None:
+                    records.append(record)
+                    partition = partition.changed_by(record)
+                answer.leader_id = partition.leader
+                answer.leader_epoch = partition.leader_epoch
+                answer.isr = list(partition.isr)
+                answer.leader_recovery_state = int(partition.leader_recovery_state)
+                answer.partition_epoch = partition.partition_epoch
+            answers.append(answer)
+        response.topics.append(
+            AlterPartitionResponse.TopicData(topic_id=topic_data.topic_id, partitions=answers)
+        )
+    return Decision(tuple(records), response, atomic=False)
+
+
+def _alter(
+    controller: Controller,
+    broker_id: int,
+    topic: Topic,
+    data: AlterPartitionRequest.PartitionData,
+) -> tuple[Partition, PartitionChangeRecord | None]:
+    partition = topic.partitions.get(data.partition_index)
+    if partition is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    _check_epochs(partition, broker_id, data)
+    # Version 2 named the replicas without epochs, which means "any incarnation".
+    wanted = {state.broker_id: state.broker_epoch for state in data.new_isr_with_epochs}
+    wanted = wanted or dict.fromkeys(data.new_isr, NEVER_BROKER_EPOCH)
+    state = _checked_isr(controller, partition, broker_id, wanted, data)
+    brokers = controller.image.brokers
+    record = change_partition(
+        partition,
+        topic_id=topic.id,
+        index=data.partition_index,
+        isr=tuple(wanted),
+        acceptable=lambda replica: replica in brokers and brokers[replica].active,
+        rules=controller.election_rules(topic),
+        recovery_state=state,
+    )
+    return partition, record
+
+
+def _check_epochs(
+    partition: Partition, broker_id: int, data: AlterPartitionRequest.PartitionData
+) -> None:
+    if (
+        data.leader_epoch > partition.leader_epoch
+        or data.partition_epoch > partition.partition_epoch
+    ):
+        raise ApiError(ErrorCode.NOT_CONTROLLER)
+    if data.leader_epoch < partition.leader_epoch:
+        raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
+    if partition.leader != broker_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST)
+    if data.partition_epoch < partition.partition_epoch:
+        raise ApiError(ErrorCode.INVALID_UPDATE_VERSION)
+
+
+def _checked_isr(
+    controller: Controller,
+    partition: Partition,
+    broker_id: int,
+    wanted: dict[int, int],
+    data: AlterPartitionRequest.PartitionData,
+) -> LeaderRecoveryState:
+    if not wanted.keys() <= set(partition.replicas) or broker_id not in wanted:
+        raise ApiError(ErrorCode.INVALID_REQUEST)
+    try:
+        state = LeaderRecoveryState(data.leader_recovery_state)
+    except ValueError:
+        raise ApiError(ErrorCode.INVALID_REQUEST) from None
+    if state == LeaderRecoveryState.RECOVERING and (
+        len(wanted) > 1 or partition.leader_recovery_state == LeaderRecoveryState.RECOVERED
+    ):
+        raise ApiError(ErrorCode.INVALID_REQUEST)
+    for replica, epoch in wanted.items():
+        broker = controller.image.brokers.get(replica)
+        if (
+            broker is None
+            or not broker.active
+            or (epoch != NEVER_BROKER_EPOCH and epoch != broker.epoch)
+        ):
+            raise ApiError(ErrorCode.INELIGIBLE_REPLICA)
+    return state
+
+
+def assign_replicas_to_dirs(
+    controller: Controller, request: AssignReplicasToDirsRequest
+) -> Decision[AssignReplicasToDirsResponse]:
+    if controller.image.metadata_version < DIRECTORY_METADATA_VERSION:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
+    broker = check_broker_epoch(controller, request.broker_id, request.broker_epoch)
+    records: list[Any] = []
+    response = AssignReplicasToDirsResponse(directories=[])
+    for directory in request.directories:
+        topics = []
+        for asked in directory.topics:
+            answers = []
+            for item in asked.partitions:
+                answer = AssignReplicasToDirsResponse.PartitionData(
+                    partition_index=item.partition_index
+                )
+                try:
+                    records += _assign(
+                        controller,
+                        broker.id,
+                        asked.topic_id,
+                        item.partition_index,
+                        directory.id,
+                        online=directory.id in broker.log_dirs,
+                    )
+                except ApiError as error:
+                    answer.error_code = error.code
+                answers.append(answer)
+            topics.append(
+                AssignReplicasToDirsResponse.TopicData(topic_id=asked.topic_id, partitions=answers)
+            )
+        response.directories.append(
+            AssignReplicasToDirsResponse.DirectoryData(id=directory.id, topics=topics)
+        )
+    return Decision(tuple(records), response, atomic=False)
+
+
+def _assign(
+    controller: Controller,
+    broker_id: int,
+    topic_id: UUID,
+    index: int,
+    directory: UUID,
+    *,
+    online: bool,
+) -> list[PartitionChangeRecord]:
+    topic = controller.image.topics_by_id.get(topic_id)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+    partition = topic.partitions.get(index)
+    if partition is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if broker_id not in partition.replicas:
+        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    records = []
+    if partition.directory_of(broker_id) != directory:
+        directories = [
+            directory if replica == broker_id else current
+            for replica, current in zip(partition.replicas, partition.directories, strict=True)
+        ]
+        records.append(
+            PartitionChangeRecord(partition_id=index, topic_id=topic.id, directories=directories)
+        )
+    if not online:
+        brokers = controller.image.brokers
+        record = change_partition(
+            partition,
+            topic_id=topic.id,
+            index=index,
+            isr=tuple(replica for replica in partition.isr if replica != broker_id),
+            acceptable=lambda replica: (
+                replica != broker_id and replica in brokers and brokers[replica].active
+            ),
+            rules=controller.election_rules(topic),
+        )
+        if record is not None:
+            records.append(record)
+    return records
