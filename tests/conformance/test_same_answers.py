@@ -46,9 +46,9 @@ from support.raw import RawConnection
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 
 IGNORED = {
-    "batch_index_error_message", "cluster_id", "error_message", "host", "port", "throttle_time_ms", "total_bytes",
-    "usable_bytes", "log_dir", "documentation", "log_append_time_ms", "producer_id", "session_id",
-    "unknown_tagged_fields", "last_timestamp", "controller_id",
+    "batch_index_error_message", "cluster_id", "controller_id", "documentation", "error_message",
+    "host", "last_timestamp", "log_append_time_ms", "log_dir", "port", "producer_id", "session_id",
+    "throttle_time_ms", "total_bytes", "unknown_tagged_fields", "usable_bytes",
 }  # fmt: skip
 NOW = int(time.time() * 1000)
 
