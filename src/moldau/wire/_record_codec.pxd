@@ -9,6 +9,7 @@ cdef unsigned long long _MASK_64
 cdef long long _INT32_MAX
 cdef long long _INT64_MAX
 cdef long long _INT64_MIN
+cdef long long _GROWTH_MAX
 
 # Bytes, text and tuples of them cannot form cycles, so the collector need not visit them.
 @cython.no_gc
@@ -137,6 +138,8 @@ cdef bytes _encode_headers(object headers)
 @cython.locals(
     out=bytearray,
     capacity=Py_ssize_t,
+    remaining=Py_ssize_t,
+    growth=cython.longlong,
     target="unsigned char *",
     position=Py_ssize_t,
     delta=cython.longlong,

@@ -53,6 +53,8 @@ _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 _INT64_MIN = -_INT64_MAX - 1
 
+_GROWTH_MAX = 2**20
+
 
 class Record:
     """One record as clients see it; equal when all its fields are."""
@@ -129,6 +131,8 @@ class RecordScan:
 
 def _varint_size(data: Buffer, position: int, end: int, size_max: int) -> int:
     """Bytes of the number at `position`; 0 when it is too long or reaches `end`."""
+    if position < end and data[position] < 128:
+        return 1
     limit = position + size_max
     if limit > end:
         limit = end
@@ -157,6 +161,9 @@ def _varint(data: Buffer, position: int, size: int) -> int:
 
 def _varlong(data: Buffer, position: int, size: int) -> int:
     """The zigzag int64 of `size` known bytes; bits beyond 64 are dropped, as Java does."""
+    if size == 1:
+        raw = data[position]
+        return (raw >> 1) ^ -(raw & 1)
     raw = 0
     shift = 0
     for cursor in range(position, position + size):
@@ -497,7 +504,9 @@ def encode_records(
     position = prefix_size
     delta = -1
     max_timestamp = -1
+    remaining = len(records)
     for item in records:
+        remaining -= 1
         previous = delta
         if type(item) is tuple:
             key, value, timestamp, headers = item
@@ -536,7 +545,9 @@ def encode_records(
         if size > _INT32_MAX - 5 - position:
             raise OverflowError("the records of one batch take less than 2 GiB")
         if position + 5 + size > capacity:
-            out.extend(bytes(capacity + size + 5))
+            # Room for as many records of this size as may come, within reason.
+            growth = min((size + 5) * remaining, _GROWTH_MAX)
+            out.extend(bytes(max(growth, capacity) + size + 5))
             capacity = len(out)
             target = out
         position = _put(target, position, _zigzag(size))

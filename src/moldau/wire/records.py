@@ -9,7 +9,8 @@ checksum that covers it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
@@ -156,6 +157,9 @@ class BatchHeader(NamedTuple):
 
 _COMPRESSIONS: Final = tuple(Compression)
 
+# From the tuple that HEADER_STRUCT unpacks, at a third of the time of `BatchHeader._make`.
+header_from: Callable[[tuple[int, ...]], BatchHeader] = partial(tuple.__new__, BatchHeader)
+
 
 class ControlType:
     """The kinds of control records, by the number in their key."""
@@ -172,7 +176,7 @@ class ControlType:
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`; only its presence is checked, not what it says."""
     try:
-        return BatchHeader._make(HEADER_STRUCT.unpack_from(buffer, position))
+        return header_from(HEADER_STRUCT.unpack_from(buffer, position))
     except struct.error:
         raise CorruptBatchError(
             f"{len(buffer) - position} bytes at position {position} are too few for a batch header"
@@ -183,7 +187,7 @@ def iterate_headers(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, Ba
     """Position and header of each batch that is there in full; a cut-off last one is left out."""
     size = len(buffer)
     while position + HEADER_SIZE <= size:
-        header = BatchHeader._make(HEADER_STRUCT.unpack_from(buffer, position))
+        header = header_from(HEADER_STRUCT.unpack_from(buffer, position))
         _check_header(header, position)
         if position + header.size > size:
             return

@@ -20,7 +20,6 @@ from moldau.wire._record_codec import (
     Record,
     RecordScan,
     decode_records,
-    encode_records,
     validate_records,
 )
 from moldau.wire.compression import (
@@ -46,12 +45,14 @@ from moldau.wire.records import (
     MAGIC,
     MAGIC_POSITION,
     MAX_TIMESTAMP_POSITION,
+    NO_SEQUENCE,
     NO_TIMESTAMP,
     OFFSET_AND_LENGTH_STRUCT,
     PREFIX_STRUCT,
     TIMESTAMP_STRUCT,
     TRANSACTIONAL_FLAG,
     BatchHeader,
+    header_from,
 )
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ __all__ = ["RecordValidationError", "ValidatedBatch", "ValidationRules", "valida
 
 _INT64_MAX: Final = 2**63 - 1
 _INT64_MIN: Final = -(2**63)
+_INT32_MAX: Final = 2**31 - 1
 
 # The smallest length any format version has; Kafka takes less for garbage, not for a batch.
 _BATCH_LENGTH_MIN: Final = 14
@@ -78,7 +80,12 @@ _TARGETS: Final = {
     "lz4": Compression.LZ4,
     "zstd": Compression.ZSTD,
 }
+# Once the attributes must be written anew, bits without a meaning are dropped.
+_KNOWN_ATTRIBUTES: Final = 0x7F
 _CODECS: Final = tuple(Compression)
+# Plain numbers, because looking up enum members shows in the time of small batches.
+_NONE: Final = int(Compression.NONE)
+_ZSTD: Final = int(Compression.ZSTD)
 
 Buffer = bytes | bytearray | memoryview
 
@@ -167,13 +174,21 @@ def validate_batch(
     `from_client` is False for batches of the broker's own coordinators, which may hold control
     records. Raises `RecordValidationError`.
     """
-    view = _one_batch(memoryview(batch))
-    header = BatchHeader._make(HEADER_STRUCT.unpack_from(view))
+    view = memoryview(batch)
+    if len(view) < HEADER_SIZE or view[MAGIC_POSITION] != MAGIC:
+        _refuse_framing(view)
+    header = header_from(HEADER_STRUCT.unpack_from(view))
     codec = header.attributes & COMPRESSION_MASK
-    _check_shallow(view, header, codec, rules, produce_version)
+    if header.batch_length != len(view) - LOG_OVERHEAD:
+        view = _trimmed(view, codec, produce_version)
+    if codec >= _ZSTD:
+        _check_codec(codec, produce_version)
+    if from_client and header.base_offset != 0:
+        _refuse(f"the batch's base offset must be 0, not {header.base_offset}")
+    _check_bytes(view, header, rules)
     if from_client:
         _check_client_header(header)
-    if codec == Compression.NONE:
+    if codec == _NONE:
         section: Buffer = view
         start = HEADER_SIZE
     else:
@@ -181,8 +196,7 @@ def validate_batch(
         start = 0
     scan = _scan(section, start, header, rules, now_ms)
     view = _finished(view, section, start, header, codec, scan, rules, now_ms)
-    size = len(view)
-    PREFIX_STRUCT.pack_into(view, 0, offset, size - LOG_OVERHEAD, leader_epoch)
+    PREFIX_STRUCT.pack_into(view, 0, offset, len(view) - LOG_OVERHEAD, leader_epoch)
     return _described(view, header, scan, rules, offset=offset, now_ms=now_ms)
 
 
@@ -190,24 +204,30 @@ def _refuse(message: str, code: ErrorCode = ErrorCode.INVALID_RECORD) -> NoRetur
     raise RecordValidationError(code, message)
 
 
-def _one_batch(view: memoryview) -> memoryview:
-    """The one batch in `view`, without cut-off bytes after it, which Kafka also drops."""
-    remaining = len(view)
+def _refuse_framing(view: memoryview) -> NoReturn:
+    """Say why `view` does not begin with a batch of magic 2 that has a whole header."""
     size = _batch_size(view, 0)
-    if size is None or size > remaining:
+    if size is None or size > len(view):
         _refuse("there must be one whole record batch per partition, but there is none")
     if view[MAGIC_POSITION] != MAGIC:
         _refuse(f"record batches must have magic 2, not {view[MAGIC_POSITION]}")
-    if size < remaining:
-        following = _batch_size(view, size)
-        if following is not None and size + following <= remaining:
-            _refuse("there must be one record batch per partition, but there are more")
-        view = view[:size]
-    if size < HEADER_SIZE:
-        _refuse(
-            f"the batch has {size} bytes, its header alone {HEADER_SIZE}", ErrorCode.CORRUPT_MESSAGE
-        )
-    return view
+    _refuse(
+        f"the batch has {size} bytes, its header alone {HEADER_SIZE}", ErrorCode.CORRUPT_MESSAGE
+    )
+
+
+def _trimmed(view: memoryview, codec: int, produce_version: int) -> memoryview:
+    """The one batch in `view`, without cut-off bytes after it, which Kafka also drops."""
+    remaining = len(view)
+    size = _batch_size(view, 0)
+    if size is None or size > remaining or size < HEADER_SIZE:
+        _refuse_framing(view)
+    if codec >= _ZSTD:
+        _check_codec(codec, produce_version)
+    following = _batch_size(view, size)
+    if following is not None and size + following <= remaining:
+        _refuse("there must be one record batch per partition, but there are more")
+    return view[:size]
 
 
 def _batch_size(view: memoryview, position: int) -> int | None:
@@ -226,18 +246,20 @@ def _batch_size(view: memoryview, position: int) -> int | None:
     return LOG_OVERHEAD + length
 
 
-def _check_shallow(
-    view: memoryview, header: BatchHeader, codec: int, rules: ValidationRules, produce_version: int
-) -> None:
-    """Codec, size and checksum: what can be said without looking at records."""
-    if codec > Compression.ZSTD:
+def _check_codec(codec: int, produce_version: int) -> None:
+    if codec > _ZSTD:
         _refuse(f"the batch has the unknown compression id {codec}")
-    if codec == Compression.ZSTD and produce_version < _ZSTD_PRODUCE_VERSION:
+    if produce_version < _ZSTD_PRODUCE_VERSION:
         _refuse(
             f"zstd needs Produce version {_ZSTD_PRODUCE_VERSION}, not {produce_version}",
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
         )
-    _check_size(len(view), rules)
+
+
+def _check_bytes(view: memoryview, header: BatchHeader, rules: ValidationRules) -> None:
+    """Size and checksum."""
+    if len(view) > rules.max_message_bytes:
+        _refuse_size(len(view), rules)
     if crc32c(view[ATTRIBUTES_POSITION:]) != header.crc:
         _refuse(
             f"the batch's bytes do not match its checksum {header.crc:#010x}",
@@ -245,19 +267,16 @@ def _check_shallow(
         )
 
 
-def _check_size(size: int, rules: ValidationRules) -> None:
-    if size > rules.max_message_bytes:
-        _refuse(
-            f"the batch has {size} bytes, max.message.bytes allows {rules.max_message_bytes}",
-            ErrorCode.MESSAGE_TOO_LARGE,
-        )
+def _refuse_size(size: int, rules: ValidationRules) -> NoReturn:
+    _refuse(
+        f"the batch has {size} bytes, max.message.bytes allows {rules.max_message_bytes}",
+        ErrorCode.MESSAGE_TOO_LARGE,
+    )
 
 
 def _check_client_header(header: BatchHeader) -> None:
     """What only batches of clients must keep."""
     count = header.record_count
-    if header.base_offset != 0:
-        _refuse(f"the batch's base offset must be 0, not {header.base_offset}")
     if header.last_offset_delta < 0:
         _refuse(f"the batch's last offset delta {header.last_offset_delta} is negative")
     if count <= 0:
@@ -307,6 +326,10 @@ def _scan(
         _refuse(f"record {scan.index} of the batch: {PROBLEMS[scan.problem]}")
     if stamped or scan.bad_timestamp_count or (rules.compacted and scan.null_key_count):
         _check_each(section, start, header, rules, now_ms)
+    if not scan.dense:
+        # Kafka lets these through in uncompressed batches and consumers then skip or repeat
+        # records; in compressed ones it fails with an internal error.
+        _refuse("the offset deltas of the batch's records are not 0, 1, 2 and so on")
     return scan
 
 
@@ -379,16 +402,15 @@ def _finished(
         max_timestamp = now_ms
         attributes |= LOG_APPEND_TIME_FLAG
     elif attributes & LOG_APPEND_TIME_FLAG:
-        max_timestamp = header.max_timestamp
+        max_timestamp = max(header.max_timestamp, NO_TIMESTAMP)
         attributes &= ~LOG_APPEND_TIME_FLAG
     else:
         max_timestamp = scan.max_timestamp
-    if target != codec or not scan.dense:
-        if not scan.dense:
-            section, start = _renumbered(section, start, header), 0
+    if target != codec:
         packed = compress(_CODECS[target], memoryview(section)[start:], rules.compression_level)
         view = memoryview(bytearray(view[:HEADER_SIZE]) + packed)
-        _check_size(len(view), rules)
+        if len(view) > rules.max_message_bytes:
+            _refuse_size(len(view), rules)
         _stamp(view, attributes & ~COMPRESSION_MASK | target, max_timestamp)
     else:
         if view.readonly:
@@ -403,24 +425,8 @@ def _finished(
     return view
 
 
-def _renumbered(section: Buffer, start: int, header: BatchHeader) -> bytearray:
-    """The records with offset deltas 0, 1, 2 and so on.
-
-    Kafka numbers records itself where it rewrites a compressed batch; taking odd numbers from
-    clients into the log would make consumers skip or repeat records.
-    """
-    rows = [
-        (record.key, record.value, record.timestamp, record.headers)
-        for record in _records(section, start, header)
-    ]
-    try:
-        return encode_records(rows, 0, 0, header.base_timestamp)[0]
-    except (ValueError, OverflowError) as error:
-        _refuse(str(error))
-
-
 def _stamp(view: memoryview, attributes: int, max_timestamp: int) -> None:
-    ATTRIBUTES_STRUCT.pack_into(view, ATTRIBUTES_POSITION, attributes)
+    ATTRIBUTES_STRUCT.pack_into(view, ATTRIBUTES_POSITION, attributes & _KNOWN_ATTRIBUTES)
     TIMESTAMP_STRUCT.pack_into(view, MAX_TIMESTAMP_POSITION, max_timestamp)
     CRC_STRUCT.pack_into(view, CRC_POSITION, crc32c(view[ATTRIBUTES_POSITION:]))
 
@@ -435,28 +441,33 @@ def _described(
     now_ms: int,
 ) -> ValidatedBatch:
     attributes = header.attributes
+    sequence = header.base_sequence
     if rules.log_append_time:
         max_timestamp, offset_of_max_timestamp = now_ms, offset
     elif attributes & LOG_APPEND_TIME_FLAG:
-        max_timestamp, offset_of_max_timestamp = header.max_timestamp, offset
+        max_timestamp, offset_of_max_timestamp = max(header.max_timestamp, NO_TIMESTAMP), offset
     else:
         max_timestamp = scan.max_timestamp
         index = scan.max_timestamp_index
         offset_of_max_timestamp = -1 if index < 0 else offset + index
-    return ValidatedBatch(
-        view,
-        offset,
-        offset + header.last_offset_delta,
-        max_timestamp,
-        offset_of_max_timestamp,
-        header.base_timestamp,
-        now_ms if rules.log_append_time else NO_TIMESTAMP,
-        header.producer_id,
-        header.producer_epoch,
-        header.base_sequence,
-        header.last_sequence,
-        attributes & TRANSACTIONAL_FLAG != 0,
-        attributes & CONTROL_FLAG != 0,
-        header.record_count,
-        len(view),
+    # Straight to the tuple: the class's own __new__ would cost as much as the whole rest here.
+    return tuple.__new__(
+        ValidatedBatch,
+        (
+            view,
+            offset,
+            offset + header.last_offset_delta,
+            max_timestamp,
+            offset_of_max_timestamp,
+            header.base_timestamp,
+            now_ms if rules.log_append_time else NO_TIMESTAMP,
+            header.producer_id,
+            header.producer_epoch,
+            sequence,
+            NO_SEQUENCE if sequence < 0 else (sequence + header.last_offset_delta) & _INT32_MAX,
+            attributes & TRANSACTIONAL_FLAG != 0,
+            attributes & CONTROL_FLAG != 0,
+            header.record_count,
+            len(view),
+        ),
     )
