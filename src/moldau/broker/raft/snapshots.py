@@ -1,0 +1,173 @@
+"""Snapshot files of the metadata log.
+
+A snapshot holds the whole image at an end offset (exclusive) and epoch, which are its name. It is
+written beside its final name and renamed when synced, so a snapshot that exists is complete; one
+that turns out damaged stops the start instead of being skipped, because the log before it may be
+gone already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from moldau.broker.log.disk import Disk, File
+from moldau.broker.metadata.model import MetadataError
+from moldau.broker.raft.batches import (
+    MetadataBatch,
+    decode_metadata_batches,
+    encode_controls,
+    encode_records,
+    quorum_controls,
+)
+from moldau.broker.raft.voters import VoterSet
+from moldau.invariant import invariant
+from moldau.wire.messages import (
+    KRaftVersionRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+
+BOOTSTRAP_FILE = "bootstrap.checkpoint"
+PARTIAL_SUFFIX = ".part"
+DELETED_SUFFIX = ".deleted"
+RECORDS_PER_BATCH = 1000
+
+_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+
+class SnapshotId(NamedTuple):
+    """Everything before `end_offset` is in the snapshot; `epoch` is that of the last record."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
+
+    @classmethod
+    def of_file(cls, name: str) -> SnapshotId | None:
+        found = _NAME.fullmatch(name)
+        return None if found is None else cls(int(found[1]), int(found[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a snapshot file says. `voters` is None where it says nothing (static quorums)."""
+
+    last_contained_log_timestamp: int
+    kraft_version: int
+    voters: VoterSet | None
+    records: tuple[Any, ...]
+
+
+def list_snapshots(disk: Disk, directory: str) -> list[SnapshotId]:
+    """Complete snapshots, oldest first."""
+    if not disk.is_dir(directory):
+        return []
+    found = (SnapshotId.of_file(name) for name in disk.list_dir(directory))
+    return sorted(snapshot for snapshot in found if snapshot is not None)
+
+
+def remove_leftovers(disk: Disk, directory: str) -> None:
+    """Snapshots that were being written or deleted when the node stopped."""
+    for name in disk.list_dir(directory):
+        for suffix in (PARTIAL_SUFFIX, DELETED_SUFFIX):
+            if SnapshotId.of_file(name.removesuffix(suffix)) is not None and name.endswith(suffix):
+                disk.remove(f"{directory}/{name}", missing_ok=True)
+
+
+def read_snapshot(disk: Disk, path: str) -> Snapshot:
+    data = disk.read_bytes(path)
+    batches = list(decode_metadata_batches(data, path))
+    controls = [control for batch in batches for control in batch.controls]
+    if not controls or not isinstance(controls[0], SnapshotHeaderRecord):
+        raise MetadataError(f"{path}: a snapshot begins with a header record, this one does not")
+    if not isinstance(controls[-1], SnapshotFooterRecord) or len(data) != _size(batches):
+        raise MetadataError(
+            f"{path}: the snapshot is cut off; restore the file or remove the folder and format it"
+        )
+    kraft_version = 0
+    voters = None
+    for control in controls:
+        if isinstance(control, KRaftVersionRecord):
+            kraft_version = control.kraft_version
+        elif isinstance(control, VotersRecord):
+            voters = VoterSet.from_record(control)
+    return Snapshot(
+        last_contained_log_timestamp=controls[0].last_contained_log_timestamp,
+        kraft_version=kraft_version,
+        voters=voters,
+        records=tuple(record for batch in batches for record in batch.records),
+    )
+
+
+def _size(batches: list[MetadataBatch]) -> int:
+    return sum(batch.size for batch in batches)
+
+
+def snapshot_parts(
+    records: Iterable[Any],
+    *,
+    epoch: int,
+    now_ms: int,
+    metadata_version: int,
+    last_contained_log_timestamp: int,
+    kraft_version: int = 0,
+    voters: VoterSet | None = None,
+) -> Iterator[bytes]:
+    """The bytes of a snapshot, batch by batch, so that a writer can do other work in between."""
+    header = SnapshotHeaderRecord(
+        version=0, last_contained_log_timestamp=last_contained_log_timestamp
+    )
+    controls: list[Any] = [header]
+    if kraft_version > 0:
+        invariant(voters is not None, "a dynamic quorum's snapshot names its voters")
+        controls += quorum_controls(kraft_version, voters or VoterSet())
+    yield encode_controls(controls, base_offset=0, epoch=epoch, now_ms=now_ms)
+    offset = len(controls)
+    remaining = iter(records)
+    while batch := list(islice(remaining, RECORDS_PER_BATCH)):
+        yield encode_records(
+            batch,
+            base_offset=offset,
+            epoch=epoch,
+            now_ms=now_ms,
+            metadata_version=metadata_version,
+        )
+        offset += len(batch)
+    footer = SnapshotFooterRecord(version=0)
+    yield encode_controls([footer], base_offset=offset, epoch=epoch, now_ms=now_ms)
+
+
+class SnapshotWriter:
+    """Writes one snapshot: `append` its parts, `sync` off the loop, then `freeze`."""
+
+    def __init__(self, disk: Disk, directory: str, snapshot_id: SnapshotId) -> None:
+        self._disk = disk
+        self._path = f"{directory}/{snapshot_id.file_name}"
+        self._partial = self._path + PARTIAL_SUFFIX
+        disk.remove(self._partial, missing_ok=True)
+        self._file: File = disk.open(self._partial, create=True)
+        self.size = 0
+
+    def append(self, part: bytes) -> None:
+        self._file.write(part, self.size)
+        self.size += len(part)
+
+    def sync(self) -> None:
+        self._file.sync()
+
+    def freeze(self) -> None:
+        """The snapshot exists from here on."""
+        self._file.close()
+        self._disk.rename(self._partial, self._path, sync=True)
+
+    def abandon(self) -> None:
+        self._file.close()
+        self._disk.remove(self._partial, missing_ok=True)
