@@ -1,0 +1,87 @@
+"""What a log needs of its surroundings, handed in by whoever opens it."""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from moldau.broker.log.background import Background, InlineBackground
+from moldau.broker.log.disk import Disk, OsDisk
+from moldau.wire.errors import ApiError, ErrorCode
+
+logger = logging.getLogger(__name__)
+
+
+class AppendOrigin(enum.Enum):
+    """Who appends decides what is checked."""
+
+    CLIENT = "client"  # everything
+    COORDINATOR = "coordinator"  # markers and group records: epochs, but no sequences
+    REPLICATION = "replication"  # the leader has checked already
+    RAFT_LEADER = "raft leader"  # offsets and epochs are the quorum's own
+
+
+class AppendInfo(NamedTuple):
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int  # -1 unless the topic has LogAppendTime
+    log_start_offset: int
+    duplicate: bool
+    flush_due: bool  # flush.messages asks for an fsync before this is acknowledged
+    size: int
+
+
+class LogDirFailure(ApiError):
+    """A log directory has failed; its partitions are gone until the broker restarts."""
+
+    def __init__(self, directory: str, reason: str) -> None:
+        super().__init__(
+            ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {directory} is offline: {reason}"
+        )
+        self.directory = directory
+
+
+class LogDirState:
+    """Whether a log directory can be used. The first I/O error takes it offline for good:
+    after a failed write or fsync nobody knows what is on that disk any more."""
+
+    __slots__ = ("_on_failure", "failure", "path")
+
+    def __init__(self, path: str, on_failure: Callable[[LogDirState], None] | None = None) -> None:
+        self.path = path
+        self.failure: LogDirFailure | None = None
+        self._on_failure = on_failure
+
+    def fail(self, what: str, error: BaseException) -> LogDirFailure:
+        """Take the directory offline (once) and give the error that says so."""
+        if self.failure is None:
+            self.failure = LogDirFailure(self.path, f"{what}: {error}")
+            logger.error("%s", self.failure.message)
+            if self._on_failure is not None:
+                self._on_failure(self)
+        return self.failure
+
+
+def _no_jitter(_jitter_ms_max: int) -> int:
+    return 0
+
+
+@dataclass(slots=True)
+class LogContext:
+    """`schedule_removal(paths, delay_ms)` removes files later; `jitter(max)` is random."""
+
+    disk: Disk = field(default_factory=OsDisk)
+    background: Background = field(default_factory=InlineBackground)
+    schedule_removal: Callable[[list[str], int], None] | None = None
+    jitter: Callable[[int], int] = _no_jitter
+    producer_id_expiration_ms: int = 86_400_000
+
+    def remove_later(self, paths: list[str], delay_ms: int) -> None:
+        if self.schedule_removal is not None:
+            self.schedule_removal(paths, delay_ms)
+            return
+        for path in paths:
+            self.disk.remove(path, missing_ok=True)

@@ -1,0 +1,181 @@
+"""Making a log durable without stalling anybody.
+
+Decides which files an fsync must cover and when the recovery point may move. What always
+holds: the recovery point only moves after every fsync below it has succeeded, one flush
+of a log runs at a time, and requests that come meanwhile are served together by the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from moldau.broker.log.context import LogContext, LogDirState
+from moldau.broker.log.segments import Segments
+from moldau.wire.errors import ApiError, ErrorCode
+
+Waiter = Callable[[BaseException | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FlushPlan:
+    """One flush: what a thread must do, and what holds when it is done."""
+
+    up_to: int
+    syncs: tuple[Callable[[], None], ...]
+
+    def run(self) -> None:
+        for index, sync in enumerate(self.syncs):
+            try:
+                sync()
+            except BaseException:
+                # Each holds a descriptor that must be given back.
+                for rest in self.syncs[index + 1 :]:
+                    try:
+                        rest()
+                    except OSError:
+                        continue
+                raise
+
+
+class Flusher:
+    __slots__ = (
+        "_context",
+        "_cut",
+        "_dir_changed",
+        "_dir_state",
+        "_running",
+        "_segments",
+        "_waiters",
+        "_wanted",
+        "directory",
+        "last_flush_ms",
+        "recovery_point",
+    )
+
+    def __init__(
+        self,
+        context: LogContext,
+        dir_state: LogDirState,
+        directory: str,
+        segments: Segments,
+        recovery_point: int,
+        now_ms: int,
+    ) -> None:
+        self._context = context
+        self._dir_state = dir_state
+        self._segments = segments
+        self.directory = directory
+        self.recovery_point = recovery_point
+        self.last_flush_ms = now_ms
+        # New files are durable only when their directory is.
+        self._dir_changed = True
+        self._running = False
+        # Where the log was cut while a flush ran: beyond it the flush proves nothing.
+        self._cut: int | None = None
+        self._wanted = recovery_point
+        self._waiters: list[tuple[int, Waiter]] = []
+
+    def note_new_file(self) -> None:
+        self._dir_changed = True
+
+    def plan(self, up_to: int) -> FlushPlan | None:
+        """What makes everything below `up_to` durable; None when it is already."""
+        if up_to <= self.recovery_point and not self._dir_changed:
+            return None
+        syncs: list[Callable[[], None]] = []
+        active = self._segments.active
+        for segment in self._segments.overlapping(self.recovery_point, up_to):
+            if segment is active:
+                # Its indexes are rebuilt after a crash anyway.
+                syncs.append(segment.file.begin_sync())
+            else:
+                syncs += segment.begin_sync()
+        if self._dir_changed:
+            disk, directory = self._context.disk, self.directory
+            syncs.append(lambda: disk.sync_dir(directory))
+            self._dir_changed = False
+        return FlushPlan(up_to, tuple(syncs))
+
+    def flush_now(self, up_to: int, now_ms: int) -> None:
+        """Flush in place; for stops, tools and tests."""
+        plan = self.plan(up_to)
+        if plan is not None:
+            try:
+                plan.run()
+            except OSError as error:
+                raise self._dir_state.fail(f"fsync in {self.directory}", error) from error
+            self.finished(plan, now_ms)
+
+    def request(self, up_to: int, now_ms: int, waiter: Waiter | None = None) -> None:
+        """Flush in the background; `waiter` is called when `up_to` is durable or lost."""
+        if self._dir_state.failure is not None:
+            if waiter is not None:
+                waiter(self._dir_state.failure)
+            return
+        if up_to <= self.recovery_point and not self._dir_changed:
+            if waiter is not None:
+                waiter(None)
+            return
+        self._wanted = max(self._wanted, up_to)
+        if waiter is not None:
+            self._waiters.append((up_to, waiter))
+        if not self._running:
+            self._start(now_ms)
+
+    def _start(self, now_ms: int) -> None:
+        try:
+            plan = self.plan(self._wanted)
+        except OSError as error:
+            self._failed(error)
+            return
+        if plan is None:
+            self._wake()
+            return
+        self._running = True
+
+        def done(error: BaseException | None) -> None:
+            self._running = False
+            if error is not None:
+                self._failed(error)
+                return
+            self.finished(plan, now_ms)
+            self._wake()
+            if self._wanted > self.recovery_point:
+                self._start(now_ms)
+
+        self._context.background.submit(plan.run, done)
+
+    def finished(self, plan: FlushPlan, now_ms: int) -> None:
+        up_to = plan.up_to if self._cut is None else min(plan.up_to, self._cut)
+        self._cut = None
+        self.recovery_point = max(self.recovery_point, up_to)
+        self.last_flush_ms = max(self.last_flush_ms, now_ms)
+
+    def _wake(self) -> None:
+        ready = [waiter for up_to, waiter in self._waiters if up_to <= self.recovery_point]
+        self._waiters = [entry for entry in self._waiters if entry[0] > self.recovery_point]
+        for waiter in ready:
+            waiter(None)
+
+    def _failed(self, error: BaseException) -> None:
+        failure = self._dir_state.fail(f"fsync in {self.directory}", error)
+        waiters, self._waiters = self._waiters, []
+        for _, waiter in waiters:
+            waiter(failure)
+
+    def truncated(self, end_offset: int) -> None:
+        """Offsets from `end_offset` on are gone; nothing there is durable any more."""
+        self.recovery_point = min(self.recovery_point, end_offset)
+        self._wanted = min(self._wanted, end_offset)
+        if self._running:
+            self._cut = end_offset if self._cut is None else min(self._cut, end_offset)
+        lost = [waiter for up_to, waiter in self._waiters if up_to > end_offset]
+        self._waiters = [entry for entry in self._waiters if entry[0] <= end_offset]
+        for waiter in lost:
+            waiter(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "truncated before it was flushed"))
+
+    def started_at(self, start_offset: int) -> None:
+        """Nothing below the log's start needs recovery."""
+        self.recovery_point = max(self.recovery_point, start_offset)
+        self._wanted = max(self._wanted, start_offset)

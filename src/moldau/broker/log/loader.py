@@ -1,0 +1,304 @@
+"""Opening a partition's directory: leftovers, segments, recovery, epochs, producers.
+
+Decides what of a directory is the log. What always holds afterwards: every segment below
+the log end is whole; after an unclean stop each batch from the recovery point on has been
+checked, the log is cut at the first that is incomplete or damaged, later segments are set
+aside, and the indexes of the checked segments are new. Anything that can be rebuilt
+(indexes, snapshots, epochs) is rebuilt when missing or damaged, clean stop or not.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import TYPE_CHECKING
+
+from moldau.broker.log.checkpoints import (
+    CorruptCheckpoint,
+    decode_epochs,
+    decode_partition_metadata,
+    encode_epochs,
+    encode_partition_metadata,
+)
+from moldau.broker.log.context import LogContext, LogDirState
+from moldau.broker.log.leader_epochs import LeaderEpochs
+from moldau.broker.log.leftovers import settle_leftovers
+from moldau.broker.log.log import Log
+from moldau.broker.log.names import (
+    INDEX_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_SUFFIX,
+    PARTITION_METADATA,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    offset_of_file,
+    offset_prefix,
+)
+from moldau.broker.log.offset_index import CorruptIndex
+from moldau.broker.log.producer_snapshots import ProducerSnapshots
+from moldau.broker.log.producer_state import ProducerStates
+from moldau.broker.log.recovery import recover_segment
+from moldau.broker.log.replay import rebuild_producers
+from moldau.broker.log.segment import Segment
+from moldau.broker.log.segments import Segments
+
+if TYPE_CHECKING:
+    from moldau.broker.config import LogConfig
+
+logger = logging.getLogger(__name__)
+
+
+def open_log(
+    context: LogContext,
+    dir_state: LogDirState,
+    directory: str,
+    topic: str,
+    partition: int,
+    config: LogConfig,
+    *,
+    now_ms: int,
+    topic_id: uuid.UUID | None = None,
+    clean_shutdown: bool = True,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    high_watermark: int = 0,
+    is_future: bool = False,
+) -> Log:
+    """Open the log in `directory`, making it when it is not there.
+
+    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints.
+    I/O errors come out as LogDirFailure.
+    """
+    loader = _Loader(context, directory, config, now_ms)
+    try:
+        if not context.disk.is_dir(directory):
+            context.disk.make_dirs(directory)
+            files: dict[str, int] = {}
+        else:
+            files = settle_leftovers(context.disk, directory)
+        loader.load(files, clean_shutdown, recovery_point, log_start_offset)
+        known_id = loader.topic_id(files, topic_id)
+    except OSError as error:
+        raise dir_state.fail(f"opening {directory}", error) from error
+    return Log(
+        context,
+        dir_state,
+        directory,
+        topic,
+        partition,
+        config,
+        segments=loader.segments,
+        log_start_offset=loader.log_start_offset,
+        log_end_offset=loader.log_end_offset,
+        recovery_point=loader.recovery_point,
+        high_watermark=high_watermark,
+        leader_epochs=loader.epochs,
+        producers=loader.producers,
+        snapshots=loader.snapshots,
+        topic_id=known_id,
+        now_ms=now_ms,
+        is_future=is_future,
+    )
+
+
+class _Loader:
+    def __init__(self, context: LogContext, directory: str, config: LogConfig, now_ms: int) -> None:
+        self._context = context
+        self._disk = context.disk
+        self._dir = directory
+        self._config = config
+        self._now_ms = now_ms
+        self.producers = ProducerStates()
+        self.epochs = LeaderEpochs()
+        self.snapshots = ProducerSnapshots(self._disk, directory)
+        self.segments = Segments([])
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.recovery_point = 0
+
+    def load(
+        self, files: dict[str, int], clean: bool, recovery_point: int, log_start_offset: int
+    ) -> None:
+        if not files:
+            self._start_empty(log_start_offset)
+            return
+        self.snapshots = ProducerSnapshots(
+            self._disk,
+            self._dir,
+            [
+                o
+                for n in files
+                if n.endswith(SNAPSHOT_SUFFIX) and (o := offset_of_file(n)) is not None
+            ],
+        )
+        epochs_known = self._load_epochs(files)
+        damaged = self._load_segments(files)
+        recover_from = None if clean else recovery_point
+        end_offset = self._recover(damaged, recover_from, log_start_offset)
+        if len(self.segments) and end_offset < log_start_offset:
+            # The segments end below where the log begins: nothing in them counts.
+            logger.warning(
+                "%s ends at %d below its start %d: starting afresh there",
+                self._dir,
+                end_offset,
+                log_start_offset,
+            )
+            self._discard(list(self.segments))
+        if not len(self.segments):
+            self._start_empty(log_start_offset)
+            return
+        self.log_end_offset = end_offset
+        self.log_start_offset = max(log_start_offset, self.segments.first.base_offset)
+        self.recovery_point = (
+            end_offset if clean and not damaged else min(recovery_point, end_offset)
+        )
+        self._finish(clean, epochs_known)
+
+    def _finish(self, clean: bool, epochs_known: bool) -> None:
+        changed = self.epochs.truncate_from_end(self.log_end_offset)
+        changed |= self.epochs.truncate_from_start(self.log_start_offset)
+        if changed or not epochs_known:
+            self._write_epochs()
+        self.snapshots.remove_stray(self.segments.base_offsets)
+        rebuild_producers(
+            self.segments,
+            self.producers,
+            self.snapshots,
+            log_start_offset=self.log_start_offset,
+            end_offset=self.log_end_offset,
+            now_ms=self._now_ms,
+            expiration_ms=self._context.producer_id_expiration_ms,
+            clean=clean,
+        )
+
+    def _start_empty(self, offset: int) -> None:
+        config = self._config
+        segment = Segment.create(
+            self._disk,
+            self._dir,
+            offset,
+            index_size_max=config.segment_index_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            created_ms=self._now_ms,
+            jitter_ms=self._context.jitter(min(config.segment_jitter_ms, config.segment_ms)),
+        )
+        segment.file.close()
+        self.segments = Segments([segment])
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self.epochs.clear()
+        self._write_epochs()
+        self.snapshots.remove_all()
+        self.snapshots.last_taken = offset
+        self.producers.clear(offset)
+
+    def _write_epochs(self) -> None:
+        self._disk.write_atomic(
+            f"{self._dir}/{LEADER_EPOCH_CHECKPOINT}",
+            encode_epochs(self.epochs.entries()),
+            sync=False,
+        )
+
+    def _load_epochs(self, files: dict[str, int]) -> bool:
+        if LEADER_EPOCH_CHECKPOINT not in files:
+            return False
+        path = f"{self._dir}/{LEADER_EPOCH_CHECKPOINT}"
+        try:
+            self.epochs = LeaderEpochs(decode_epochs(path, self._disk.read_bytes(path)))
+        except CorruptCheckpoint as error:
+            logger.warning("%s; taking the epochs from the batches", error)
+            return False
+        return True
+
+    def _load_segments(self, files: dict[str, int]) -> set[int]:
+        """Open every segment; the base offsets of those whose indexes are no good."""
+        config = self._config
+        damaged: set[int] = set()
+        segments: list[Segment] = []
+        for name in sorted(files):
+            base_offset = offset_of_file(name)
+            if base_offset is None or not name.endswith(LOG_SUFFIX):
+                continue
+            prefix = offset_prefix(base_offset)
+            segment = Segment(
+                self._disk,
+                self._dir,
+                base_offset,
+                file=self._disk.open(f"{self._dir}/{name}", size=files[name]),
+                index_size_max=config.segment_index_bytes,
+                index_interval_bytes=config.index_interval_bytes,
+                created_ms=self._now_ms,
+                jitter_ms=self._context.jitter(min(config.segment_jitter_ms, config.segment_ms)),
+                index_size=files.get(prefix + INDEX_SUFFIX, -1),
+                time_index_size=files.get(prefix + TIME_INDEX_SUFFIX, -1),
+                txn_index_size=files.get(prefix + TXN_INDEX_SUFFIX, 0),
+            )
+            try:
+                segment.load()
+            except CorruptIndex as error:
+                logger.warning("%s; rebuilding the segment's indexes", error)
+                damaged.add(base_offset)
+            segments.append(segment)
+        self.segments = Segments(segments)
+        return damaged
+
+    def _recover(self, damaged: set[int], recover_from: int | None, log_start_offset: int) -> int:
+        """Check what must be checked; where the log ends."""
+        end_offset = log_start_offset
+        ordered = list(self.segments)
+        for index, segment in enumerate(ordered):
+            following = ordered[index + 1].base_offset if index + 1 < len(ordered) else None
+            unflushed = recover_from is not None and (following is None or following > recover_from)
+            if not unflushed and segment.base_offset not in damaged:
+                if following is None:
+                    end_offset = segment.next_offset()
+                    segment.reload_max_timestamp()
+                continue
+            outcome = recover_segment(
+                segment,
+                self.segments,
+                self.producers,
+                self.snapshots,
+                self.epochs,
+                log_start_offset=log_start_offset,
+                now_ms=self._now_ms,
+                expiration_ms=self._context.producer_id_expiration_ms,
+            )
+            end_offset = outcome.next_offset
+            if following is not None:
+                segment.become_inactive()
+            if outcome.cut_bytes:
+                logger.warning(
+                    "%s: cut %d bytes after offset %d (%s)",
+                    segment.file.path,
+                    outcome.cut_bytes,
+                    end_offset - 1,
+                    outcome.reason,
+                )
+                if following is not None:
+                    self._discard(ordered[index + 1 :])
+                break
+        return end_offset
+
+    def _discard(self, segments: list[Segment]) -> None:
+        """Drop segments that come after a cut: their offsets no longer connect."""
+        for segment in segments:
+            logger.warning("%s: dropped, as the log ends before it", segment.file.path)
+            self.segments.remove(segment)
+            for path in segment.paths():
+                self._disk.remove(path, missing_ok=True)
+            if segment.base_offset in self.snapshots.offsets:
+                self.snapshots.remove(segment.base_offset)
+            segment.release()
+
+    def topic_id(self, files: dict[str, int], wanted: uuid.UUID | None) -> uuid.UUID | None:
+        """The id in `partition.metadata`; written when it is missing and given."""
+        path = f"{self._dir}/{PARTITION_METADATA}"
+        if PARTITION_METADATA in files:
+            try:
+                return decode_partition_metadata(path, self._disk.read_bytes(path))
+            except CorruptCheckpoint as error:
+                logger.warning("%s; ignoring it", error)
+        if wanted is not None:
+            self._disk.write_atomic(path, encode_partition_metadata(wanted), sync=False)
+        return wanted

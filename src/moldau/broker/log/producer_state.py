@@ -1,0 +1,389 @@
+"""What a partition remembers of its idempotent and transactional producers.
+
+Decides whether a batch is new, a duplicate or out of order, which transactions are open,
+and hence up to where the log is stable. What always holds: `check` changes nothing, and
+`record` never refuses, so a batch is checked, written and only then recorded; replaying
+the log through `record` alone gives the same state on leaders, followers and restarts.
+At most five batches are kept per producer, because clients keep at most five in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from moldau.wire.errors import ApiError, ErrorCode
+
+NO_OFFSET = -1
+NO_SEQUENCE = -1
+NO_EPOCH = -1
+SEQUENCE_MAX = 2**31 - 1
+EPOCH_MAX = 32767
+BATCHES_KEPT = 5
+
+_HEADER = Struct(">hI")
+_COUNT = Struct(">i")
+_ENTRY = Struct(">qhiqiqiq")
+SNAPSHOT_VERSION = 1
+
+
+class CorruptSnapshot(Exception):
+    """A producer snapshot cannot be used; older ones or the log itself take its place."""
+
+
+class KeptBatch(NamedTuple):
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        return add_to_sequence(self.last_sequence, -self.offset_delta)
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class CompletedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int  # the marker's
+    aborted: bool
+
+
+class ProducerEntry:
+    """One producer id's state in one partition."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp",
+        "producer_id",
+        "txn_first_offset",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        epoch: int = NO_EPOCH,
+        *,
+        coordinator_epoch: int = -1,
+        last_timestamp: int = -1,
+        txn_first_offset: int = NO_OFFSET,
+        batches: list[KeptBatch] | None = None,
+    ) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp = last_timestamp
+        self.txn_first_offset = txn_first_offset
+        self.batches: list[KeptBatch] = [] if batches is None else batches
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
+    def duplicate_of(self, epoch: int, first_sequence: int, last_sequence: int) -> KeptBatch | None:
+        if epoch == self.epoch:
+            for batch in self.batches:
+                if batch.last_sequence == last_sequence and batch.first_sequence == first_sequence:
+                    return batch
+        return None
+
+    def _bump(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            # Sequences begin anew with each epoch, so the old ones mean nothing.
+            self.epoch = epoch
+            self.batches.clear()
+
+
+def add_to_sequence(sequence: int, increment: int) -> int:
+    """Sequence arithmetic: after 2^31-1 comes 0."""
+    return (sequence + increment) & SEQUENCE_MAX
+
+
+class ProducerStates:
+    """All producers of one log, its open transactions and its first unstable offset."""
+
+    __slots__ = ("_ongoing", "_undecided", "entries", "map_end_offset")
+
+    def __init__(self) -> None:
+        self.entries: dict[int, ProducerEntry] = {}
+        # Open transactions, first offset -> producer id, in the order they began.
+        self._ongoing: dict[int, int] = {}
+        # Ended transactions whose marker is not below the high watermark yet.
+        self._undecided: dict[int, int] = {}
+        # Every batch below this offset is reflected here.
+        self.map_end_offset = 0
+
+    # Checks -------------------------------------------------------------------------
+
+    def find_duplicate(
+        self, producer_id: int, epoch: int, first_sequence: int, last_sequence: int
+    ) -> KeptBatch | None:
+        entry = self.entries.get(producer_id)
+        return None if entry is None else entry.duplicate_of(epoch, first_sequence, last_sequence)
+
+    def check(
+        self,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        *,
+        transactional: bool,
+        check_sequence: bool = True,
+        unknown_starts_at_zero: bool = False,
+    ) -> None:
+        """Refuse a data batch that may not be appended; raises ApiError, changes nothing.
+
+        `check_sequence` is for client appends only: coordinators have no sequences.
+        `unknown_starts_at_zero` is the stricter rule of transaction version 2.
+        """
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            if unknown_starts_at_zero and first_sequence != 0 and check_sequence:
+                raise _out_of_order(producer_id, first_sequence, "0, as nothing is known of it")
+            return
+        if epoch < entry.epoch:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"epoch {epoch} of producer {producer_id} is older than {entry.epoch}",
+            )
+        if check_sequence:
+            if epoch != entry.epoch:
+                if first_sequence != 0 and entry.epoch != NO_EPOCH:
+                    raise _out_of_order(producer_id, first_sequence, "0, as its epoch is new")
+            else:
+                last = entry.last_sequence
+                if first_sequence != last + 1 and not (
+                    first_sequence == 0 and last == SEQUENCE_MAX
+                ):
+                    raise _out_of_order(producer_id, first_sequence, str(add_to_sequence(last, 1)))
+        if entry.txn_first_offset != NO_OFFSET and not transactional:
+            raise ApiError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {producer_id} has a transaction open since offset "
+                f"{entry.txn_first_offset}, but this batch is not transactional",
+            )
+
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int
+    ) -> None:
+        """Refuse a transaction marker of a fenced producer or coordinator."""
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            return
+        if transaction_version >= 2:
+            # From version 2 on each transaction ends with a bumped epoch, so an equal one
+            # is a late or repeated marker; repeating is harmless once nothing is open.
+            retry = epoch == entry.epoch and (
+                entry.txn_first_offset == NO_OFFSET or epoch == EPOCH_MAX
+            )
+            fenced = epoch <= entry.epoch and not retry
+        else:
+            fenced = epoch < entry.epoch
+        if fenced:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"marker with epoch {epoch} of producer {producer_id}, which has {entry.epoch}",
+            )
+        if entry.coordinator_epoch > coordinator_epoch:
+            raise ApiError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"marker for producer {producer_id} from coordinator epoch {coordinator_epoch}, "
+                f"but {entry.coordinator_epoch} has written since",
+            )
+
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
+        entry = self.entries.get(producer_id)
+        return entry is not None and entry.txn_first_offset != NO_OFFSET and entry.epoch == epoch
+
+    # Changes ------------------------------------------------------------------------
+
+    def record_batch(
+        self,
+        producer_id: int,
+        epoch: int,
+        last_sequence: int,
+        *,
+        first_offset: int,
+        last_offset: int,
+        timestamp: int,
+        transactional: bool,
+    ) -> None:
+        """Remember a data batch that is in the log."""
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerEntry(producer_id)
+        entry._bump(epoch)
+        batches = entry.batches
+        if len(batches) == BATCHES_KEPT:
+            del batches[0]
+        batches.append(KeptBatch(last_sequence, last_offset, last_offset - first_offset, timestamp))
+        entry.last_timestamp = timestamp
+        if transactional and entry.txn_first_offset == NO_OFFSET:
+            entry.txn_first_offset = first_offset
+            self._ongoing[first_offset] = producer_id
+
+    def record_marker(
+        self,
+        producer_id: int,
+        epoch: int,
+        *,
+        coordinator_epoch: int,
+        offset: int,
+        timestamp: int,
+        aborted: bool,
+    ) -> CompletedTransaction | None:
+        """Remember a marker that is in the log; what it ended, if anything was open.
+
+        The caller computes `last_stable_offset_after` and then calls `complete`.
+        """
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerEntry(producer_id)
+        entry._bump(epoch)
+        entry.coordinator_epoch = coordinator_epoch
+        entry.last_timestamp = timestamp
+        first_offset = entry.txn_first_offset
+        entry.txn_first_offset = NO_OFFSET
+        if first_offset == NO_OFFSET:
+            return None
+        return CompletedTransaction(producer_id, first_offset, offset, aborted)
+
+    def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
+        """Where the log is stable once `completed` has ended."""
+        for first_offset, producer_id in self._ongoing.items():
+            if producer_id != completed.producer_id:
+                return first_offset
+        return completed.last_offset + 1
+
+    def complete(self, completed: CompletedTransaction) -> None:
+        """Move an ended transaction to those that wait for the high watermark."""
+        self._ongoing.pop(completed.first_offset, None)
+        self._undecided[completed.first_offset] = completed.last_offset
+
+    def on_high_watermark(self, offset: int) -> None:
+        """Markers below the high watermark are decided for good."""
+        if self._undecided:
+            self._undecided = {
+                first: last for first, last in self._undecided.items() if last >= offset
+            }
+
+    def on_log_start(self, offset: int) -> None:
+        self.on_high_watermark(offset)
+        self.map_end_offset = max(self.map_end_offset, offset)
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first offset of the oldest transaction not decided for good, if any."""
+        if self._ongoing:
+            first = next(iter(self._ongoing))
+            return min(first, min(self._undecided)) if self._undecided else first
+        return min(self._undecided) if self._undecided else None
+
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
+        expired = [
+            producer_id
+            for producer_id, entry in self.entries.items()
+            if is_expired(entry, now_ms, expiration_ms)
+        ]
+        for producer_id in expired:
+            del self.entries[producer_id]
+
+    def clear(self, map_end_offset: int) -> None:
+        self.entries.clear()
+        self._ongoing.clear()
+        self._undecided.clear()
+        self.map_end_offset = map_end_offset
+
+    def load(self, entries: Iterable[ProducerEntry], map_end_offset: int) -> None:
+        """Take over the entries of a snapshot."""
+        self.clear(map_end_offset)
+        for entry in entries:
+            self.entries[entry.producer_id] = entry
+        self._ongoing = dict(
+            sorted(
+                (entry.txn_first_offset, entry.producer_id)
+                for entry in self.entries.values()
+                if entry.txn_first_offset != NO_OFFSET
+            )
+        )
+
+
+def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
+    return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
+
+
+def _out_of_order(producer_id: int, sequence: int, expected: str) -> ApiError:
+    return ApiError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"producer {producer_id} sent sequence {sequence}, expected {expected}",
+    )
+
+
+def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
+    parts = [
+        _ENTRY.pack(
+            entry.producer_id,
+            entry.epoch,
+            entry.last_sequence,
+            entry.last_offset,
+            entry.batches[-1].offset_delta if entry.batches else 0,
+            entry.last_timestamp,
+            entry.coordinator_epoch,
+            entry.txn_first_offset,
+        )
+        for entry in entries
+    ]
+    body = _COUNT.pack(len(parts)) + b"".join(parts)
+    return _HEADER.pack(SNAPSHOT_VERSION, crc32c(body)) + body
+
+
+def decode_snapshot(name: str, data: bytes) -> list[ProducerEntry]:
+    if len(data) < _HEADER.size + _COUNT.size:
+        raise CorruptSnapshot(f"{name}: {len(data)} bytes are too few for a snapshot")
+    version, crc = _HEADER.unpack_from(data)
+    if version != SNAPSHOT_VERSION:
+        raise CorruptSnapshot(f"{name}: version {version} is not known")
+    body = memoryview(data)[_HEADER.size :]
+    if crc32c(body) != crc:
+        raise CorruptSnapshot(f"{name}: the checksum does not match")
+    count = _COUNT.unpack_from(body)[0]
+    if count < 0 or len(body) != _COUNT.size + count * _ENTRY.size:
+        raise CorruptSnapshot(f"{name}: {count} entries announced, {len(body)} bytes found")
+    return [_entry(fields) for fields in _ENTRY.iter_unpack(body[_COUNT.size :])]
+
+
+def _entry(fields: tuple[int, ...]) -> ProducerEntry:
+    (
+        producer_id,
+        epoch,
+        last_sequence,
+        last_offset,
+        offset_delta,
+        timestamp,
+        coordinator_epoch,
+        txn_first_offset,
+    ) = fields
+    batches = (
+        [KeptBatch(last_sequence, last_offset, offset_delta, timestamp)] if last_offset >= 0 else []
+    )
+    return ProducerEntry(
+        producer_id,
+        epoch,
+        coordinator_epoch=coordinator_epoch,
+        last_timestamp=timestamp,
+        txn_first_offset=txn_first_offset,
+        batches=batches,
+    )

@@ -1,0 +1,443 @@
+"""One segment: a `.log` file of batches and its three indexes.
+
+What always holds: `size` bytes of the file are whole batches whose offsets ascend from
+`base_offset` on; whatever the file holds beyond them is nobody's. Index entries point at
+batch starts. A failed append leaves size, file and indexes as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from moldau.broker.log.disk import Buffer, Disk, File
+from moldau.broker.log.names import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    offset_prefix,
+)
+from moldau.broker.log.offset_index import CorruptIndex, OffsetIndex
+from moldau.broker.log.time_index import NO_TIMESTAMP, TimeIndex
+from moldau.broker.log.transaction_index import TransactionIndex
+
+# Base offset, batch length, last offset delta: all that finding an offset needs.
+_PLACE = Struct(">qi11xi")
+# The same and the maximum timestamp.
+_PLACE_AND_TIME = Struct(">qi11xi8xq")
+LOG_OVERHEAD = 12
+BATCH_SIZE_MIN = 61
+RELATIVE_OFFSET_MAX = 2**31 - 1
+SCAN_CHUNK_SIZE = 8192
+# Positions of this many batches at the end are remembered, for readers at the tail.
+RECENT_BATCHES_MAX = 64
+# A mapping costs two system calls and page faults; below this a copy is cheaper.
+MAP_SIZE_MIN = 128 * 1024
+
+
+class Place(NamedTuple):
+    """Where a batch is in its segment."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+
+
+class Segment:
+    __slots__ = (
+        "_bytes_since_entry",
+        "_disk",
+        "_first_timestamp",
+        "_max_timestamp",
+        "_recent",
+        "base_offset",
+        "created_ms",
+        "dir",
+        "file",
+        "index_interval_bytes",
+        "jitter_ms",
+        "max_timestamp_offset",
+        "offset_index",
+        "size",
+        "suffix",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        *,
+        file: File,
+        index_size_max: int,
+        index_interval_bytes: int,
+        created_ms: int,
+        jitter_ms: int = 0,
+        suffix: str = "",
+        index_size: int = -1,
+        time_index_size: int = -1,
+        txn_index_size: int = 0,
+    ) -> None:
+        prefix = f"{directory}/{offset_prefix(base_offset)}"
+        self._disk = disk
+        self.dir = directory
+        self.suffix = suffix
+        self.base_offset = base_offset
+        self.file = file
+        self.size = file.size
+        self.created_ms = created_ms
+        self.jitter_ms = jitter_ms
+        self.index_interval_bytes = index_interval_bytes
+        self.offset_index = OffsetIndex(
+            disk,
+            prefix + INDEX_SUFFIX + suffix,
+            base_offset,
+            size_max=index_size_max,
+            file_size=index_size,
+        )
+        self.time_index = TimeIndex(
+            disk,
+            prefix + TIME_INDEX_SUFFIX + suffix,
+            base_offset,
+            size_max=index_size_max,
+            file_size=time_index_size,
+        )
+        self.txn_index = TransactionIndex(
+            disk, prefix + TXN_INDEX_SUFFIX + suffix, base_offset, file_size=txn_index_size
+        )
+        self._bytes_since_entry = 0
+        self._first_timestamp: int | None = None
+        self._max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
+        self._recent: dict[int, int] = {}
+
+    @classmethod
+    def create(
+        cls,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        *,
+        index_size_max: int,
+        index_interval_bytes: int,
+        created_ms: int,
+        jitter_ms: int = 0,
+        suffix: str = "",
+    ) -> Segment:
+        """Make the files of an empty segment, over whatever has their names."""
+        path = f"{directory}/{offset_prefix(base_offset)}{LOG_SUFFIX}{suffix}"
+        file = disk.open(path, create=True)
+        if file.size:
+            file.truncate(0)
+        segment = cls(
+            disk,
+            directory,
+            base_offset,
+            file=file,
+            index_size_max=index_size_max,
+            index_interval_bytes=index_interval_bytes,
+            created_ms=created_ms,
+            jitter_ms=jitter_ms,
+            suffix=suffix,
+        )
+        segment.offset_index.create()
+        segment.time_index.create()
+        disk.remove(segment.txn_index.path, missing_ok=True)
+        return segment
+
+    # Appending ----------------------------------------------------------------------
+
+    def append(
+        self, batch: Buffer, size: int, base_offset: int, last_offset: int, max_timestamp: int
+    ) -> None:
+        """Write one batch at the end and index it when enough bytes have gone by."""
+        position = self.size
+        self.file.write(batch, position)
+        if self._bytes_since_entry > self.index_interval_bytes:
+            try:
+                self._add_index_entry(position, last_offset, max_timestamp)
+            except OSError:
+                self.file.truncate(position)
+                raise
+            self._bytes_since_entry = 0
+        self.size = position + size
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        self._bytes_since_entry += size
+        recent = self._recent
+        recent[base_offset] = position
+        if len(recent) > RECENT_BATCHES_MAX:
+            del recent[next(iter(recent))]
+
+    def _add_index_entry(self, position: int, last_offset: int, max_timestamp: int) -> None:
+        self.offset_index.append(last_offset, position)
+        if max_timestamp > self._max_timestamp:
+            self.time_index.maybe_append(max_timestamp, last_offset)
+        else:
+            self.time_index.maybe_append(self._max_timestamp, self.max_timestamp_offset)
+
+    def should_roll(
+        self,
+        *,
+        size: int,
+        last_offset: int,
+        max_timestamp: int,
+        now_ms: int,
+        segment_bytes: int,
+        segment_ms: int,
+    ) -> bool:
+        """Whether the next batch belongs into a new segment."""
+        if self.size > segment_bytes - size:
+            return True
+        if self.size == 0:
+            return self.offset_index.is_full or self.time_index.is_full
+        return (
+            self.waited_ms(now_ms, max_timestamp) > segment_ms - self.jitter_ms
+            or self.offset_index.is_full
+            or self.time_index.is_full
+            or last_offset - self.base_offset > RELATIVE_OFFSET_MAX
+        )
+
+    def waited_ms(self, now_ms: int, max_timestamp: int) -> int:
+        """Age by the records' own clock, so that replayed logs roll alike; else by ours."""
+        first = self._first_timestamp
+        if first is None:
+            first = self._first_timestamp = self._read_first_timestamp()
+        return max_timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def _read_first_timestamp(self) -> int:
+        place = next(self.places(0), None)
+        return NO_TIMESTAMP if place is None else place.max_timestamp
+
+    def become_inactive(self) -> None:
+        """No more appends: complete the time index and give back the preallocation."""
+        self.time_index.maybe_append(
+            self._max_timestamp, self.max_timestamp_offset, even_if_full=True
+        )
+        self.offset_index.trim()
+        self.time_index.trim()
+        self.offset_index.close()
+        self.time_index.close()
+        self._recent = {}
+
+    # Finding ------------------------------------------------------------------------
+
+    @property
+    def max_timestamp(self) -> int:
+        return self._max_timestamp
+
+    def largest_timestamp(self) -> int:
+        """For retention: the batches' own maximum, or the file's time without any."""
+        if self._max_timestamp >= 0:
+            return self._max_timestamp
+        return self._disk.mtime_ms(self.file.path)
+
+    def position_of(self, offset: int) -> int | None:
+        """Start of the first batch that ends at or above `offset`; None beyond the last."""
+        position = self._recent.get(offset)
+        if position is not None:
+            return position
+        place = self.locate(offset)
+        return None if place is None else place.position
+
+    def locate(self, offset: int) -> Place | None:
+        """The first batch that ends at or above `offset`."""
+        if self.size == 0:
+            return None
+        indexed, position = self.offset_index.lookup(offset)
+        if position:
+            place = next(self.places(position), None)
+            if place is None or not self.base_offset <= place.base_offset <= indexed:
+                # The index lies (a damaged file that no check on start can see): the
+                # batches themselves are the truth.
+                position = 0
+        for place in self.places(position):
+            if place.last_offset >= offset:
+                return place
+        return None
+
+    def places(self, position: int, end: int | None = None) -> Iterator[Place]:
+        """The batches from `position` on, by their headers alone."""
+        if end is None:
+            end = self.size
+        unpack = _PLACE_AND_TIME.unpack_from
+        needed = _PLACE_AND_TIME.size
+        buffer = b""
+        start = position
+        while position + BATCH_SIZE_MIN <= end:
+            at = position - start
+            if at + needed > len(buffer):
+                buffer = self.file.read(position, min(SCAN_CHUNK_SIZE, end - position))
+                start = position
+                at = 0
+            base_offset, length, delta, max_timestamp = unpack(buffer, at)
+            size = length + LOG_OVERHEAD
+            if size < BATCH_SIZE_MIN or position + size > end:
+                return
+            yield Place(position, size, base_offset, base_offset + delta, max_timestamp)
+            position += size
+
+    def read(self, position: int, length: int) -> memoryview:
+        """Bytes of the segment, mapped when they are many and copied when few."""
+        file = self.file
+        if length < MAP_SIZE_MIN and position + length > file.mapped_size():
+            return memoryview(file.read(position, length))
+        return file.view(position, length)
+
+    def next_offset(self) -> int:
+        """One past the last offset in the segment, found by its last batches."""
+        last = None
+        for last in self.places(self.offset_index.last_position):
+            pass
+        return self.base_offset if last is None else last.last_offset + 1
+
+    # Changing -----------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Check the indexes found on disk; CorruptIndex when they must be rebuilt."""
+        if not self.offset_index.file_exists or not self.time_index.file_exists:
+            raise CorruptIndex(f"{self.dir}: segment {self.base_offset} lacks an index file")
+        self.offset_index.load()
+        self.time_index.load()
+        self.txn_index.check()
+        if self.offset_index.last_position and self.offset_index.last_position >= self.size:
+            raise CorruptIndex(f"{self.offset_index.path}: points beyond the segment's end")
+        self._max_timestamp = self.time_index.last_timestamp
+        self.max_timestamp_offset = self.time_index.last_offset
+        self.offset_index.close()
+        self.time_index.close()
+
+    def reset_indexes(self) -> None:
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.txn_index.reset()
+        self._max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = self.base_offset
+        self._first_timestamp = None
+        self._bytes_since_entry = 0
+        self._recent = {}
+
+    def index_batch(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Index a batch that is already in the file (recovery)."""
+        if self._bytes_since_entry > self.index_interval_bytes:
+            self._add_index_entry(position, last_offset, max_timestamp)
+            self._bytes_since_entry = 0
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        self._bytes_since_entry += size
+
+    def cut(self, size: int) -> None:
+        """Drop the bytes from `size` on; the caller has seen to the indexes."""
+        self.file.truncate(size)
+        self.size = size
+        self._recent = {}
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Drop the batches that end at or above `offset`."""
+        place = self.locate(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        if place is not None:
+            self.cut(place.position)
+        if self.size == 0:
+            self.created_ms = now_ms
+            self._first_timestamp = None
+        self._bytes_since_entry = 0
+        self.reload_max_timestamp()
+
+    def reload_max_timestamp(self) -> None:
+        """Take the maximum timestamp from the time index and the batches after it."""
+        self._max_timestamp = self.time_index.last_timestamp
+        self.max_timestamp_offset = self.time_index.last_offset
+        for place in self.places(self.offset_index.lookup(self.time_index.last_offset)[1]):
+            if place.max_timestamp > self._max_timestamp:
+                self._max_timestamp = place.max_timestamp
+                self.max_timestamp_offset = place.last_offset
+
+    def resize_indexes(self, size_max: int) -> None:
+        self.offset_index.resize(size_max)
+        self.time_index.resize(size_max)
+
+    def paths(self) -> list[str]:
+        """The files that exist for this segment."""
+        paths = [self.file.path]
+        if self.offset_index.file_exists:
+            paths.append(self.offset_index.path)
+        if self.time_index.file_exists:
+            paths.append(self.time_index.path)
+        if self.txn_index.file_size:
+            paths.append(self.txn_index.path)
+        return paths
+
+    def change_suffix(self, suffix: str) -> None:
+        """Rename the files from one suffix to another (`.cleaned`, `.swap`, `.deleted`)."""
+
+        def renamed(path: str) -> str:
+            target = path.removesuffix(self.suffix) + suffix
+            self._disk.rename(path, target)
+            return target
+
+        self._rename_all(renamed)
+        self.suffix = suffix
+
+    def moved_to(self, directory: str) -> None:
+        """The partition's directory has been renamed, and our files with it."""
+        self.dir = directory
+
+        def moved(path: str) -> str:
+            return f"{directory}/{path.rpartition('/')[2]}"
+
+        self._rename_all(moved)
+
+    def _rename_all(self, renamed: Callable[[str], str]) -> None:
+        self.file.close()
+        self.file = self._disk.open(renamed(self.file.path), size=self.size)
+        offset_path, time_path, txn_path = (
+            self.offset_index.path,
+            self.time_index.path,
+            self.txn_index.path,
+        )
+        self.offset_index.moved(
+            renamed(offset_path) if self.offset_index.file_exists else offset_path
+        )
+        self.time_index.moved(renamed(time_path) if self.time_index.file_exists else time_path)
+        self.txn_index.moved(renamed(txn_path) if self.txn_index.file_size else txn_path)
+
+    def begin_sync(self) -> list[Callable[[], None]]:
+        """What a thread must call to make this segment durable."""
+        syncs = [self.file.begin_sync()]
+        if self.offset_index.file_exists:
+            syncs.append(self.offset_index.file().begin_sync())
+        if self.time_index.file_exists:
+            syncs.append(self.time_index.file().begin_sync())
+        return syncs
+
+    def close(self) -> None:
+        """Close the files as a clean stop leaves them: indexes complete and trimmed."""
+        if self.size:
+            self.time_index.maybe_append(
+                self._max_timestamp, self.max_timestamp_offset, even_if_full=True
+            )
+        if self.offset_index.file_exists:
+            self.offset_index.trim()
+        if self.time_index.file_exists:
+            self.time_index.trim()
+        self.release()
+
+    def release(self) -> None:
+        """Let go of descriptors and mappings without touching the files."""
+        self.file.close()
+        self.offset_index.close()
+        self.time_index.close()
+        self._recent = {}

@@ -1,0 +1,233 @@
+"""Operations that change a log's segments: rolling, cutting, deleting, replacing.
+
+Each brings segments, indexes, epochs, producer state and watermarks to the new shape
+together. What always holds: a file is renamed before it is forgotten, so that a crash at
+any point leaves a directory the loader understands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+from moldau.broker.log.names import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
+from moldau.broker.log.replay import rebuild_producers
+from moldau.broker.log.retention import Retention, SegmentFacts, deletable_count
+from moldau.broker.log.segment import Segment
+from moldau.invariant import invariant
+
+if TYPE_CHECKING:
+    from moldau.broker.log.log import Log
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def guarded(
+    log: Log,
+    what: str,
+    operation: Callable[Concatenate[Log, P], R],
+    /,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> R:
+    """Run an operation; an I/O error in it takes the log directory offline."""
+    if log.dir_state.failure is not None:
+        raise log.dir_state.failure
+    try:
+        return operation(log, *args, **kwargs)
+    except OSError as error:
+        raise log.dir_state.fail(f"{what} {log.dir}", error) from error
+
+
+def new_segment(log: Log, base_offset: int, now_ms: int) -> Segment:
+    config = log.config
+    log.flusher.note_new_file()
+    return Segment.create(
+        log.context.disk,
+        log.dir,
+        base_offset,
+        index_size_max=config.segment_index_bytes,
+        index_interval_bytes=config.index_interval_bytes,
+        created_ms=now_ms,
+        jitter_ms=log.context.jitter(min(config.segment_jitter_ms, config.segment_ms)),
+    )
+
+
+def roll(log: Log, base_offset: int, now_ms: int) -> Segment:
+    """Continue in a new segment; `base_offset` is that of the next batch."""
+    base_offset = max(base_offset, log.log_end_offset)
+    active = log.segments.active
+    if active.base_offset == base_offset:
+        # Rolled while empty (its indexes were full or made for another size): start over.
+        invariant(active.size == 0, f"{log.dir}: rolling to its own base offset {base_offset}")
+        log.segments.remove(active)
+        active.release()
+    else:
+        active.become_inactive()
+        log.producers.map_end_offset = base_offset
+        log.snapshots.take(log.producers)
+    segment = new_segment(log, base_offset, now_ms)
+    log.segments.add(segment)
+    log.flusher.request(base_offset, now_ms)
+    return segment
+
+
+def delete_segments(log: Log, segments: list[Segment]) -> None:
+    """Take segments out of the log; their files go after file.delete.delay.ms."""
+    paths: list[str] = []
+    for segment in segments:
+        log.segments.remove(segment)
+        paths += retire(log, segment)
+    if paths:
+        log.context.remove_later(paths, log.config.file_delete_delay_ms)
+
+
+def retire(log: Log, segment: Segment, *, with_snapshot: bool = True) -> list[str]:
+    """Rename a segment's files to `.deleted`; the paths to remove later."""
+    segment.release()
+    segment.change_suffix(DELETED_SUFFIX)
+    paths = segment.paths()
+    if with_snapshot and segment.base_offset in log.snapshots.offsets:
+        path = log.snapshots.path(segment.base_offset)
+        log.context.disk.rename(path, path + DELETED_SUFFIX)
+        log.snapshots.offsets.discard(segment.base_offset)
+        paths.append(path + DELETED_SUFFIX)
+    return paths
+
+
+def delete_old_segments(log: Log, now_ms: int) -> int:
+    config = log.config
+    segments = log.segments
+    if len(segments) == 1 and segments.active.size == 0:
+        return 0
+    facts = [
+        SegmentFacts(
+            segment.base_offset,
+            segments.next_base(index),
+            segment.size,
+            segment.largest_timestamp() if config.retention_ms >= 0 else 0,
+        )
+        for index, segment in enumerate(segments)
+    ]
+    count = deletable_count(
+        facts,
+        Retention(config.retention_ms, config.retention_bytes, "delete" in config.cleanup_policy),
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        high_watermark=log.high_watermark,
+        now_ms=now_ms,
+    )
+    if count == 0:
+        return 0
+    old = list(segments)[:count]
+    if count == len(segments):
+        roll(log, log.log_end_offset, now_ms)
+    # The log start moves first: a reader must never find an offset without its segment.
+    first_kept = segments[count].base_offset
+    if first_kept > log.log_start_offset:
+        log.set_log_start(first_kept)
+    delete_segments(log, old)
+    return count
+
+
+def truncate_to(log: Log, offset: int, now_ms: int) -> bool:
+    if offset >= log.log_end_offset:
+        return False
+    if offset < log.segments.first.base_offset:
+        truncate_fully_and_start_at(log, offset, None, now_ms)
+        return True
+    delete_segments(log, [s for s in log.segments if s.base_offset > offset])
+    log.segments.active.truncate_to(offset, now_ms)
+    log.segments.active.resize_indexes(log.config.segment_index_bytes)
+    _end_at(log, offset, now_ms)
+    return True
+
+
+def truncate_fully_and_start_at(
+    log: Log, offset: int, log_start_offset: int | None, now_ms: int
+) -> None:
+    old = list(log.segments)
+    paths: list[str] = []
+    for segment in old:
+        paths += retire(log, segment)
+    for segment in old[1:]:
+        log.segments.remove(segment)
+    segment = new_segment(log, offset, now_ms)
+    log.segments.remove(old[0])
+    log.segments.add(segment)
+    log.context.remove_later(paths, log.config.file_delete_delay_ms)
+    log.leader_epochs.clear()
+    log.write_epochs()
+    log.snapshots.remove_all()
+    log.log_start_offset = offset if log_start_offset is None else log_start_offset
+    log.flusher.truncated(offset)
+    log.log_end_offset = offset
+    log.producers.clear(offset)
+    log.snapshots.last_taken = offset
+    log.flusher.started_at(log.log_start_offset)
+    log.high_watermark = min(max(log.high_watermark, log.log_start_offset), offset)
+
+
+def _end_at(log: Log, offset: int, now_ms: int) -> None:
+    """Bring everything beside the segments to a log that now ends at `offset`."""
+    if log.leader_epochs.truncate_from_end(offset):
+        log.write_epochs()
+    log.log_end_offset = offset
+    log.log_start_offset = min(log.log_start_offset, offset)
+    log.flusher.truncated(offset)
+    rebuild_producers(
+        log.segments,
+        log.producers,
+        log.snapshots,
+        log_start_offset=log.log_start_offset,
+        end_offset=offset,
+        now_ms=now_ms,
+        expiration_ms=log.context.producer_id_expiration_ms,
+    )
+    log.high_watermark = min(log.high_watermark, offset)
+
+
+def replace_segments(log: Log, new: list[Segment], old: list[Segment]) -> None:
+    """`.cleaned` files become `.swap`, the old ones `.deleted`, then `.swap` the real ones.
+
+    The loader drops `.cleaned` files (the old ones are all there) and completes `.swap`
+    ones (their content is complete and durable), so every crash ends in one of the two.
+    """
+    invariant(bool(new), f"{log.dir}: nothing to replace segments with")
+    ordered = sorted(new, key=lambda segment: segment.base_offset)
+    for segment in ordered:
+        invariant(segment.suffix == CLEANED_SUFFIX, f"{segment.file.path} is not {CLEANED_SUFFIX}")
+        segment.become_inactive()
+    # From the last on: a crash between two leaves .cleaned files below the .swap ones,
+    # by which the loader knows that the set is not complete.
+    for segment in reversed(ordered):
+        segment.change_suffix(SWAP_SUFFIX)
+    log.context.disk.sync_dir(log.dir)
+    new_bases = {segment.base_offset for segment in ordered}
+    paths: list[str] = []
+    for segment in old:
+        log.segments.remove(segment)
+        paths += retire(log, segment, with_snapshot=segment.base_offset not in new_bases)
+    for segment in ordered:
+        segment.change_suffix("")
+        log.segments.add(segment)
+    log.flusher.note_new_file()
+    if paths:
+        log.context.remove_later(paths, log.config.file_delete_delay_ms)
+
+
+def rename_dir(log: Log, directory: str) -> None:
+    log.context.disk.rename(log.dir, directory)
+    log.dir = directory
+    log.flusher.directory = directory
+    log.snapshots.moved_to(directory)
+    for segment in log.segments:
+        segment.moved_to(directory)
+
+
+def close(log: Log) -> None:
+    log.producers.map_end_offset = log.log_end_offset
+    log.snapshots.take(log.producers)
+    for segment in log.segments:
+        segment.close()
