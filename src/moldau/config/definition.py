@@ -82,6 +82,8 @@ class ConfigKey:
     def parse(self, text: str) -> Any:
         """The checked value of `text`."""
         value = parse_value(self.name, self.type, text)
+        if self.type is ConfigType.LIST:
+            value = tuple(dict.fromkeys(value))
         if self.validator is not None:
             self._check(value)
         return value

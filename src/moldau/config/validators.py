@@ -105,9 +105,9 @@ class NonEmpty:
 
 
 class ListOf:
-    """A list without empty or repeated entries, of given words or (no words) of any.
+    """A list without empty entries, of given words or (no words) of any.
 
-    Kafka refuses an empty list for some keys and a repeated entry for all (KIP-1161).
+    Repeated entries never arrive here: parsing keeps the first of each (KIP-1161).
     """
 
     __slots__ = ("empty_allowed", "null_allowed", "words")
@@ -133,8 +133,6 @@ class ListOf:
             raise ConfigError.invalid(
                 key, shown, f"must not be empty. Valid values include: {self.allowed or 'any name'}"
             )
-        if len(set(value)) != len(value):
-            raise ConfigError.invalid(key, shown, "values must not be duplicated")
         for entry in value:
             if self.words and entry not in self.words:
                 words = ", ".join(self.words)

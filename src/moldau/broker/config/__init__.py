@@ -5,7 +5,28 @@ Start with `BrokerConfig.from_properties`; everything else reads from it.
 
 from __future__ import annotations
 
+from moldau.broker.config.alterations import (
+    ConfigResourceType,
+    ConfigRules,
+    validate_client_metrics_config,
+    validate_group_config,
+    validate_logger_changes,
+    validate_topic_config,
+)
 from moldau.broker.config.broker_config import BrokerConfig
+from moldau.broker.config.describe import (
+    ConfigEntry,
+    ConfigSource,
+    ConfigSynonym,
+    describe_broker,
+    describe_broker_defaults,
+    describe_client_metrics,
+    describe_group,
+    describe_loggers,
+    describe_topic,
+    documentation,
+)
+from moldau.broker.config.layers import ConfigLayers, DynamicBrokerConfig
 from moldau.broker.config.listeners import Listener, resolve_listeners
 from moldau.broker.config.log_config import LogConfig
 from moldau.broker.config.rules import HostPort, Voter
@@ -23,6 +44,13 @@ from moldau.broker.config.sections import (
 
 __all__ = [
     "BrokerConfig",
+    "ConfigEntry",
+    "ConfigLayers",
+    "ConfigResourceType",
+    "ConfigRules",
+    "ConfigSource",
+    "ConfigSynonym",
+    "DynamicBrokerConfig",
     "GroupCoordinatorConfig",
     "HostPort",
     "Listener",
@@ -36,5 +64,16 @@ __all__ = [
     "TopicDefaults",
     "TransactionConfig",
     "Voter",
+    "describe_broker",
+    "describe_broker_defaults",
+    "describe_client_metrics",
+    "describe_group",
+    "describe_loggers",
+    "describe_topic",
+    "documentation",
     "resolve_listeners",
+    "validate_client_metrics_config",
+    "validate_group_config",
+    "validate_logger_changes",
+    "validate_topic_config",
 ]

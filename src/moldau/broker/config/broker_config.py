@@ -95,7 +95,7 @@ class BrokerConfig:
             texts.setdefault("broker.id", texts["node.id"])
         elif "broker.id" in texts:
             texts["node.id"] = texts["broker.id"]
-        return cls(props, BROKER_KEYS.parse(texts))
+        return cls(texts, BROKER_KEYS.parse(texts))
 
     def __getitem__(self, name: str) -> Any:
         """The parsed value of any Kafka broker key."""
@@ -136,8 +136,12 @@ class BrokerConfig:
 
     @property
     def advertised_controller_listeners(self) -> tuple[Listener, ...]:
-        """In the order of controller.listener.names, not advertised ones as they listen."""
-        by_name = {x.name: x for x in (*self.listeners, *self.advertised_listeners)}
+        """In the order of controller.listener.names; those not advertised as they listen."""
+        # Binding to every interface says nothing about the address to advertise.
+        bound = (x._replace(host="") if x.is_wildcard else x for x in self.listeners)
+        by_name = {x.name: x for x in bound}
+        if self._values["advertised.listeners"] is not None:
+            by_name |= {x.name: x for x in self.advertised_listeners}
         return tuple(by_name[name] for name in self.controller_listener_names if name in by_name)
 
     @property

@@ -9,14 +9,29 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.config.errors import ConfigError
+from moldau.config.values import ConfigType
 
 if TYPE_CHECKING:
     from moldau.broker.config.broker_config import BrokerConfig
 
 __all__ = ["check_values", "parse_connection_overrides"]
 
-_HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
+_HOST = re.compile(r"[0-9a-zA-Z\-%._:]+")
+_COUNT = re.compile(r"[+-]?[0-9]{1,10}")
+
+# What the names of built-in assignors may be given as.
+_ASSIGNORS = {
+    "group.consumer.assignors": {
+        "uniform": "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
+        "range": "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+    },
+    "group.share.assignors": {
+        "simple": "org.apache.kafka.coordinator.group.assignor.SimpleAssignor",
+    },
+}
+_COMPRESSION_IDS = range(5)
 
 
 def check_values(config: BrokerConfig) -> None:
@@ -28,8 +43,8 @@ def parse_connection_overrides(key: str, text: str) -> Mapping[str, int]:
     """`host:count,...`; the last colon separates, so IPv6 addresses work."""
     overrides: dict[str, int] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
-        host, separator, count = (part.strip() for part in entry.rpartition(":"))
-        if not separator or not host or not count.isdigit() or not _HOST.fullmatch(host):
+        host, _, count = (part.strip() for part in entry.rpartition(":"))
+        if not host or not _HOST.fullmatch(host) or not _COUNT.fullmatch(count):
             raise ConfigError.invalid(
                 key, text, "Each entry should be in the form {host}:{maximum connections}"
             )
@@ -75,7 +90,7 @@ def _check_log_times(config: BrokerConfig) -> None:
 def _check_cleaner(config: BrokerConfig) -> None:
     size, threads = config["log.cleaner.dedupe.buffer.size"], config["log.cleaner.threads"]
     _require(
-        threads == 0 or size // threads > 1024 * 1024,
+        threads > 0 and size // threads > 1024 * 1024,
         f"log.cleaner.dedupe.buffer.size={size} must be at least 1MB per cleaner thread "
         f"(log.cleaner.threads={threads})",
         key="log.cleaner.dedupe.buffer.size",
@@ -287,6 +302,68 @@ def _check_groups(config: BrokerConfig) -> None:
     )
 
 
+def _check_share_sessions(config: BrokerConfig) -> None:
+    sessions, size = config["group.share.max.share.sessions"], config["group.share.max.size"]
+    _require(
+        sessions >= size,
+        f"group.share.max.share.sessions={sessions} must be greater than or equal to "
+        f"group.share.max.size={size}",
+        key="group.share.max.share.sessions",
+    )
+
+
+def _check_assignors(config: BrokerConfig) -> None:
+    for key, known in _ASSIGNORS.items():
+        for name in config[key]:
+            if name not in known and name not in known.values():
+                raise ConfigError.invalid(
+                    key, name, f"Class {name} cannot be found. Allowed are {', '.join(known)}"
+                )
+
+
+def _check_compression_ids(config: BrokerConfig) -> None:
+    for key in (
+        "offsets.topic.compression.codec",
+        "share.coordinator.state.topic.compression.codec",
+    ):
+        if config[key] not in _COMPRESSION_IDS:
+            raise ConfigError.invalid(
+                key, config[key], "must be 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd)"
+            )
+
+
+def _check_cordoned_dirs(config: BrokerConfig) -> None:
+    key = "cordoned.log.dirs"
+    cordoned = config[key] or ()
+    if "*" in cordoned:
+        _require(
+            len(cordoned) == 1,
+            f"{key}={','.join(cordoned)}: when it is set to *, it must not contain other values",
+            key=key,
+        )
+        return
+    missing = [path for path in cordoned if path not in config.log_dirs]
+    _require(
+        not missing,
+        f"All entries in {key} must be present in log.dirs or log.dir. Missing entries: "
+        f"{','.join(missing)}",
+        key=key,
+    )
+
+
+def _check_classes(config: BrokerConfig) -> None:
+    """A plug-in that cannot be loaded must not be passed over: it may be there to say no."""
+    for name in config.originals:
+        key = BROKER_KEYS.get(name)
+        if key is not None and key.type is ConfigType.CLASS and config[name] != key.default:
+            raise ConfigError.invalid(
+                name,
+                config[name],
+                f"Class {config[name]} could not be found. Java plug-ins cannot be loaded; "
+                f"remove the key{f' or use {key.default}' if key.default else ''}",
+            )
+
+
 def _check_bounds(config: BrokerConfig, prefix: str, stem: str) -> None:
     key, least_key, most_key = f"{prefix}.{stem}", f"{prefix}.min.{stem}", f"{prefix}.max.{stem}"
     value, least, most = config[key], config[least_key], config[most_key]
@@ -318,4 +395,9 @@ _CHECKS: tuple[Callable[[Any], None], ...] = (
     _check_network,
     _check_sasl,
     _check_groups,
+    _check_share_sessions,
+    _check_assignors,
+    _check_compression_ids,
+    _check_cordoned_dirs,
+    _check_classes,
 )

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.config.topic_keys import SYNONYM_UNITS_MS, TOPIC_KEYS, TOPIC_SYNONYMS
-from moldau.config.errors import ConfigError
 
 if TYPE_CHECKING:
     from moldau.broker.config.broker_config import BrokerConfig
 
-__all__ = ["LogConfig", "broker_defaults", "check_topic_values", "topic_values"]
+__all__ = ["LogConfig", "broker_defaults", "topic_values"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,35 +112,14 @@ def broker_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def topic_values(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Any]:
-    """Parsed and checked values of every topic key under these overrides."""
+    """Parsed values of every topic key under these overrides; each is checked on its own.
+
+    Rules across keys are checked when a topic is altered, not here: a broker default that changed
+    since must not make a stored topic unusable.
+    """
     values = dict(broker_config.topic_defaults)
     for name, text in overrides.items():
         key = TOPIC_KEYS.get(name)
         if key is not None:
             values[name] = key.parse(text)
-    check_topic_values(values)
     return values
-
-
-def check_topic_values(values: Mapping[str, Any]) -> None:
-    """Rules across topic keys."""
-    least, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
-    if least > most:
-        raise ConfigError.invalid(
-            "min.compaction.lag.ms", least, f"must be at most max.compaction.lag.ms={most}"
-        )
-    if values["remote.storage.enable"]:
-        _check_remote(values)
-
-
-def _check_remote(values: Mapping[str, Any]) -> None:
-    if "compact" in values["cleanup.policy"]:
-        raise ConfigError.invalid(
-            "remote.storage.enable", "true", "not allowed while cleanup.policy contains compact"
-        )
-    for unit in ("ms", "bytes"):
-        total, local = values[f"retention.{unit}"], values[f"local.retention.{unit}"]
-        if local != -2 and total != -1 and (local == -1 or local > total):
-            raise ConfigError.invalid(
-                f"local.retention.{unit}", local, f"must be at most retention.{unit}={total}"
-            )

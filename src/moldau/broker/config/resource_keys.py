@@ -14,9 +14,9 @@ __all__ = [
     "CLIENT_METRICS_KEYS",
     "CLIENT_METRICS_SELECTORS",
     "CONNECTION_QUOTA_NAMES",
+    "DYNAMIC_ONLY_KEYS",
     "GROUP_KEYS",
     "LOG_LEVELS",
-    "UNDEFINED_DYNAMIC_NAMES",
     "USER_QUOTA_NAMES",
     "group_key_synonym",
 ]
@@ -51,7 +51,7 @@ CLIENT_METRICS_KEYS = ConfigDef(
     parse_table(
         """\
 metrics      list  []      m  *
-interval.ms  int   300000  m  100..3600000
+interval.ms  int   300000  m
 match        list  []      m  *
 """
     )
@@ -77,13 +77,17 @@ USER_QUOTA_NAMES = {
 CONNECTION_QUOTA_NAMES = {"connection_creation_rate": 2**31 - 1}
 
 # Names a broker accepts dynamically although no static key defines them.
-UNDEFINED_DYNAMIC_NAMES = (
-    "follower.replication.throttled.rate",
-    "leader.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
+DYNAMIC_ONLY_KEYS = ConfigDef(
+    parse_table(
+        """\
+follower.replication.throttled.rate             long  9223372036854775807  mc  >=0
+leader.replication.throttled.rate               long  9223372036854775807  mc  >=0
+replica.alter.log.dirs.io.max.bytes.per.second  long  9223372036854775807  mc  >=0
+"""
+    )
 )
 
-LOG_LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
+LOG_LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 
 
 def group_key_synonym(name: str) -> str | None:

@@ -49,6 +49,8 @@ def parse_voters(key: str, entries: tuple[str, ...]) -> tuple[Voter, ...]:
                 key, ",".join(entries), "Each entry should be in the form {id}@{host}:{port}"
             )
         node_id = int(id_text)
+        if host_port.host == "0.0.0.0":
+            raise ConfigError.invalid(key, entry, "Host string (0.0.0.0) is not routeable")
         if node_id in voters:
             raise ConfigError.invalid(key, ",".join(entries), f"node id {node_id} appears twice")
         voters[node_id] = Voter(node_id, *host_port)
