@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.broker.handlers.produce_codec import (
-    NodeEndpoint,
     PartitionAnswer,
     decode_produce,
     encode_produce_response,
     encode_produce_success,
 )
+from moldau.broker.replication.names import NodeEndpoint
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import WireError
 from moldau.wire.messages import ProduceRequest, ProduceResponse

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from moldau.broker.fetch_sessions.fetch_data import (
+    Buffer,
+    FetchBody,
+    PartitionData,
+    PartitionFetch,
+)
 from moldau.broker.handlers.flexible import (
     compact_string,
     read_compact_string,
@@ -19,7 +24,8 @@ from moldau.broker.handlers.flexible import (
     skip_tagged_fields,
     varint,
 )
-from moldau.broker.handlers.produce_codec import NodeEndpoint, TopicKey, node_endpoints_section
+from moldau.broker.handlers.produce_codec import node_endpoints_section
+from moldau.broker.replication.names import NodeEndpoint, TopicKey
 from moldau.wire.errors import WireError
 
 FLEXIBLE_SINCE = 12
@@ -29,50 +35,6 @@ REPLICA_STATE_SINCE = 15
 NODE_ENDPOINTS_SINCE = 16
 
 _REPLICA_STATE_TAG = 1
-
-Buffer = bytes | bytearray | memoryview
-
-
-class PartitionFetch(NamedTuple):
-    """What is asked of one partition; fields a version lacks have their defaults."""
-
-    partition: int
-    current_leader_epoch: int
-    fetch_offset: int
-    last_fetched_epoch: int
-    log_start_offset: int
-    max_bytes: int
-
-
-class FetchBody(NamedTuple):
-    """A Fetch request, free of the frame it was read from."""
-
-    replica_id: int
-    replica_epoch: int
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
-    isolation_level: int
-    session_id: int
-    session_epoch: int
-    topics: list[tuple[TopicKey, list[PartitionFetch]]]
-    forgotten: list[tuple[TopicKey, list[int]]]
-
-
-class PartitionData(NamedTuple):
-    """What one partition answers; `records` are views of the log."""
-
-    partition: int
-    error_code: int = 0
-    high_watermark: int = -1
-    last_stable_offset: int = -1
-    log_start_offset: int = -1
-    records: Sequence[memoryview] = ()
-    records_size: int = 0
-    aborted_transactions: Sequence[tuple[int, int]] | None = None
-    diverging_epoch: tuple[int, int] | None = None
-    current_leader: tuple[int, int] | None = None
-
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")

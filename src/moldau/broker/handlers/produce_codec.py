@@ -19,6 +19,7 @@ from moldau.broker.handlers.flexible import (
     skip_tagged_fields,
     varint,
 )
+from moldau.broker.replication.names import NodeEndpoint, TopicKey
 from moldau.wire.errors import WireError
 
 FLEXIBLE_SINCE = 9
@@ -26,9 +27,6 @@ TOPIC_IDS_SINCE = 13
 RECORD_ERRORS_SINCE = 8
 LOG_START_SINCE = 5
 CURRENT_LEADER_SINCE = 10
-
-TopicKey = str | bytes
-"""A topic as the request names it: its name up to version 12, its 16-byte id from 13."""
 
 PartitionRecords = tuple[int, memoryview | None]
 
@@ -53,15 +51,6 @@ class PartitionAnswer(NamedTuple):
     record_errors: Sequence[tuple[int, str | None]] = ()
     error_message: str | None = None
     current_leader: tuple[int, int] | None = None
-
-
-class NodeEndpoint(NamedTuple):
-    """Where a node listens, for clients that asked the wrong one (KIP-951)."""
-
-    node_id: int
-    host: str
-    port: int
-    rack: str | None
 
 
 _INT16 = struct.Struct(">h")

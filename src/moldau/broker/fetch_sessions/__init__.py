@@ -1,0 +1,1 @@
+"""Fetch sessions (KIP-227) and fetches that wait for bytes."""

@@ -1,0 +1,135 @@
+"""Reads the partitions of one fetch within its limits.
+
+The first partition that has anything gives at least one whole batch, whatever the limits; all
+others share what is left of max_bytes. What always holds: a partition that fails answers its own
+error and disturbs no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+from moldau.broker.fetch_sessions.fetch_data import PartitionData
+from moldau.broker.fetch_sessions.slot import FetchSlot
+from moldau.broker.replication.names import TopicKey
+from moldau.broker.replication.partition import NO_EPOCH, Partition
+from moldau.wire.errors import ApiError, ErrorCode
+
+ZSTD_SINCE = 10
+STORAGE_ERROR_SINCE = 6
+
+# These do not end a wait before its time while other partitions may still have data: a consumer of
+# a deleted topic would otherwise ask again and again without pause.
+_PATIENT_ERRORS = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+
+
+class Replicas(Protocol):
+    """Where partitions are found."""
+
+    def find(self, key: TopicKey, index: int) -> Partition | None: ...
+
+    def absence(self, key: TopicKey, index: int) -> ErrorCode: ...
+
+
+class FetchLimits(NamedTuple):
+    """What of a request concerns all its partitions."""
+
+    version: int
+    replica_id: int
+    min_bytes: int
+    max_bytes: int
+    read_committed: bool
+
+
+class Reading(NamedTuple):
+    """One pass over partitions. `urgent`: something is to be told before min_bytes are there."""
+
+    results: list[tuple[FetchSlot, PartitionData]]
+    size: int
+    urgent: bool
+
+
+class SlotReader:
+    """Reads slots from the partitions hosted here."""
+
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
+
+    def read_all(
+        self, slots: Iterable[FetchSlot], limits: FetchLimits, others_count: int = 0
+    ) -> Reading:
+        """Read all slots in turn; `others_count` healthy partitions are not read this time."""
+        results: list[tuple[FetchSlot, PartitionData]] = []
+        left = limits.max_bytes
+        size = 0
+        healthy_count = others_count
+        urgent = False
+        for slot in slots:
+            data = self.read_one(slot, limits, left, size == 0)
+            results.append((slot, data))
+            if data.records_size:
+                size += data.records_size
+                left = max(0, left - data.records_size)
+            if data.error_code:
+                urgent = urgent or data.error_code not in _PATIENT_ERRORS
+            else:
+                healthy_count += 1
+                urgent = urgent or data.diverging_epoch is not None
+        return Reading(results, size, urgent or healthy_count == 0)
+
+    def read_one(
+        self, slot: FetchSlot, limits: FetchLimits, bytes_left: int, min_one_batch: bool
+    ) -> PartitionData:
+        """What one partition answers if `bytes_left` of the response are left to it."""
+        wanted = slot.wanted
+        partition = slot.partition
+        if partition is None or partition.error is not None:
+            partition = slot.partition = self._replicas.find(slot.key, wanted.partition)
+            if partition is None:
+                code = self._replicas.absence(slot.key, wanted.partition)
+                return PartitionData(wanted.partition, code)
+        max_bytes = wanted.max_bytes
+        if bytes_left < max_bytes:
+            max_bytes = bytes_left
+        try:
+            partition.check_leader_epoch(wanted.current_leader_epoch)
+            from_follower = limits.replica_id >= 0
+            if from_follower:
+                self._check_follower(partition, limits.replica_id, wanted.current_leader_epoch)
+            read = partition.read(
+                wanted.fetch_offset,
+                max_bytes,
+                min_one_batch=min_one_batch,
+                read_committed=limits.read_committed,
+                up_to_log_end=from_follower,
+                last_fetched_epoch=wanted.last_fetched_epoch,
+            )
+        except ApiError as error:
+            return PartitionData(wanted.partition, self._code_for(error.code, limits.version))
+        if limits.version < ZSTD_SINCE and partition.log.config.compression_type == "zstd":
+            return PartitionData(wanted.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        return PartitionData(
+            wanted.partition, 0, read.high_watermark, read.last_stable_offset,
+            read.log_start_offset, read.buffers, read.size, read.aborted_transactions,
+            read.diverging_epoch,
+        )  # fmt: skip
+
+    @staticmethod
+    def _check_follower(partition: Partition, replica_id: int, leader_epoch: int) -> None:
+        if replica_id in partition.replicas:
+            return
+        # The follower may know of a reassignment before this leader does, and will ask again.
+        code = (
+            ErrorCode.NOT_LEADER_OR_FOLLOWER
+            if leader_epoch == NO_EPOCH
+            else ErrorCode.UNKNOWN_LEADER_EPOCH
+        )
+        raise ApiError(code, f"{replica_id} is no replica of {partition!r}")
+
+    @staticmethod
+    def _code_for(code: ErrorCode, version: int) -> ErrorCode:
+        # Old consumers do not know the storage error and would give up instead of asking again.
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_SINCE:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return code

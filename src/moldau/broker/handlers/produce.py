@@ -1,0 +1,342 @@
+"""Produce: append one batch to each of the request's partitions.
+
+Decided here: what is refused before the log sees it (unknown partitions, anything but exactly
+one batch of the current format, clients writing to internal topics) and when the answer goes
+out. What always holds: every partition gets its own outcome; nothing of the frame is kept once
+the handler has returned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from moldau.broker.handlers.produce_codec import (
+    CURRENT_LEADER_SINCE,
+    PartitionAnswer,
+    ProduceBody,
+    decode_produce,
+    encode_produce_response,
+    encode_produce_success,
+)
+from moldau.broker.log.context import AppendInfo
+from moldau.broker.log.validation import RecordValidationError
+from moldau.broker.network.context import RequestContext
+from moldau.broker.network.interface import InvalidRequest
+from moldau.broker.replication.delayed_produce import DelayedProduce
+from moldau.broker.replication.names import CurrentLeader, NodeEndpoint, TopicKey
+from moldau.broker.replication.partition import Partition
+from moldau.broker.replication.purgatory import WAITERS_MAX, Purgatory, Timers
+from moldau.wire.errors import ApiError, ErrorCode
+
+logger = logging.getLogger(__name__)
+
+ACKS_ALL = -1
+ADMIN_CLIENT_ID = "__admin_client"
+ZSTD_SINCE = 7
+# Producers of this version add partitions to transactions by producing to them (KIP-890).
+TRANSACTIONS_V2_SINCE = 12
+
+# baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes (low byte).
+_BATCH_START = struct.Struct(">8xi4xb5xB")
+_LOG_OVERHEAD = 12
+_MAGIC_END = 17
+_MAGIC = 2
+_COMPRESSION_MASK = 0x07
+_ZSTD = 4
+_TRANSACTIONAL = 0x10
+
+_Appended = tuple[tuple[int, int], Partition, AppendInfo]
+"""The place of the answer in the response, the partition, and what became of its batch."""
+
+
+class ProduceReplicas(Protocol):
+    def find(self, key: TopicKey, index: int) -> Partition | None: ...
+
+    def absence(self, key: TopicKey, index: int) -> ErrorCode: ...
+
+    def current_leader(
+        self, key: TopicKey, index: int, listener_name: str
+    ) -> CurrentLeader | None: ...
+
+
+class ProduceLoop(Timers, Protocol):
+    def create_future(self) -> asyncio.Future[Any]: ...
+
+
+class ProduceHandler:
+    """Answers Produce."""
+
+    def __init__(
+        self,
+        replicas: ProduceReplicas,
+        *,
+        loop: ProduceLoop,
+        clock_ms: Callable[[], int],
+        waiters_max: int = WAITERS_MAX,
+    ) -> None:
+        self._replicas = replicas
+        self._loop = loop
+        self._clock_ms = clock_ms
+        self.purgatory = Purgatory(loop, waiters_max)
+
+    def handle(
+        self, context: RequestContext, frame: memoryview, body_position: int
+    ) -> bytes | asyncio.Future[bytes] | None:
+        version = context.api_version
+        body = decode_produce(version, frame, body_position)
+        topics = body.topics
+        if len(topics) == 1 and len(topics[0][1]) == 1:
+            # Nearly every request: no lists, no answer objects unless something is wrong.
+            key, ((index, records),) = topics[0]
+            partition = self._replicas.find(key, index)
+            if partition is not None:
+                try:
+                    info = self._append(context, body, partition, records)
+                except Exception as error:
+                    answer = self._refused(index, partition, error)
+                    return self._answer(context, body, [(key, [answer])])
+                if not info.flush_due and (
+                    body.acks != ACKS_ALL or partition.high_watermark > info.last_offset
+                ):
+                    if not body.acks:
+                        return None
+                    return encode_produce_success(
+                        version, context.correlation_id, key, index, info.base_offset,
+                        info.log_append_time_ms, info.log_start_offset,
+                    )  # fmt: skip
+                appended = [((0, 0), partition, info)]
+                return self._wait(context, body, [(key, [_appended(index, info)])], appended)
+        return self._handle_many(context, body)
+
+    def _handle_many(
+        self, context: RequestContext, body: ProduceBody
+    ) -> bytes | asyncio.Future[bytes] | None:
+        answers: list[tuple[TopicKey, list[PartitionAnswer]]] = []
+        unsafe: list[_Appended] = []
+        refusal = _transaction_refusal(body)
+        for key, partitions in body.topics:
+            topic_answers: list[PartitionAnswer] = []
+            answers.append((key, topic_answers))
+            for index, records in partitions:
+                partition = self._replicas.find(key, index)
+                if refusal is not None or partition is None:
+                    code = refusal or self._replicas.absence(key, index)
+                    topic_answers.append(PartitionAnswer(index, code))
+                    continue
+                try:
+                    info = self._append(context, body, partition, records)
+                except Exception as error:
+                    topic_answers.append(self._refused(index, partition, error))
+                    continue
+                if info.flush_due or (
+                    body.acks == ACKS_ALL and partition.high_watermark <= info.last_offset
+                ):
+                    unsafe.append(((len(answers) - 1, len(topic_answers)), partition, info))
+                topic_answers.append(_appended(index, info))
+        if unsafe:
+            return self._wait(context, body, answers, unsafe)
+        return self._answer(context, body, answers)
+
+    def _append(
+        self,
+        context: RequestContext,
+        body: ProduceBody,
+        partition: Partition,
+        records: memoryview | None,
+    ) -> AppendInfo:
+        batch, attributes = _one_batch(records, context.api_version)
+        if attributes & _TRANSACTIONAL and body.transactional_id is None:
+            raise ApiError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                "transactional records in a request without a transactional id",
+            )
+        if not -1 <= body.acks <= 1:
+            raise ApiError(
+                ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {body.acks}; allowed are -1, 0 and 1"
+            )
+        if partition.internal and context.client_id != ADMIN_CLIENT_ID:
+            raise ApiError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Cannot append to internal topic {partition.topic}",
+            )
+        return partition.append(
+            batch,
+            now_ms=self._clock_ms(),
+            acks=body.acks,
+            produce_version=context.api_version,
+            unknown_starts_at_zero=bool(
+                attributes & _TRANSACTIONAL and context.api_version >= TRANSACTIONS_V2_SINCE
+            ),
+        )
+
+    def _refused(self, index: int, partition: Partition, error: Exception) -> PartitionAnswer:
+        if isinstance(error, RecordValidationError):
+            return PartitionAnswer(
+                index,
+                error.code,
+                log_start_offset=partition.log.log_start_offset,
+                record_errors=error.record_errors,
+                error_message=error.message or None,
+            )
+        if isinstance(error, ApiError):
+            return PartitionAnswer(index, error.code, error_message=error.message or None)
+        logger.error("append to %s failed: %s", partition, error, exc_info=error)
+        return PartitionAnswer(index, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def _wait(
+        self,
+        context: RequestContext,
+        body: ProduceBody,
+        answers: list[tuple[TopicKey, list[PartitionAnswer]]],
+        unsafe: list[_Appended],
+    ) -> asyncio.Future[bytes] | None:
+        """Answer once `unsafe` appends are committed or flushed, as the case may be."""
+        if body.acks == 0:
+            for _, partition, _ in unsafe:
+                partition.log.request_flush(now_ms=self._clock_ms())
+            _close_on_error(answers)
+            return None
+        # The records are views of the frame, which is gone when the wait is over.
+        body = body._replace(topics=[])
+        future = self._loop.create_future()
+
+        def end(request: DelayedProduce) -> None:
+            for (topic, place), code in request.outcomes.items():
+                if code:
+                    failed = answers[topic][1]
+                    failed[place] = failed[place]._replace(error_code=code)
+            if not future.done():
+                future.set_result(self._answer(context, body, answers))
+
+        request = DelayedProduce(self.purgatory, end)
+        for key, partition, info in unsafe:
+            if info.flush_due:
+                request.expect_flush(key, partition, info.last_offset + 1, self._clock_ms())
+            if body.acks == ACKS_ALL:
+                request.expect_commit(key, partition, info.last_offset + 1)
+        request.start(body.timeout_ms)
+        future.add_done_callback(lambda done: request.cancel() if done.cancelled() else None)
+        return future
+
+    def _answer(
+        self,
+        context: RequestContext,
+        body: ProduceBody,
+        answers: list[tuple[TopicKey, list[PartitionAnswer]]],
+    ) -> bytes | None:
+        if body.acks == 0:
+            _close_on_error(answers)
+            return None
+        nodes: dict[int, NodeEndpoint] = {}
+        if context.api_version >= CURRENT_LEADER_SINCE:
+            self._tell_leaders(context.listener_name, answers, nodes)
+        return encode_produce_response(
+            context.api_version, context.correlation_id, answers, list(nodes.values())
+        )
+
+    def _tell_leaders(
+        self,
+        listener_name: str,
+        answers: list[tuple[TopicKey, list[PartitionAnswer]]],
+        nodes: dict[int, NodeEndpoint],
+    ) -> None:
+        """Tell who leads the partitions that were asked of the wrong node (KIP-951)."""
+        for key, topic_answers in answers:
+            for place, answer in enumerate(topic_answers):
+                if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    continue
+                leader = self._replicas.current_leader(key, answer.partition, listener_name)
+                if leader is None:
+                    continue
+                leader_id, epoch, node = leader
+                topic_answers[place] = answer._replace(current_leader=(leader_id, epoch))
+                if node is not None:
+                    nodes[leader_id] = node
+
+
+def _appended(index: int, info: AppendInfo) -> PartitionAnswer:
+    return PartitionAnswer(
+        index, 0, info.base_offset, info.log_append_time_ms, info.log_start_offset
+    )
+
+
+def _one_batch(records: memoryview | None, version: int) -> tuple[memoryview, int]:
+    """The one batch that `records` must be, and its attributes' low byte."""
+    size = 0 if records is None else len(records)
+    if records is None or size < _MAGIC_END:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {version} must have at least one record batch"
+            " per partition",
+        )
+    if size < _BATCH_START.size:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes has no header")
+    batch_length, magic, attributes = _BATCH_START.unpack_from(records)
+    batch_size = batch_length + _LOG_OVERHEAD
+    if batch_size != size:
+        records = _first_batch(records, batch_size, version)
+    if magic != _MAGIC:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {version} are only allowed to contain record batches"
+            f" with magic version 2, not {magic}",
+        )
+    if version < ZSTD_SINCE and attributes & _COMPRESSION_MASK == _ZSTD:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Produce requests with version {version} are not allowed to use ZStandard compression",
+        )
+    return records, attributes
+
+
+def _first_batch(records: memoryview, batch_size: int, version: int) -> memoryview:
+    """`records` without the incomplete batch that may follow the first, as Kafka trims them."""
+    if batch_size < _MAGIC_END:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch claims a size of {batch_size} bytes")
+    if batch_size > len(records):
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {version} must have at least one whole record batch"
+            f" per partition; this one has {len(records)} of {batch_size} bytes",
+        )
+    rest = records[batch_size:]
+    if len(rest) >= _BATCH_START.size:
+        (batch_length, _, _) = _BATCH_START.unpack_from(rest)
+        if batch_length + _LOG_OVERHEAD <= len(rest):
+            raise ApiError(
+                ErrorCode.INVALID_RECORD,
+                f"Produce requests with version {version} are only allowed to contain exactly"
+                " one record batch per partition",
+            )
+    return records[:batch_size]
+
+
+def _transaction_refusal(body: ProduceBody) -> ErrorCode | None:
+    """Transactional records without a transactional id refuse the whole request."""
+    if body.transactional_id is None:
+        for _, partitions in body.topics:
+            for _, records in partitions:
+                if (
+                    records is not None
+                    and len(records) >= _BATCH_START.size
+                    and records[_BATCH_START.size - 1] & _TRANSACTIONAL
+                ):
+                    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return None
+
+
+def _close_on_error(answers: list[tuple[TopicKey, list[PartitionAnswer]]]) -> None:
+    """A producer that wants no answer learns of errors by losing its connection."""
+    errors = [
+        f"{key if isinstance(key, str) else key.hex()}-{answer.partition}:"
+        f" {ErrorCode(answer.error_code).name}"
+        for key, topic_answers in answers
+        for answer in topic_answers
+        if answer.error_code
+    ]
+    if errors:
+        raise InvalidRequest(f"acks=0 and {len(errors)} partitions failed: {', '.join(errors[:5])}")

@@ -1,0 +1,257 @@
+"""The partitions hosted on this node, kept in step with the metadata image.
+
+Decided here: which logs exist on this node and who leads what. What always holds: a partition is
+found here exactly if the image assigns it to this node and its log could be opened; its error,
+epochs and config are those of the newest delta applied. Applying a delta costs what changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Protocol
+from uuid import UUID
+
+from moldau.broker.config import LogConfig
+from moldau.broker.log.context import LogDirFailure
+from moldau.broker.log.log import Log
+from moldau.broker.metadata.delta import MetadataDelta
+from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.metadata.model import Partition as PartitionState
+from moldau.broker.metadata.model import ResourceType, Topic, is_reserved_directory
+from moldau.broker.replication.names import CurrentLeader, NodeEndpoint, TopicKey
+from moldau.broker.replication.partition import Partition
+from moldau.wire.errors import ApiError, ErrorCode
+
+logger = logging.getLogger(__name__)
+
+
+class LogStore(Protocol):
+    """Where logs are kept: the log manager, as far as it is needed here."""
+
+    def get_log(self, topic: str, partition: int) -> Log | None: ...
+
+    def create_log(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        topic_id: UUID,
+        config: LogConfig,
+        directory_id: UUID | None,
+    ) -> Log:
+        """A new, empty log in the given directory, else in the one with the fewest logs."""
+
+    def delete_log(self, topic: str, partition: int) -> None:
+        """Take the log away at once; its files go in the background."""
+
+    def directory_id_of(self, log: Log) -> UUID: ...
+
+
+class ReplicaManager:
+    """Finds partitions for handlers, and applies metadata to them."""
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        logs: LogStore,
+        log_config: Callable[[str], LogConfig],
+        report_directory: Callable[[UUID, int, UUID], None] = lambda *_: None,
+    ) -> None:
+        """`log_config(topic)` gives a topic's config as the image has it now;
+        `report_directory(topic id, partition, directory id)` is told where a replica was put."""
+        self._node_id = node_id
+        self._logs = logs
+        self._log_config = log_config
+        self._report_directory = report_directory
+        self._image = MetadataImage()
+        # The same inner dicts under the topic's name and its 16-byte id, so that a lookup is two
+        # dict accesses whatever the request version.
+        self._topics: dict[TopicKey, dict[int, Partition]] = {}
+
+    # Lookup.
+
+    def find(self, key: TopicKey, index: int) -> Partition | None:
+        """The partition hosted here, leading or not, by topic name or 16-byte topic id."""
+        topic = self._topics.get(key)
+        return None if topic is None else topic.get(index)
+
+    def get(self, key: TopicKey, index: int) -> Partition:
+        """Like `find`, but raises what a client is to be told when there is none."""
+        partition = self.find(key, index)
+        if partition is None:
+            code = self.absence(key, index)
+            name = key if isinstance(key, str) else str(UUID(bytes=key))
+            raise ApiError(code, f"partition {name}-{index} is not served by this node")
+        return partition
+
+    def absence(self, key: TopicKey, index: int) -> ErrorCode:
+        """Why `find` found nothing."""
+        topic = self._topic(key)
+        if topic is None:
+            if isinstance(key, bytes):
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        state = topic.partitions.get(index)
+        if state is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self._node_id in state.replicas:
+            # It should be here, so its log directory cannot be used.
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def current_leader(self, key: TopicKey, index: int, listener_name: str) -> CurrentLeader | None:
+        """Who leads, in which epoch, and where it listens; None for an unknown partition."""
+        topic = self._topic(key)
+        state = None if topic is None else topic.partitions.get(index)
+        if state is None:
+            return None
+        broker = self._image.brokers.get(state.leader)
+        endpoint = None if broker is None else broker.endpoint(listener_name)
+        if broker is None or endpoint is None or broker.fenced:
+            return state.leader, state.leader_epoch, None
+        node = NodeEndpoint(broker.id, endpoint.host, endpoint.port, broker.rack)
+        return state.leader, state.leader_epoch, node
+
+    def partitions(self) -> Iterator[Partition]:
+        """All partitions hosted here."""
+        for key, topic in self._topics.items():
+            if isinstance(key, str):
+                yield from topic.values()
+
+    def _topic(self, key: TopicKey) -> Topic | None:
+        if isinstance(key, bytes):
+            return self._image.topics_by_id.get(UUID(bytes=key))
+        return self._image.topics_by_name.get(key)
+
+    # Metadata.
+
+    def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Take over what changed; the listener of the metadata shell."""
+        self._image = image
+        if delta.from_snapshot:
+            self.apply_image(image)
+            return
+        for topic in delta.deleted_topics.values():
+            self._remove_topic(topic.name, topic.id)
+        for changed in delta.topics.values():
+            for index, (_, state) in changed.changed_partitions.items():
+                self._host(changed.topic, index, state)
+        self._apply_configs(delta)
+
+    def apply_image(self, image: MetadataImage) -> None:
+        """Take over a whole image, at start or after a snapshot."""
+        self._image = image
+        for key in [key for key in self._topics if isinstance(key, str)]:
+            hosted = next(iter(self._topics[key].values()), None)
+            current = image.topics_by_name.get(key)
+            if hosted is not None and (current is None or current.id != hosted.topic_id):
+                self._remove_topic(key, hosted.topic_id)
+        for topic in image.topics_by_id.values():
+            for index, state in topic.partitions.items():
+                self._host(topic, index, state)
+        self._configure(self.partitions())
+
+    def on_log_dir_failed(self) -> None:
+        """A log directory went offline: its partitions answer storage errors from now on."""
+        for partition in self.partitions():
+            if partition.log.offline and partition.error is not ErrorCode.KAFKA_STORAGE_ERROR:
+                partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _host(self, topic: Topic, index: int, state: PartitionState) -> None:
+        if self._node_id not in state.replicas:
+            self._remove_partition(topic.name, topic.id, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        partition = self.find(topic.name, index)
+        if partition is not None and partition.topic_id != topic.id:
+            # The topic was deleted and made anew while this node did not look.
+            self._remove_topic(topic.name, partition.topic_id)
+            partition = None
+        if partition is None:
+            partition = self._open(topic, index, state)
+        if partition is None or partition.error is ErrorCode.KAFKA_STORAGE_ERROR:
+            return
+        if state.leader == self._node_id:
+            partition.lead(
+                leader_epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch,
+                replicas=state.replicas,
+                isr=frozenset(state.isr),
+            )
+        elif partition.error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            partition.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _open(self, topic: Topic, index: int, state: PartitionState) -> Partition | None:
+        try:
+            log = self._open_log(topic, index, state)
+        except LogDirFailure as failure:
+            logger.error("%s-%d cannot be served: %s", topic.name, index, failure.message)
+            return None
+        partition = Partition(
+            node_id=self._node_id, topic=topic.name, index=index, topic_id=topic.id, log=log
+        )
+        hosted = self._topics.get(topic.name)
+        if hosted is None:
+            hosted = self._topics[topic.name] = self._topics[topic.id.bytes] = {}
+        hosted[index] = partition
+        directory_id = self._logs.directory_id_of(log)
+        if state.directory_of(self._node_id) != directory_id:
+            self._report_directory(topic.id, index, directory_id)
+        return partition
+
+    def _open_log(self, topic: Topic, index: int, state: PartitionState) -> Log:
+        config = self._log_config(topic.name)
+        log = self._logs.get_log(topic.name, index)
+        if log is not None and log.topic_id not in (None, topic.id):
+            # Left behind by a deleted topic of the same name.
+            self._logs.delete_log(topic.name, index)
+            log = None
+        if log is not None:
+            log.set_topic_id(topic.id)
+            log.update_config(config)
+            return log
+        directory = state.directory_of(self._node_id)
+        if directory is not None and is_reserved_directory(directory):
+            directory = None
+        return self._logs.create_log(
+            topic.name, index, topic_id=topic.id, config=config, directory_id=directory
+        )
+
+    def _remove_topic(self, name: str, topic_id: UUID) -> None:
+        hosted = self._topics.get(topic_id.bytes, {})
+        for index in list(hosted):
+            self._remove_partition(name, topic_id, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _remove_partition(self, name: str, topic_id: UUID, index: int, error: ErrorCode) -> None:
+        hosted = self._topics.get(topic_id.bytes, {})
+        partition = hosted.pop(index, None)
+        if partition is None:
+            return
+        if not hosted:
+            self._topics.pop(topic_id.bytes, None)
+            self._topics.pop(name, None)
+        # Whoever waits must find nothing when told, so this comes after the removal.
+        partition.stop(error)
+        try:
+            self._logs.delete_log(name, index)
+        except LogDirFailure as failure:
+            logger.error("%s-%d cannot be deleted: %s", name, index, failure.message)
+
+    def _apply_configs(self, delta: MetadataDelta) -> None:
+        own = {"", str(self._node_id)}
+        for kind, name in delta.configs:
+            if kind == ResourceType.BROKER and name in own:
+                # A broker-wide default may have changed for every topic.
+                self._configure(self.partitions())
+                return
+        for kind, name in delta.configs:
+            if kind == ResourceType.TOPIC:
+                self._configure(iter(self._topics.get(name, {}).values()))
+
+    def _configure(self, partitions: Iterator[Partition]) -> None:
+        for partition in partitions:
+            config = self._log_config(partition.topic)
+            if config != partition.log.config:
+                partition.log.update_config(config)
+                partition.configure()

@@ -1,0 +1,364 @@
+"""One partition hosted on this node: its log, its leader's decisions, and who waits for it.
+
+What always holds: `error` is None exactly while this node leads the partition and its log is
+online, and every client operation answers `error` otherwise; the log's high watermark is what
+the leader decided, raised before anybody is told. A watcher is told once and must watch again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from moldau.broker.log.context import AppendInfo, AppendOrigin
+from moldau.broker.log.log import Log
+from moldau.broker.log.reader import ReadResult
+from moldau.broker.replication.events import CommitUpTo, Event, IsrCommitted, MinIsrChanged
+from moldau.broker.replication.leader import PartitionLeader
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.records import encode_batch
+
+NO_EPOCH = -1
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Written by the broker's own coordinators only."""
+
+
+_NOTHING = ReadResult([], 0)
+
+
+class Watcher(Protocol):
+    """Somebody who wants to know when a partition changes."""
+
+    def on_partition_changed(self) -> None: ...
+
+
+class PartitionRead(NamedTuple):
+    """What a fetch finds. `aborted_transactions` is None unless only committed data was wanted."""
+
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    buffers: Sequence[memoryview] = ()
+    size: int = 0
+    aborted_transactions: Sequence[tuple[int, int]] | None = None
+    diverging_epoch: tuple[int, int] | None = None
+
+
+class Partition:
+    """A replica on this node. Only the replica manager calls `lead`, `stop` and `configure`."""
+
+    __slots__ = (
+        "_commit_waiters",
+        "_leader",
+        "_node_id",
+        "error",
+        "index",
+        "internal",
+        "leader_epoch",
+        "leader_epoch_start_offset",
+        "log",
+        "partition_epoch",
+        "replicas",
+        "topic",
+        "topic_id",
+        "watchers",
+    )
+
+    def __init__(self, *, node_id: int, topic: str, index: int, topic_id: UUID, log: Log) -> None:
+        self.topic = topic
+        self.index = index
+        self.internal = topic in INTERNAL_TOPICS
+        self.topic_id = topic_id
+        self.log = log
+        self.leader_epoch = NO_EPOCH
+        self.leader_epoch_start_offset = 0
+        self.partition_epoch = NO_EPOCH
+        self.replicas: tuple[int, ...] = ()
+        self.error: ErrorCode | None = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        self.watchers: dict[Watcher, None] = {}
+        self._node_id = node_id
+        self._leader: PartitionLeader | None = None
+        self._commit_waiters: dict[Callable[[ErrorCode], None], int] = {}
+
+    def __repr__(self) -> str:
+        return f"<Partition {self.topic}-{self.index} epoch={self.leader_epoch}>"
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log.high_watermark
+
+    # What the metadata log decides.
+
+    def lead(
+        self,
+        *,
+        leader_epoch: int,
+        partition_epoch: int,
+        replicas: tuple[int, ...],
+        isr: frozenset[int],
+    ) -> None:
+        """Lead in `leader_epoch`, or learn of another change within the same one."""
+        if self._leader is not None and leader_epoch == self.leader_epoch:
+            self.partition_epoch = partition_epoch
+            self.replicas = replicas
+            self._step(IsrCommitted(replicas, isr))
+            return
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.replicas = replicas
+        self.leader_epoch_start_offset = self.log.log_end_offset
+        self._leader = PartitionLeader(
+            self._node_id,
+            replicas=replicas,
+            isr=isr,
+            min_insync_replicas=self.log.config.min_insync_replicas,
+            end_offset=self.log.log_end_offset,
+            high_watermark=self.log.high_watermark,
+        )
+        self.error = None
+        # A single replica has everything there is, so what it holds is committed.
+        self._step(IsrCommitted(replicas, isr))
+        self._tell_watchers()
+
+    def stop(self, error: ErrorCode) -> None:
+        """Serve no longer: leadership is lost, the log is offline or the topic is gone."""
+        self.error = error
+        self._leader = None
+        waiters, self._commit_waiters = self._commit_waiters, {}
+        for waiter in waiters:
+            waiter(error)
+        self._tell_watchers()
+
+    def configure(self) -> None:
+        """Take over what changed in the log's config."""
+        if self._leader is not None:
+            self._step(MinIsrChanged(self.log.config.min_insync_replicas))
+
+    # Appending.
+
+    def append(
+        self,
+        batch: memoryview,
+        *,
+        now_ms: int,
+        acks: int = 1,
+        produce_version: int = 13,
+        unknown_starts_at_zero: bool = False,
+    ) -> AppendInfo:
+        """Append one client batch; on return what could be committed at once is committed.
+
+        If the outcome says that a flush is due, `when_durable` tells when it may be acknowledged.
+        """
+        leader = self._leader
+        if leader is None or self.error is not None:
+            raise self._unavailable()
+        if acks == -1 and not leader.has_enough_in_sync:
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"The ISR of partition {self.topic}-{self.index} is smaller than"
+                " min.insync.replicas",
+            )
+        info = self.log.append_as_leader(
+            batch,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            produce_version=produce_version,
+            unknown_starts_at_zero=unknown_starts_at_zero,
+        )
+        if not info.duplicate:
+            self._on_appended(leader, info.last_offset + 1)
+        return info
+
+    def append_coordinator_records(
+        self,
+        records: Sequence[tuple[bytes | None, bytes | None]],
+        now_ms: int,
+    ) -> int:
+        """Append (key, value) pairs of a coordinator as one batch; their first offset."""
+        leader = self._leader
+        if leader is None or self.error is not None:
+            raise self._unavailable()
+        batch = bytearray(encode_batch([(key, value, now_ms, ()) for key, value in records]))
+        info = self.log.append_as_leader(
+            memoryview(batch),
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=AppendOrigin.COORDINATOR,
+        )
+        self._on_appended(leader, info.last_offset + 1)
+        if info.flush_due:
+            self.log.request_flush(now_ms=now_ms)
+        return info.base_offset
+
+    def _on_appended(self, leader: PartitionLeader, next_offset: int) -> None:
+        before = leader.high_watermark
+        high_watermark = leader.appended(next_offset)
+        if high_watermark != before:
+            self._commit_up_to(high_watermark)
+
+    def _step(self, event: Event) -> None:
+        if self._leader is None:
+            return
+        for effect in self._leader.step(event):
+            match effect:
+                case CommitUpTo(offset):
+                    self._commit_up_to(offset)
+
+    def _commit_up_to(self, offset: int) -> None:
+        self.log.set_high_watermark(offset)
+        if self._commit_waiters:
+            self._tell_committed(offset)
+        if self.watchers:
+            self._tell_watchers()
+
+    # Waiting.
+
+    def when_committed(self, next_offset: int, waiter: Callable[[ErrorCode], None]) -> None:
+        """Call `waiter` once the high watermark reaches `next_offset`, or with why it cannot."""
+        if self.error is not None:
+            waiter(self.error)
+        elif self.log.high_watermark >= next_offset:
+            waiter(self._committed_error())
+        else:
+            self._commit_waiters[waiter] = next_offset
+
+    def when_durable(
+        self, next_offset: int, now_ms: int, waiter: Callable[[ErrorCode], None]
+    ) -> None:
+        """Flush, and call `waiter` once everything below `next_offset` is on disk."""
+
+        def flushed(error: BaseException | None) -> None:
+            waiter(ErrorCode.NONE if error is None else ErrorCode.KAFKA_STORAGE_ERROR)
+
+        self.log.flusher.request(next_offset, now_ms, flushed)
+
+    def forget_waiter(self, waiter: Callable[[ErrorCode], None]) -> None:
+        self._commit_waiters.pop(waiter, None)
+
+    def _committed_error(self) -> ErrorCode:
+        # The ISR may have shrunk since the append: then fewer replicas than promised have it.
+        if self._leader is not None and self._leader.has_enough_in_sync:
+            return ErrorCode.NONE
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+    def _tell_committed(self, offset: int) -> None:
+        done = [waiter for waiter, wanted in self._commit_waiters.items() if wanted <= offset]
+        error = self._committed_error()
+        for waiter in done:
+            self._commit_waiters.pop(waiter, None)
+            waiter(error)
+
+    def _tell_watchers(self) -> None:
+        watchers, self.watchers = self.watchers, {}
+        for watcher in watchers:
+            watcher.on_partition_changed()
+
+    # Reading.
+
+    def check_online(self) -> None:
+        """Raise unless this node leads the partition and its log can be used."""
+        if self.error is not None:
+            raise self._unavailable()
+
+    def check_leader_epoch(self, current_leader_epoch: int) -> None:
+        """Raise unless this node leads and the client's idea of the leader epoch is not wrong."""
+        if self.error is not None:
+            raise self._unavailable()
+        if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise ApiError(
+                ErrorCode.FENCED_LEADER_EPOCH,
+                f"leader epoch {current_leader_epoch} of {self.topic}-{self.index} is older than"
+                f" the current {self.leader_epoch}",
+            )
+        raise ApiError(
+            ErrorCode.UNKNOWN_LEADER_EPOCH,
+            f"leader epoch {current_leader_epoch} of {self.topic}-{self.index} is newer than"
+            f" the current {self.leader_epoch}",
+        )
+
+    def read(
+        self,
+        fetch_offset: int,
+        max_bytes: int,
+        *,
+        min_one_batch: bool,
+        read_committed: bool = False,
+        up_to_log_end: bool = False,
+        last_fetched_epoch: int = NO_EPOCH,
+    ) -> PartitionRead:
+        """Read whole batches from `fetch_offset`; `check_leader_epoch` comes first.
+
+        Raises OFFSET_OUT_OF_RANGE below the log's start and past its end. An offset between the
+        high watermark and the log's end is legal and finds nothing yet.
+        """
+        log = self.log
+        start, end = log.log_start_offset, log.log_end_offset
+        high_watermark, stable = log.high_watermark, log.last_stable_offset
+        if last_fetched_epoch != NO_EPOCH:
+            diverging = self._diverging_epoch(fetch_offset, last_fetched_epoch)
+            if diverging is not None:
+                return PartitionRead(high_watermark, stable, start, diverging_epoch=diverging)
+        if fetch_offset < start or fetch_offset > end:
+            raise self._out_of_range(fetch_offset)
+        upper = end if up_to_log_end else stable if read_committed else high_watermark
+        if fetch_offset >= upper or (max_bytes <= 0 and not min_one_batch):
+            return PartitionRead(
+                high_watermark,
+                stable,
+                start,
+                aborted_transactions=() if read_committed and not up_to_log_end else None,
+            )
+        data = log.read(fetch_offset, max_bytes, upper_offset=upper, min_one_batch=min_one_batch)
+        # Part of a batch is of no use to anybody when a whole one may come in the next response.
+        if data.first_batch_incomplete:
+            data = _NOTHING
+        aborted: Sequence[tuple[int, int]] | None = None
+        if read_committed and not up_to_log_end:
+            aborted = [
+                (entry.producer_id, entry.first_offset)
+                for entry in (log.aborted_transactions(fetch_offset, upper) if data.size else ())
+            ]
+        return PartitionRead(high_watermark, stable, start, data.buffers, data.size, aborted)
+
+    def _diverging_epoch(
+        self, fetch_offset: int, last_fetched_epoch: int
+    ) -> tuple[int, int] | None:
+        epoch, end_offset = self.log.end_offset_for_epoch(last_fetched_epoch)
+        if epoch < 0 or end_offset < 0 or fetch_offset < self.log.log_start_offset:
+            raise self._out_of_range(fetch_offset)
+        if epoch < last_fetched_epoch or end_offset < fetch_offset:
+            return epoch, end_offset
+        return None
+
+    def _out_of_range(self, offset: int) -> ApiError:
+        return ApiError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"offset {offset} of {self.topic}-{self.index} is outside"
+            f" {self.log.log_start_offset} to {self.log.log_end_offset}",
+        )
+
+    def delete_records(self, offset: int) -> int:
+        """Advance the log start to `offset` (-1: the high watermark); the low watermark."""
+        if self.error is not None:
+            raise self._unavailable()
+        if "delete" not in self.log.config.cleanup_policy:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"records of {self.topic}-{self.index} cannot be deleted: its cleanup.policy"
+                " has no delete",
+            )
+        if offset == -1:
+            offset = self.log.high_watermark
+        if offset < 0 or offset > self.log.high_watermark:
+            raise self._out_of_range(offset)
+        if offset > self.log.log_start_offset:
+            self.log.advance_log_start_offset(offset)
+            self._tell_watchers()
+        return self.log.log_start_offset
+
+    def _unavailable(self) -> ApiError:
+        code = self.error or ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ApiError(code, f"partition {self.topic}-{self.index} is not served by this node")
