@@ -1,1 +1,1 @@
-"""Group coordination."""
+"""Coordinators: state kept in internal topics, decided purely, served after commit."""

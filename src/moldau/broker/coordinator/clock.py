@@ -1,0 +1,37 @@
+"""Time as the coordinators' shells see it, so that a simulated one can take its place."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Alarm(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Wall time: goes into records, may jump."""
+        ...
+
+    def elapsed_ms(self) -> int:
+        """Time that only goes forward: sessions and other delays are measured with it."""
+        ...
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Alarm: ...
+
+
+class LoopClock:
+    """The time of the running event loop."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def elapsed_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Alarm:
+        return asyncio.get_running_loop().call_later(delay_ms / 1000, callback)

@@ -1,0 +1,283 @@
+"""The group coordinator as handlers see it: one coroutine per request.
+
+Finds the shard of a group, runs the decision there, and turns errors into the
+answer Kafka gives in that case. The broker tells it which partitions of
+`__consumer_offsets` it leads.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import cast
+
+from moldau.broker.coordinator.clock import Clock, LoopClock
+from moldau.broker.coordinator.decision import Decision
+from moldau.broker.coordinator.group.config import GroupConfig
+from moldau.broker.coordinator.group.events import Join
+from moldau.broker.coordinator.group.shard import GroupShard
+from moldau.broker.coordinator.hashing import partition_for
+from moldau.broker.coordinator.log import CoordinatorLog
+from moldau.broker.coordinator.runtime import CoordinatorRuntime
+from moldau.broker.network.context import RequestContext
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import (
+    DeleteGroupsResponse,
+    DescribeGroupsResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class GroupCoordinator:
+    def __init__(
+        self,
+        config: GroupConfig,
+        *,
+        partition_count: Callable[[], int],
+        report_bug: Callable[[Exception], None],
+        clock: Clock | None = None,
+        new_uuid: Callable[[], uuid.UUID] = uuid.uuid4,
+    ) -> None:
+        """`partition_count` tells how many partitions the offsets topic has, or will have."""
+        self._config = config
+        self._partition_count = partition_count
+        self._new_uuid = new_uuid
+        self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
+            family="group",
+            make_shard=lambda: GroupShard(config),
+            clock=clock or LoopClock(),
+            write_timeout_ms=config.offsets_commit_timeout_ms,
+            load_buffer_size=config.offsets_load_buffer_size,
+            report_bug=report_bug,
+        )
+
+    def partition_for(self, group_id: str) -> int:
+        return partition_for(group_id, self._partition_count())
+
+    # What the broker tells it.
+
+    def on_elected(self, partition: int, leader_epoch: int, log: CoordinatorLog) -> None:
+        """This broker leads the partition of the offsets topic from this epoch on."""
+        self._runtime.load(partition, leader_epoch, log)
+
+    def on_resigned(self, partition: int, leader_epoch: int | None = None) -> None:
+        """Another broker leads it, or it is gone."""
+        self._runtime.unload(partition, leader_epoch)
+
+    async def on_partitions_deleted(self, partitions: set[tuple[str, int]]) -> None:
+        """Forget the offsets of partitions that were deleted."""
+        for index in self._runtime.partitions:
+            try:
+                await self._runtime.run(
+                    index, lambda shard, now_ms: shard.delete_offsets_of(partitions, now_ms)
+                )
+            except ApiError:
+                # Leadership is moving or the log fails; retention removes them in the end.
+                continue
+
+    async def loaded(self) -> None:
+        """Wait until every partition told of so far has been loaded."""
+        await self._runtime.loaded()
+
+    def close(self) -> None:
+        self._runtime.close()
+
+    # Membership.
+
+    async def join_group(
+        self, context: RequestContext, request: JoinGroupRequest
+    ) -> JoinGroupResponse:
+        try:
+            _check_group_id(request.group_id)
+            if not (
+                self._config.group_min_session_timeout_ms
+                <= request.session_timeout_ms
+                <= self._config.group_max_session_timeout_ms
+            ):
+                raise ApiError(
+                    ErrorCode.INVALID_SESSION_TIMEOUT,
+                    f"session timeout {request.session_timeout_ms} is out of range",
+                )
+            response = await self._runtime.run_with_ticket(
+                self.partition_for(request.group_id),
+                lambda shard, ticket, now_ms: shard.join_group(
+                    Join(
+                        request=request,
+                        version=context.api_version,
+                        ticket=ticket,
+                        client_id=context.client_id or "",
+                        client_host=f"/{context.client_host}",
+                        fresh_id=str(self._new_uuid()),
+                    ),
+                    now_ms,
+                ),
+            )
+            return cast(JoinGroupResponse, response)
+        except ApiError as error:
+            return JoinGroupResponse(error_code=error.code, member_id=request.member_id)
+
+    async def sync_group(self, request: SyncGroupRequest) -> SyncGroupResponse:
+        try:
+            _check_group_id(request.group_id)
+            response = await self._runtime.run_with_ticket(
+                self.partition_for(request.group_id),
+                lambda shard, ticket, now_ms: shard.sync_group(request, ticket, now_ms),
+            )
+            return cast(SyncGroupResponse, response)
+        except ApiError as error:
+            return SyncGroupResponse(error_code=error.code)
+
+    async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
+        try:
+            _check_group_id(request.group_id)
+            return await self._runtime.run(
+                self.partition_for(request.group_id),
+                lambda shard, now_ms: shard.heartbeat(request, now_ms),
+            )
+        except ApiError as error:
+            # While the group is being loaded nobody's session can end, so all is well.
+            loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)
+
+    async def leave_group(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
+        try:
+            _check_group_id(request.group_id)
+            return await self._runtime.run(
+                self.partition_for(request.group_id),
+                lambda shard, now_ms: shard.leave_group(request, now_ms),
+            )
+        except ApiError as error:
+            if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
+                return LeaveGroupResponse(error_code=error.code)
+            return LeaveGroupResponse(
+                members=[
+                    LeaveGroupResponse.MemberResponse(
+                        member_id=member.member_id,
+                        group_instance_id=member.group_instance_id,
+                        error_code=error.code,
+                    )
+                    for member in request.members
+                ]
+            )
+
+    # Offsets. The topics of these requests are known to exist: handlers see to that.
+
+    async def commit_offsets(
+        self, context: RequestContext, request: OffsetCommitRequest
+    ) -> OffsetCommitResponse:
+        try:
+            return await self._runtime.run(
+                self.partition_for(request.group_id),
+                lambda shard, now_ms: shard.commit_offsets(request, context.api_version, now_ms),
+            )
+        except ApiError as error:
+            return OffsetCommitResponse(
+                topics=[
+                    OffsetCommitResponse.OffsetCommitResponseTopic(
+                        name=topic.name,
+                        topic_id=topic.topic_id,
+                        partitions=[
+                            OffsetCommitResponse.OffsetCommitResponsePartition(
+                                partition_index=partition.partition_index, error_code=error.code
+                            )
+                            for partition in topic.partitions
+                        ],
+                    )
+                    for topic in request.topics
+                ]
+            )
+
+    async def fetch_offsets(
+        self, request: OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool
+    ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+        try:
+            return await self._runtime.run(
+                self.partition_for(request.group_id),
+                lambda shard, now_ms: shard.fetch_offsets(request, require_stable),
+            )
+        except ApiError as error:
+            # Clients do not expect COORDINATOR_NOT_AVAILABLE here; this makes them retry.
+            unavailable = error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+            return OffsetFetchResponse.OffsetFetchResponseGroup(
+                group_id=request.group_id,
+                error_code=ErrorCode.NOT_COORDINATOR if unavailable else error.code,
+            )
+
+    async def delete_offsets(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+        try:
+            _check_group_id(request.group_id)
+            return await self._runtime.run(
+                self.partition_for(request.group_id),
+                lambda shard, now_ms: shard.delete_offsets(request, now_ms),
+            )
+        except ApiError as error:
+            return OffsetDeleteResponse(error_code=error.code)
+
+    # Views and deletion of whole groups.
+
+    def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
+        groups: list[ListGroupsResponse.ListedGroup] = []
+        for index in self._runtime.partitions:
+            try:
+                groups += self._runtime.read(index, lambda shard: shard.list_groups(request))
+            except ApiError as error:
+                if error.code is not ErrorCode.NOT_COORDINATOR:
+                    return ListGroupsResponse(error_code=error.code)
+        return ListGroupsResponse(groups=groups)
+
+    def describe_group(self, group_id: str, version: int) -> DescribeGroupsResponse.DescribedGroup:
+        try:
+            return self._runtime.read(
+                self.partition_for(group_id),
+                lambda shard: shard.describe_group(group_id, version),
+            )
+        except ApiError as error:
+            return DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=error.code)
+
+    async def delete_groups(
+        self, group_ids: list[str]
+    ) -> list[DeleteGroupsResponse.DeletableGroupResult]:
+        by_partition: dict[int, list[str]] = {}
+        for group_id in dict.fromkeys(group_ids):
+            by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
+        results: list[DeleteGroupsResponse.DeletableGroupResult] = []
+        for partition, ids in by_partition.items():
+            try:
+                deleted = await self._runtime.run(partition, _deletion(ids))
+                results += deleted
+            except ApiError as error:
+                results += [
+                    DeleteGroupsResponse.DeletableGroupResult(
+                        group_id=group_id, error_code=error.code
+                    )
+                    for group_id in ids
+                ]
+        return results
+
+
+def _deletion(
+    group_ids: list[str],
+) -> Callable[[GroupShard, int], Decision[list[DeleteGroupsResponse.DeletableGroupResult]]]:
+    return lambda shard, now_ms: shard.delete_groups(group_ids, now_ms)
+
+
+def _check_group_id(group_id: str) -> None:
+    if not group_id:
+        raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")

@@ -1,0 +1,193 @@
+"""The shards of one coordinator: loading, serving, unloading.
+
+A shard exists for each partition of the internal topic that this broker leads.
+It is loaded by replaying its log from the start, in pieces that let the event
+loop breathe, and serves when it has reached the end. What always holds: a
+request reaches a shard only while it is loaded; before that it is answered
+COORDINATOR_LOAD_IN_PROGRESS, and NOT_COORDINATOR where there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from moldau.broker.coordinator.clock import Clock
+from moldau.broker.coordinator.decision import Decision, Ticket
+from moldau.broker.coordinator.log import (
+    CoordinatorLog,
+    Entry,
+    TransactionEnd,
+    read_entries,
+)
+from moldau.broker.coordinator.shell import S, ShardShell
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import Message
+from moldau.wire.record_values import (
+    Family,
+    UnknownRecordTypeError,
+    decode_coordinator_record,
+)
+
+R = TypeVar("R")
+
+# Replaying a record takes some microseconds; after so many the loop gets its turn.
+_REPLAY_COUNT_PER_TURN = 1_000
+
+
+@dataclass(slots=True)
+class _Seat(Generic[S]):
+    """One partition led by this broker."""
+
+    epoch: int
+    shell: ShardShell[S]
+    loading: asyncio.Task[None] | None = None
+
+
+class CoordinatorRuntime(Generic[S]):
+    def __init__(
+        self,
+        *,
+        family: Family,
+        make_shard: Callable[[], S],
+        clock: Clock,
+        write_timeout_ms: int,
+        load_buffer_size: int,
+        report_bug: Callable[[Exception], None],
+    ) -> None:
+        self._family = family
+        self._make_shard = make_shard
+        self._clock = clock
+        self._write_timeout_ms = write_timeout_ms
+        self._load_buffer_size = load_buffer_size
+        self._report_bug = report_bug
+        self._seats: dict[int, _Seat[S]] = {}
+
+    # Leadership.
+
+    def load(self, partition: int, epoch: int, log: CoordinatorLog) -> None:
+        """This broker leads the partition: read its state. Older epochs are ignored."""
+        seat = self._seats.get(partition)
+        if seat is not None:
+            if epoch <= seat.epoch and not seat.shell.closed:
+                return
+            self._dismantle(partition, seat)
+        shell = ShardShell(
+            self._make_shard(),
+            log,
+            self._clock,
+            write_timeout_ms=self._write_timeout_ms,
+            report_bug=self._report_bug,
+        )
+        seat = _Seat(epoch, shell)
+        self._seats[partition] = seat
+        seat.loading = asyncio.get_running_loop().create_task(
+            self._load(seat), name=f"load {self._family} coordinator {partition}"
+        )
+
+    def unload(self, partition: int, epoch: int | None = None) -> None:
+        """This broker leads the partition no longer; `epoch` is the one that ended it."""
+        seat = self._seats.get(partition)
+        if seat is not None and (epoch is None or epoch >= seat.epoch):
+            self._dismantle(partition, seat)
+
+    async def loaded(self) -> None:
+        """Wait until every shard that is being loaded serves, or has failed to."""
+        tasks = [seat.loading for seat in self._seats.values() if seat.loading is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def close(self) -> None:
+        for partition, seat in list(self._seats.items()):
+            self._dismantle(partition, seat)
+
+    @property
+    def partitions(self) -> list[int]:
+        """The partitions led here, loaded or not."""
+        return sorted(self._seats)
+
+    # Requests.
+
+    async def run(self, partition: int, decide: Callable[[S, int], Decision[R]]) -> R:
+        return await self._shell(partition).run(decide)
+
+    async def run_with_ticket(
+        self, partition: int, decide: Callable[[S, Ticket, int], Decision[None]]
+    ) -> Message:
+        return await self._shell(partition).run_with_ticket(decide)
+
+    def read(self, partition: int, view: Callable[[S], R]) -> R:
+        """Look at a shard without waiting for commits: for what is advisory anyway."""
+        return view(self._shell(partition).shard)
+
+    def _shell(self, partition: int) -> ShardShell[S]:
+        seat = self._seats.get(partition)
+        if seat is None or seat.shell.closed:
+            raise ApiError(
+                ErrorCode.NOT_COORDINATOR,
+                f"this broker does not coordinate partition {partition} of its {self._family}s",
+            )
+        if seat.loading is not None:
+            raise ApiError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                f"the {self._family} coordinator of partition {partition} is being loaded",
+            )
+        return seat.shell
+
+    # Loading.
+
+    async def _load(self, seat: _Seat[S]) -> None:
+        shell = seat.shell
+        try:
+            await self._replay_log(shell)
+        except Exception as error:
+            # Unreadable state must not be served, nor overwritten by an empty one.
+            self._report_bug(error)
+            shell.close(ErrorCode.NOT_COORDINATOR)
+            return
+        finally:
+            seat.loading = None
+        shell.start()
+
+    async def _replay_log(self, shell: ShardShell[S]) -> None:
+        log, shard = shell.log, shell.shard
+        offset = log.start_offset
+        replayed = 0
+        while offset < log.end_offset:
+            before = offset
+            for next_offset, entries in read_entries(log.read(offset, self._load_buffer_size)):
+                for entry in entries:
+                    if entry.offset >= offset:
+                        self._replay(shard, entry)
+                        replayed += 1
+                offset = max(offset, next_offset)
+                if replayed >= _REPLAY_COUNT_PER_TURN:
+                    replayed = 0
+                    await asyncio.sleep(0)
+            if offset == before:
+                raise ApiError(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"no batch can be read at offset {offset} of a {self._family} log "
+                    f"that ends at {log.end_offset}",
+                )
+
+    def _replay(self, shard: S, entry: Entry | TransactionEnd) -> None:
+        if isinstance(entry, TransactionEnd):
+            shard.replay_end_transaction(entry.producer_id, entry.committed)
+            return
+        if entry.key is None:
+            return
+        try:
+            key, value = decode_coordinator_record(self._family, entry.key, entry.value)
+        except UnknownRecordTypeError:
+            # Written by a later release; what it means here is nothing.
+            return
+        shard.replay(entry.offset, entry.producer_id, key, value)
+
+    def _dismantle(self, partition: int, seat: _Seat[S]) -> None:
+        del self._seats[partition]
+        if seat.loading is not None:
+            seat.loading.cancel()
+        seat.shell.close(ErrorCode.NOT_COORDINATOR)

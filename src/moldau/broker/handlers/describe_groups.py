@@ -1,0 +1,52 @@
+"""DescribeGroups (15), v0-6: state, members and assignments of classic groups.
+
+v6 says GROUP_ID_NOT_FOUND of a group that does not exist; before it is in state Dead.
+"""
+
+from __future__ import annotations
+
+from moldau.broker.coordinator.group.coordinator import GroupCoordinator
+from moldau.broker.handlers.authorized_operations import AclOperation
+from moldau.broker.network.context import RequestContext
+from moldau.wire.errors import ErrorCode
+from moldau.wire.messages import DescribeGroupsRequest, DescribeGroupsResponse
+
+_AUTHORIZED_OPERATIONS_FROM = 3
+# All there is to do with a group, and all allowed where no authorizer says otherwise.
+_GROUP_OPERATIONS = sum(
+    1 << operation
+    for operation in (
+        AclOperation.READ,
+        AclOperation.DELETE,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    )
+)
+
+
+class DescribeGroupsHandler:
+    def __init__(self, coordinator: GroupCoordinator) -> None:
+        self._coordinator = coordinator
+
+    def handle(
+        self, context: RequestContext, request: DescribeGroupsRequest
+    ) -> DescribeGroupsResponse:
+        groups = []
+        for group_id in request.groups:
+            if not group_id:
+                groups.append(
+                    DescribeGroupsResponse.DescribedGroup(
+                        group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID
+                    )
+                )
+                continue
+            group = self._coordinator.describe_group(group_id, context.api_version)
+            if (
+                context.api_version >= _AUTHORIZED_OPERATIONS_FROM
+                and request.include_authorized_operations
+                and group.error_code == ErrorCode.NONE
+            ):
+                group.authorized_operations = _GROUP_OPERATIONS
+            groups.append(group)
+        return DescribeGroupsResponse(groups=groups)
