@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -61,7 +62,7 @@ def test_whole_and_byte_by_byte_give_the_same(payloads: list[bytes], tail: bytes
 def test_any_cut_gives_the_same(payloads: list[bytes], cuts: list[int]) -> None:
     stream = framed(*payloads)
     edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    pieces = [stream[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    pieces = [stream[start:end] for start, end in pairwise(edges)]
     assert decode_pieces(pieces) == (payloads, 0)
 
 
@@ -88,10 +89,12 @@ def test_trailing_bytes_wait_for_the_rest() -> None:
 def test_impossible_sizes_are_refused_by_name(size: int, seen: str, piece_size: int) -> None:
     frames = decoder(size_max=100)
     stream = struct.pack(">i", size)
+    for start in range(0, 4 - piece_size, piece_size):
+        frames.feed(memoryview(stream[start : start + piece_size]))
+        assert frames.next_frame() is None
+    frames.feed(memoryview(stream[-piece_size:]))
     with pytest.raises(InvalidFrame, match=seen):
-        for start in range(0, 4, piece_size):
-            frames.feed(memoryview(stream[start : start + piece_size]))
-            frames.next_frame()
+        frames.next_frame()
 
 
 def test_limit_itself_is_allowed() -> None:

@@ -19,8 +19,6 @@ from moldau.broker.network.server import ListenError, SocketNetwork
 
 Serving = Any
 Run = Any
-Settings = Any
-ListenerSpec = Any
 
 
 @pytest.fixture
@@ -74,7 +72,7 @@ def test_a_taken_port_is_named(kit: Any, run: Run) -> None:
             port = taken.getsockname()[1]
             free = kit.ListenerSpec("FIRST")
             network = SocketNetwork((free, kit.ListenerSpec("SECOND", port=port)), kit.Settings())
-            with pytest.raises(ListenError, match=f"SECOND.*127.0.0.1:{port}.*in use"):
+            with pytest.raises(ListenError, match=rf"SECOND.*127\.0\.0\.1:{port}.*in use"):
                 await network.start(kit.ScriptReceiver())
             assert network.addresses == {}
 
@@ -85,7 +83,7 @@ def test_an_unknown_security_protocol_is_named(kit: Any, run: Run) -> None:
     async def main() -> None:
         listener = kit.ListenerSpec("X", security_protocol="SASL_SSL")
         network = SocketNetwork((listener,), kit.Settings())
-        with pytest.raises(ListenError, match="X: security protocol SASL_SSL.*PLAINTEXT"):
+        with pytest.raises(ListenError, match=r"X: security protocol SASL_SSL.*PLAINTEXT"):
             await network.start(kit.ScriptReceiver())
 
     run(main())
@@ -187,7 +185,7 @@ def test_silent_clients_are_closed_and_talking_ones_are_not(
             while not gone.done():
                 await talking.ask(b"echo")
                 await asyncio.wait([gone], timeout=0.02)
-            assert gone.result() == [True, True]
+            assert list(gone.result()) == [True, True]
             assert server.network.connection_count == 2
             server.receiver.gate.set()
             assert await waiting.receive() == b"wait 1"

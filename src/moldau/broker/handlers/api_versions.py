@@ -1,0 +1,97 @@
+"""ApiVersions (key 18), v0-4: what this listener serves, and the cluster's features.
+
+The answer is the routing table itself, so nothing is promised that is not served. v3 added the
+client's software and the features; v4 lists features whose lowest level is 0, on which older
+clients choke. A version that is not known here is answered by the dispatcher.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from moldau.broker.network.context import RequestContext
+from moldau.broker.network.routes import Route
+from moldau.wire.apis import API_BY_KEY, ApiKey
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import ApiVersionsRequest, ApiVersionsResponse
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+class FeatureLevels(NamedTuple):
+    """Features by name: what this broker could do, and what the cluster has agreed upon."""
+
+    supported: Mapping[str, tuple[int, int]]
+    finalized: Mapping[str, int]
+    #: The offset of the metadata log up to which `finalized` is known; -1 if nothing is.
+    finalized_epoch: int
+
+
+class ApiVersionsHandler:
+    """One per routing table; the table must be complete when the first client asks."""
+
+    def __init__(
+        self,
+        routes: Mapping[ApiKey, Route],
+        features: Callable[[], FeatureLevels],
+        *,
+        broker_listener: bool = True,
+    ) -> None:
+        self._routes = routes
+        self._features = features
+        self._broker_listener = broker_listener
+        self._api_keys: list[ApiVersionsResponse.ApiVersion] | None = None
+
+    def handle(self, context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+        if context.api_version >= 3:
+            self._note_software(context, request)
+        if self._api_keys is None:
+            self._api_keys = self._served()
+        features = self._features()
+        return ApiVersionsResponse(
+            api_keys=self._api_keys,
+            supported_features=[
+                ApiVersionsResponse.SupportedFeatureKey(
+                    name=name, min_version=low, max_version=high
+                )
+                for name, (low, high) in sorted(features.supported.items())
+                if low > 0 or context.api_version >= 4
+            ],
+            finalized_features=[
+                ApiVersionsResponse.FinalizedFeatureKey(
+                    name=name, min_version_level=level, max_version_level=level
+                )
+                for name, level in sorted(features.finalized.items())
+            ],
+            finalized_features_epoch=features.finalized_epoch,
+        )
+
+    def _note_software(self, context: RequestContext, request: ApiVersionsRequest) -> None:
+        for field, value in (
+            ("name", request.client_software_name),
+            ("version", request.client_software_version),
+        ):
+            if not _SOFTWARE.fullmatch(value):
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"client software {field} {value!r} is not made of letters, digits, "
+                    "dots and dashes with a letter or digit at each end",
+                )
+        context.connection.client_software_name = request.client_software_name
+        context.connection.client_software_version = request.client_software_version
+
+    def _served(self) -> list[ApiVersionsResponse.ApiVersion]:
+        served = []
+        for key in sorted(self._routes):
+            versions = self._routes[key].versions(API_BY_KEY[key])
+            # librdkafka takes a Produce that starts above 0 for a broker without old codecs, so
+            # Kafka advertises versions that it no longer answers (KAFKA-18659).
+            low = 0 if key == ApiKey.PRODUCE and self._broker_listener else versions[0]
+            served.append(
+                ApiVersionsResponse.ApiVersion(
+                    api_key=key, min_version=low, max_version=versions[-1]
+                )
+            )
+        return served
