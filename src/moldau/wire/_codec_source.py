@@ -33,6 +33,7 @@ class Field:
     __slots__ = (
         "default",
         "element",
+        "ever_nullable",
         "flexible",
         "ignorable",
         "is_array",
@@ -51,6 +52,7 @@ class Field:
         self.is_array = self.type.startswith("[]")
         self.element = self.type.removeprefix("[]")
         self.present = low <= version <= high
+        self.ever_nullable = nullable is not None
         self.nullable = nullable is not None and nullable[0] <= version <= nullable[1]
         self.tag = tag[0] if tag and flexible and tag[1] <= version <= tag[2] else None
 

@@ -139,9 +139,10 @@ def _decode_value(source: Source, run: _Run, field: Field, target: str) -> None:
         _decode_sized(source, run, field, target, field.nullable)
     elif field.nullable:
         mark, inner = source.fresh("p"), source.fresh("m")
-        run.take("int8", mark)
+        # A mark is -1 or 1, but in a tagged field 0 or 1.
+        run.take("int8" if field.tag is None else "B", mark)
         run.flush()
-        source.add(f"if {mark} < 0:")
+        source.add(f"if {mark} {'< 0' if field.tag is None else '== 0'}:")
         source.add(f"    {target} = None")
         source.add("else:")
         source.depth += 1

@@ -108,6 +108,8 @@ def _differs(source: Source, field: Field, value: str) -> str:
         _differs(source, inner, f"{value}.{inner.name}")
         for inner in source.fields(source.struct(field.type))
     ]
+    if field.ever_nullable:
+        parts.insert(0, f"{value} is None")
     return " or ".join([*parts, f"{value}.unknown_tagged_fields"])
 
 
@@ -129,7 +131,8 @@ def _encode_value(source: Source, pending: _Pending, field: Field, value: str) -
         source.add(f"{inner} = {value}")
         source.add(f"if {inner} is None:")
         source.depth += 1
-        pending.write("b", "-1")
+        # A mark is -1 or 1, but in a tagged field 0 or 1.
+        pending.write("b", "-1" if field.tag is None else "0")
         source.depth -= 1
         source.add("else:")
         source.depth += 1

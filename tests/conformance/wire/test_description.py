@@ -138,7 +138,7 @@ def expected(entry: dict[str, Any]) -> dict[str, Any]:
         "nullable": entry.get("nullable"),
         "tag": entry.get("tag"),
         "tagged": entry.get("taggedVersions"),
-        "default": default_text(entry["default"]) if "default" in entry else None,
+        "default": default_text(entry.get("default")),
         "follows flexible": "flexible" not in entry,
         "ignorable": entry.get("ignorable", False),
         "key": entry.get("mapKey", False),
@@ -147,10 +147,11 @@ def expected(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def default_text(value: Any) -> str:
+def default_text(value: Any) -> str | None:
     match value:
         case None:
-            return "null"
+            # Absent or a JSON null (the word is "null"): to Kafka both mean no default.
+            return None
         case bool():
             return str(value).lower()
         case "":

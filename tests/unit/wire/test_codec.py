@@ -19,6 +19,7 @@ from moldau.wire.message import Message
 from moldau.wire.messages import (
     ApiVersionsRequest,
     ConsumerGroupHeartbeatResponse,
+    ConsumerGroupMemberMetadataValue,
     DescribeTopicPartitionsRequest,
     FetchRequest,
     FetchSnapshotResponse,
@@ -94,6 +95,22 @@ TOPIC_ID = UUID("00112233-4455-6677-8899-aabbccddeeff")
             "0000000000000001 0000 00000000 00 01 0000000000000000 0000000000000000"
             "02 02 02 0002 03 02 0005",
             id="tags ascend whatever the order of the fields",
+        ),
+        pytest.param(
+            ConsumerGroupMemberMetadataValue(classic_member_metadata=None, rack_id=None),
+            0,
+            "01 00 01 01 01 01 ffffffff 01 01 00 01 00",
+            id="null struct in a tagged field, whose default is not null",
+        ),
+        pytest.param(
+            ConsumerGroupMemberMetadataValue(
+                classic_member_metadata=ConsumerGroupMemberMetadataValue.ClassicMemberMetadata(
+                    session_timeout_ms=9
+                )
+            ),
+            0,
+            "01 01 01 01 01 01 ffffffff 01 01 00 07 01 00000009 01 00",
+            id="struct in a tagged field that could be null",
         ),
     ],
 )

@@ -397,7 +397,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         ('subscribed_topic_regex', 'string', 0, 32767, (0, 32767), None, '', False),
         ('rebalance_timeout_ms', 'int32', 0, 32767, None, None, -1, False),
         ('server_assignor', 'string', 0, 32767, (0, 32767), None, '', False),
-        ('classic_member_metadata', 'ClassicMemberMetadata', 0, 32767, (0, 32767), (0, 0, 32767), None, False),
+        ('classic_member_metadata', 'ClassicMemberMetadata', 0, 32767, (0, 32767), (0, 0, 32767), (), False),
     )
 
     def __init__(
@@ -411,7 +411,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         subscribed_topic_regex: str | None = '',
         rebalance_timeout_ms: int = -1,
         server_assignor: str | None = '',
-        classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = None,
+        classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = UNSET,
     ) -> None:
         self.instance_id = instance_id
         self.rack_id = rack_id
@@ -421,7 +421,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         self.subscribed_topic_regex = subscribed_topic_regex
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.server_assignor = server_assignor
-        self.classic_member_metadata = classic_member_metadata
+        self.classic_member_metadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata() if classic_member_metadata is UNSET else classic_member_metadata
         self.unknown_tagged_fields = None
 
     class ClassicMemberMetadata(Message):
@@ -633,7 +633,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
         FIELDS = (
             ('topic_id', 'uuid', 0, 32767, None, None, (), False),
             ('partitions', '[]int32', 0, 32767, None, None, (), False),
-            ('assignment_epochs', '[]int32', 0, 32767, (0, 32767), (0, 0, 32767), None, False),
+            ('assignment_epochs', '[]int32', 0, 32767, (0, 32767), (0, 0, 32767), (), False),
         )
 
         def __init__(
@@ -641,11 +641,11 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
             *,
             topic_id: UUID = ZERO_UUID,
             partitions: list[int] = UNSET,
-            assignment_epochs: list[int] | None = None,
+            assignment_epochs: list[int] | None = UNSET,
         ) -> None:
             self.topic_id = topic_id
             self.partitions = [] if partitions is UNSET else partitions
-            self.assignment_epochs = assignment_epochs
+            self.assignment_epochs = [] if assignment_epochs is UNSET else assignment_epochs
             self.unknown_tagged_fields = None
 
 
@@ -1111,7 +1111,7 @@ class StreamsGroupMetadataValue(Message):
         ('epoch', 'int32', 0, 32767, None, None, 0, False),
         ('metadata_hash', 'int64', 0, 32767, None, None, 0, False),
         ('validated_topology_epoch', 'int32', 0, 32767, None, (0, 0, 32767), -1, False),
-        ('last_assignment_configs', '[]LastAssignmentConfig', 0, 32767, (0, 32767), (1, 0, 32767), None, False),
+        ('last_assignment_configs', '[]LastAssignmentConfig', 0, 32767, (0, 32767), (1, 0, 32767), (), False),
     )
 
     def __init__(
@@ -1120,12 +1120,12 @@ class StreamsGroupMetadataValue(Message):
         epoch: int = 0,
         metadata_hash: int = 0,
         validated_topology_epoch: int = -1,
-        last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None = None,
+        last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None = UNSET,
     ) -> None:
         self.epoch = epoch
         self.metadata_hash = metadata_hash
         self.validated_topology_epoch = validated_topology_epoch
-        self.last_assignment_configs = last_assignment_configs
+        self.last_assignment_configs = [] if last_assignment_configs is UNSET else last_assignment_configs
         self.unknown_tagged_fields = None
 
     class LastAssignmentConfig(Message):
@@ -1443,7 +1443,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
         FIELDS = (
             ('subtopology_id', 'string', 0, 32767, None, None, '', False),
             ('partitions', '[]int32', 0, 32767, None, None, (), False),
-            ('assignment_epochs', '[]int32', 0, 32767, (0, 32767), (0, 0, 32767), None, False),
+            ('assignment_epochs', '[]int32', 0, 32767, (0, 32767), (0, 0, 32767), (), False),
         )
 
         def __init__(
@@ -1451,11 +1451,11 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
             *,
             subtopology_id: str = '',
             partitions: list[int] = UNSET,
-            assignment_epochs: list[int] | None = None,
+            assignment_epochs: list[int] | None = UNSET,
         ) -> None:
             self.subtopology_id = subtopology_id
             self.partitions = [] if partitions is UNSET else partitions
-            self.assignment_epochs = assignment_epochs
+            self.assignment_epochs = [] if assignment_epochs is UNSET else assignment_epochs
             self.unknown_tagged_fields = None
 
 
