@@ -181,8 +181,8 @@ def validate_batch(
     codec = header.attributes & COMPRESSION_MASK
     if header.batch_length != len(view) - LOG_OVERHEAD:
         view = _trimmed(view, codec, produce_version)
-    if codec >= _ZSTD:
-        _check_codec(codec, produce_version)
+    if codec == _ZSTD:
+        _check_zstd(produce_version)
     if from_client and header.base_offset != 0:
         _refuse(f"the batch's base offset must be 0, not {header.base_offset}")
     _check_bytes(view, header, rules)
@@ -222,8 +222,8 @@ def _trimmed(view: memoryview, codec: int, produce_version: int) -> memoryview:
     size = _batch_size(view, 0)
     if size is None or size > remaining or size < HEADER_SIZE:
         _refuse_framing(view)
-    if codec >= _ZSTD:
-        _check_codec(codec, produce_version)
+    if codec == _ZSTD:
+        _check_zstd(produce_version)
     following = _batch_size(view, size)
     if following is not None and size + following <= remaining:
         _refuse("there must be one record batch per partition, but there are more")
@@ -246,9 +246,7 @@ def _batch_size(view: memoryview, position: int) -> int | None:
     return LOG_OVERHEAD + length
 
 
-def _check_codec(codec: int, produce_version: int) -> None:
-    if codec > _ZSTD:
-        _refuse(f"the batch has the unknown compression id {codec}")
+def _check_zstd(produce_version: int) -> None:
     if produce_version < _ZSTD_PRODUCE_VERSION:
         _refuse(
             f"zstd needs Produce version {_ZSTD_PRODUCE_VERSION}, not {produce_version}",
@@ -292,6 +290,8 @@ def _check_client_header(header: BatchHeader) -> None:
 
 
 def _decompressed(view: memoryview, codec: int, rules: ValidationRules) -> bytearray:
+    if codec > _ZSTD:
+        _refuse(f"the batch has the unknown compression id {codec}")
     try:
         return decompress_to_buffer(_CODECS[codec], view[HEADER_SIZE:], rules.decompressed_size_max)
     except DecompressedTooLargeError as error:
