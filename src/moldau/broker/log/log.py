@@ -354,9 +354,7 @@ class Log:
         self.log_end_offset = self.producers.map_end_offset = last_offset + 1
 
     def _flush_due(self) -> bool:
-        if self.log_end_offset - self.flusher.recovery_point < self._flush_messages:
-            return False
-        return True
+        return self.log_end_offset - self.flusher.recovery_point >= self._flush_messages
 
     def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
         """A new leader epoch begins at `start_offset`."""

@@ -295,10 +295,10 @@ class Segment:
 
     def next_offset(self) -> int:
         """One past the last offset in the segment, found by its last batches."""
-        last = None
-        for last in self.places(self.offset_index.last_position):
-            pass
-        return self.base_offset if last is None else last.last_offset + 1
+        next_offset = self.base_offset
+        for place in self.places(self.offset_index.last_position):
+            next_offset = place.last_offset + 1
+        return next_offset
 
     # Changing -----------------------------------------------------------------------
 

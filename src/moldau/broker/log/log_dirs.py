@@ -1,0 +1,139 @@
+"""The folders named by `log.dirs`: who owns them, whether they were left in order.
+
+Decides whether a folder may be used by this node (`meta.properties`, `.lock`) and whether
+its last user stopped cleanly. What always holds: a folder of another cluster or node is
+never touched, and the mark of a clean stop is removed before anything else is changed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from moldau.broker.log.checkpoints import decode_clean_shutdown, encode_clean_shutdown
+from moldau.broker.log.context import LogDirState
+from moldau.broker.log.disk import Disk, Lock
+from moldau.broker.log.names import CLEAN_SHUTDOWN_FILE, LOCK_FILE, META_PROPERTIES
+from moldau.config.properties import load_properties
+from moldau.wire.uuids import uuid_from_text, uuid_to_text
+
+
+class WrongLogDir(Exception):
+    """A folder cannot be used; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaProperties:
+    """Who a folder belongs to."""
+
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_id: uuid.UUID | None = None
+
+    def encode(self) -> bytes:
+        """Version 1, as Kafka 3.7 and later write it."""
+        lines = ["#", "version=1"]
+        if self.cluster_id is not None:
+            lines.append(f"cluster.id={self.cluster_id}")
+        if self.directory_id is not None:
+            lines.append(f"directory.id={uuid_to_text(self.directory_id)}")
+        if self.node_id is not None:
+            lines.append(f"node.id={self.node_id}")
+        return ("\n".join(lines) + "\n").encode()
+
+    @classmethod
+    def decode(cls, path: str, data: bytes) -> MetaProperties:
+        """Versions 0 (broker.id) and 1 (node.id)."""
+        try:
+            fields = load_properties(data.decode())
+            version = int(fields.get("version", "-1"))
+            node = fields.get("node.id" if version == 1 else "broker.id")
+            if version not in (0, 1) or (version == 1 and node is None):
+                raise ValueError(f"version={version}, node.id={node}")
+            directory = fields.get("directory.id")
+            return cls(
+                cluster_id=fields.get("cluster.id"),
+                node_id=None if node is None else int(node),
+                directory_id=None if directory is None else uuid_from_text(directory),
+            )
+        except ValueError as error:
+            raise WrongLogDir(
+                f"{path} is damaged ({error}); restore it or format the folder again"
+            ) from None
+
+
+class LogDir(LogDirState):
+    """A folder in use by this process."""
+
+    __slots__ = ("_disk", "_lock", "broker_epoch", "clean_shutdown", "directory_id")
+
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        on_failure: Callable[[LogDirState], None] | None = None,
+    ) -> None:
+        super().__init__(path, on_failure)
+        self._disk = disk
+        self._lock: Lock | None = None
+        self.directory_id: uuid.UUID | None = None
+        self.clean_shutdown = False
+        # The broker epoch of the last run when it stopped cleanly, else -1 (KIP-966).
+        self.broker_epoch = -1
+
+    def open(
+        self, *, cluster_id: str | None, node_id: int | None, new_id: Callable[[], uuid.UUID]
+    ) -> None:
+        """Lock the folder, check or write its owner, note and remove the clean-stop mark.
+
+        With `cluster_id` None no owner is asked for (tools and tests).
+        """
+        self._disk.make_dirs(self.path)
+        self._lock = self._disk.lock(f"{self.path}/{LOCK_FILE}")
+        try:
+            if cluster_id is not None:
+                self._own(cluster_id, node_id, new_id)
+            mark = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
+            self.clean_shutdown = self._disk.exists(mark)
+            if self.clean_shutdown:
+                self.broker_epoch = decode_clean_shutdown(self._disk.read_bytes(mark))
+                # First of all: a crash from here on is an unclean stop.
+                self._disk.remove(mark)
+                self._disk.sync_dir(self.path)
+        except BaseException:
+            self.unlock()
+            raise
+
+    def _own(self, cluster_id: str, node_id: int | None, new_id: Callable[[], uuid.UUID]) -> None:
+        path = f"{self.path}/{META_PROPERTIES}"
+        found = MetaProperties()
+        if self._disk.exists(path):
+            found = MetaProperties.decode(path, self._disk.read_bytes(path))
+            if found.cluster_id is not None and found.cluster_id != cluster_id:
+                raise WrongLogDir(
+                    f"{path} is of cluster {found.cluster_id}, not {cluster_id}; "
+                    "choose another log.dirs or the right cluster"
+                )
+            if found.node_id is not None and found.node_id != node_id:
+                raise WrongLogDir(
+                    f"{path} is of node {found.node_id}, not {node_id}; "
+                    "choose another log.dirs or the right node.id"
+                )
+        wanted = MetaProperties(
+            cluster_id=cluster_id, node_id=node_id, directory_id=found.directory_id or new_id()
+        )
+        if wanted != found:
+            self._disk.write_atomic(path, wanted.encode())
+        self.directory_id = wanted.directory_id
+
+    def mark_clean(self, broker_epoch: int) -> None:
+        """All is flushed and closed: the next start needs no recovery."""
+        self._disk.write_atomic(
+            f"{self.path}/{CLEAN_SHUTDOWN_FILE}", encode_clean_shutdown(broker_epoch)
+        )
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
