@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from moldau.broker.metadata import (
     brokers,
@@ -24,14 +25,17 @@ from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.elections import ElectionRules
 from moldau.broker.metadata.features import (
+    CONTROLLER_REGISTRATION_METADATA_VERSION,
     ELR_VERSION,
     METADATA_VERSION,
+    SUPPORTED_FEATURES,
     TRANSACTIONS_METADATA_VERSION,
 )
 from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import Broker, ResourceType, Topic
+from moldau.broker.metadata.model import Broker, ControllerNode, Endpoint, ResourceType, Topic
 from moldau.broker.metadata.placement import RandomSource
 from moldau.broker.metadata.topics import has_collision_chars, unify_collision_chars
+from moldau.broker.metadata.writer import controller_record
 from moldau.invariant import invariant
 from moldau.wire.messages import (
     AbortTransactionRecord,
@@ -273,6 +277,20 @@ class Controller:
 
     def unregister_broker(self, *, broker_id: int) -> Decision[None]:
         return brokers.unregister_broker(self, broker_id=broker_id)
+
+    def register_controller(
+        self, *, incarnation_id: UUID, endpoints: tuple[Endpoint, ...]
+    ) -> Decision[None]:
+        """Tell the cluster where this controller listens and what it supports (KIP-919)."""
+        if self.image.metadata_version < CONTROLLER_REGISTRATION_METADATA_VERSION:
+            return Decision((), None)
+        node = ControllerNode(
+            id=self.node_id,
+            incarnation_id=incarnation_id,
+            endpoints=endpoints,
+            features=SUPPORTED_FEATURES,
+        )
+        return Decision((controller_record(node),), None)
 
     def allocate_producer_ids(
         self, request: AllocateProducerIdsRequest

@@ -1,0 +1,225 @@
+"""RaftLog: the metadata log on disk with its snapshots and the quorum-state file.
+
+What always holds: the log and its newest snapshot together hold everything committed. The log
+begins no later than the oldest snapshot ends, so any snapshot can be continued from the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from moldau.broker.config import LogConfig
+from moldau.broker.log.background import Background
+from moldau.broker.log.context import AppendOrigin, LogContext, LogDirState
+from moldau.broker.log.disk import Disk
+from moldau.broker.log.loader import open_log
+from moldau.broker.log.log import Log
+from moldau.broker.raft.batches import MetadataBatch, decode_metadata_batches
+from moldau.broker.raft.quorum_state import (
+    QUORUM_STATE_FILE,
+    CorruptQuorumState,
+    Election,
+    decode_election,
+    encode_election,
+)
+from moldau.broker.raft.snapshots import (
+    Snapshot,
+    SnapshotId,
+    SnapshotWriter,
+    list_snapshots,
+    read_snapshot,
+    remove_leftovers,
+)
+from moldau.broker.raft.voters import VoterSet
+from moldau.invariant import invariant
+from moldau.wire.uuids import METADATA_TOPIC_ID
+
+METADATA_TOPIC = "__cluster_metadata"
+METADATA_PARTITION = 0
+METADATA_DIR = f"{METADATA_TOPIC}-{METADATA_PARTITION}"
+READ_SIZE = 1 << 20
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaftLogConfig:
+    """Fields named after metadata.log.* and metadata.max.retention.*."""
+
+    log_segment_bytes: int = 1 << 30
+    log_segment_ms: int = 604_800_000
+    max_retention_bytes: int = 104_857_600
+    max_retention_ms: int = 604_800_000
+
+    def log_config(self) -> LogConfig:
+        # Retention goes by snapshots, never by the log's own rules.
+        return LogConfig(
+            cleanup_policy=frozenset({"delete"}),
+            retention_ms=-1,
+            retention_bytes=-1,
+            segment_bytes=self.log_segment_bytes,
+            segment_ms=self.log_segment_ms,
+        )
+
+
+class RaftLog:
+    """Owned by one shell; appends and reads on the loop, syncs in the background."""
+
+    def __init__(
+        self,
+        directory: str,
+        log: Log,
+        *,
+        disk: Disk,
+        background: Background,
+        config: RaftLogConfig,
+    ) -> None:
+        self.directory = directory
+        self.log = log
+        self._disk = disk
+        self._background = background
+        self._config = config
+        self.snapshots = list_snapshots(disk, directory)
+
+    @classmethod
+    def open(
+        cls,
+        metadata_log_dir: str,
+        *,
+        disk: Disk,
+        background: Background,
+        config: RaftLogConfig,
+        now_ms: int,
+        clean_shutdown: bool = False,
+        dir_state: LogDirState | None = None,
+    ) -> RaftLog:
+        """Open the log in `metadata_log_dir`, cutting it at the first damaged batch."""
+        directory = f"{metadata_log_dir}/{METADATA_DIR}"
+        disk.make_dirs(directory)
+        remove_leftovers(disk, directory)
+        snapshots = list_snapshots(disk, directory)
+        log = open_log(
+            LogContext(disk=disk, background=background),
+            dir_state or LogDirState(metadata_log_dir),
+            directory,
+            METADATA_TOPIC,
+            METADATA_PARTITION,
+            config.log_config(),
+            now_ms=now_ms,
+            topic_id=METADATA_TOPIC_ID,
+            clean_shutdown=clean_shutdown,
+            recovery_point=snapshots[-1].end_offset if snapshots else 0,
+            log_start_offset=snapshots[0].end_offset if snapshots else 0,
+        )
+        if snapshots and log.log_end_offset < snapshots[-1].end_offset:
+            # The snapshot is newer than what is left of the log, which is then of no use.
+            log.truncate_fully_and_start_at(snapshots[-1].end_offset, now_ms=now_ms)
+        return cls(directory, log, disk=disk, background=background, config=config)
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.log_end_offset
+
+    @property
+    def start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last record, 0 where there is none."""
+        newest = self.snapshots[-1].epoch if self.snapshots else 0
+        return max(self.log.latest_epoch, newest, 0)
+
+    def append(self, batch: bytes, *, epoch: int, now_ms: int) -> None:
+        """Append one batch that already has its offsets and epoch."""
+        self.log.append_as_leader(
+            batch, leader_epoch=epoch, now_ms=now_ms, origin=AppendOrigin.RAFT_LEADER
+        )
+
+    async def sync(self, up_to: int, *, now_ms: int) -> None:
+        """Return when everything before `up_to` is on disk; calls at one time share an fsync."""
+        await self.log.flush_async(up_to, now_ms=now_ms)
+
+    def read(self, from_offset: int) -> Iterator[MetadataBatch]:
+        """Every batch that ends after `from_offset`, in order."""
+        offset = from_offset
+        while offset < self.end_offset:
+            found = self.log.read(
+                offset, READ_SIZE, upper_offset=self.end_offset, min_one_batch=True
+            )
+            before = offset
+            for buffer in found.buffers:
+                for batch in decode_metadata_batches(buffer, self.directory):
+                    offset = batch.next_offset
+                    yield batch
+            invariant(offset > before, f"{self.directory}: reading at {before} makes no progress")
+
+    def commit(self, high_watermark: int) -> None:
+        self.log.set_high_watermark(high_watermark)
+
+    def latest_snapshot(self) -> tuple[SnapshotId, Snapshot] | None:
+        if not self.snapshots:
+            return None
+        newest = self.snapshots[-1]
+        return newest, read_snapshot(self._disk, f"{self.directory}/{newest.file_name}")
+
+    def start_snapshot(self, snapshot_id: SnapshotId) -> SnapshotWriter:
+        invariant(snapshot_id.end_offset <= self.log.high_watermark, "snapshots hold what is sure")
+        return SnapshotWriter(self._disk, self.directory, snapshot_id)
+
+    async def finish_snapshot(self, writer: SnapshotWriter, snapshot_id: SnapshotId) -> None:
+        await self._background.run(writer.sync)
+        await self._background.run(writer.freeze)
+        self.snapshots = sorted({*self.snapshots, snapshot_id})
+
+    def clean(self, now_ms: int) -> int:
+        """Drop snapshots, and the log before them, that retention allows; how many went.
+
+        The newest snapshot always stays. An older one goes, with the log up to the next, when it
+        has reached its age or when log and snapshots together have outgrown their size.
+        """
+        removed = 0
+        while len(self.snapshots) > 1 and (
+            self._total_size() > self._config.max_retention_bytes or self._is_old(now_ms)
+        ):
+            self._remove_oldest(now_ms)
+            removed += 1
+        return removed
+
+    def _total_size(self) -> int:
+        sizes = (self._disk.size(f"{self.directory}/{s.file_name}") for s in self.snapshots)
+        return self.log.size + sum(sizes)
+
+    def _is_old(self, now_ms: int) -> bool:
+        oldest = self._disk.mtime_ms(f"{self.directory}/{self.snapshots[0].file_name}")
+        return now_ms - oldest > self._config.max_retention_ms
+
+    def _remove_oldest(self, now_ms: int) -> None:
+        oldest, following = self.snapshots[0], self.snapshots[1]
+        # First the log's start, then the file: a crash in between leaves a snapshot too many.
+        self.log.advance_log_start_offset(following.end_offset)
+        self.log.delete_old_segments(now_ms)
+        del self.snapshots[0]
+        self._disk.remove(f"{self.directory}/{oldest.file_name}", missing_ok=True)
+        logger.info("metadata snapshot %s is no longer needed", oldest.file_name)
+
+    def load_election(self) -> Election:
+        path = f"{self.directory}/{QUORUM_STATE_FILE}"
+        if not self._disk.exists(path):
+            return Election()
+        try:
+            return decode_election(self._disk.read_bytes(path))
+        except CorruptQuorumState as error:
+            raise CorruptQuorumState(
+                f"{self.directory}/{error}. Restore the file from a backup; deleting it is safe"
+                " only in a quorum of one voter"
+            ) from error
+
+    def save_election(self, election: Election, *, kraft_version: int, voters: VoterSet) -> None:
+        data = encode_election(election, kraft_version=kraft_version, voter_ids=voters.voters)
+        self._disk.write_atomic(f"{self.directory}/{QUORUM_STATE_FILE}", data, sync=True)
+
+    def close(self, *, clean: bool = True) -> None:
+        self.log.close(clean=clean)
