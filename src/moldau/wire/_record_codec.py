@@ -207,7 +207,11 @@ def _scan(
     timestamp_min: int,
     timestamp_max: int,
 ) -> int:
-    """Walk the records between `position` and `end`; the problem found, or 0."""
+    """Walk the records between `position` and `end`; the problem found, or 0.
+
+    Long, because each field moves the position that the next one starts from, and returning two
+    numbers from a helper would cost an object per field where the file is not compiled.
+    """
     max_timestamp = -1
     max_timestamp_index = -1
     null_keys = 0

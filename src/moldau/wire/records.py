@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict, Unpack
 
 from crc32c import crc32c
 
@@ -40,6 +40,7 @@ __all__ = [
     "decode_batch",
     "decode_batches",
     "decode_control_type",
+    "decode_coordinator_epoch",
     "encode_batch",
     "encode_batch_buffer",
     "encode_end_txn_marker",
@@ -218,40 +219,26 @@ def crc_matches(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     return checksum(buffer, position, size) == header.crc
 
 
-def encode_batch(
-    records: Sequence[RecordInput],
-    *,
-    base_offset: int | None = None,
-    compression: Compression = Compression.NONE,
-    compression_level: int | None = None,
-    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
-    base_sequence: int = NO_SEQUENCE,
-    is_transactional: bool = False,
-    is_control: bool = False,
-    log_append_time_ms: int | None = None,
-    delete_horizon_ms: int | None = None,
-    last_offset_delta: int | None = None,
-) -> bytes:
+class BatchOptions(TypedDict, total=False):
+    """What `encode_batch_buffer` takes besides the records; each is optional."""
+
+    base_offset: int | None
+    compression: Compression
+    compression_level: int | None
+    partition_leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    is_transactional: bool
+    is_control: bool
+    log_append_time_ms: int | None
+    delete_horizon_ms: int | None
+    last_offset_delta: int | None
+
+
+def encode_batch(records: Sequence[RecordInput], **options: Unpack[BatchOptions]) -> bytes:
     """One batch of the given records, as `encode_batch_buffer` makes it."""
-    return bytes(
-        encode_batch_buffer(
-            records,
-            base_offset=base_offset,
-            compression=compression,
-            compression_level=compression_level,
-            partition_leader_epoch=partition_leader_epoch,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
-            is_transactional=is_transactional,
-            is_control=is_control,
-            log_append_time_ms=log_append_time_ms,
-            delete_horizon_ms=delete_horizon_ms,
-            last_offset_delta=last_offset_delta,
-        )
-    )
+    return bytes(encode_batch_buffer(records, **options))
 
 
 def encode_batch_buffer(
@@ -287,16 +274,15 @@ def encode_batch_buffer(
             base_timestamp = first[2]
     if base_offset is None:
         base_offset = 0
-    attributes = int(compression)
-    if log_append_time_ms is not None:
-        attributes |= LOG_APPEND_TIME_FLAG
-    if is_transactional:
-        attributes |= TRANSACTIONAL_FLAG
-    if is_control:
-        attributes |= CONTROL_FLAG
     if delete_horizon_ms is not None:
-        attributes |= DELETE_HORIZON_FLAG
         base_timestamp = delete_horizon_ms
+    attributes = (
+        compression
+        | (LOG_APPEND_TIME_FLAG if log_append_time_ms is not None else 0)
+        | (TRANSACTIONAL_FLAG if is_transactional else 0)
+        | (CONTROL_FLAG if is_control else 0)
+        | (DELETE_HORIZON_FLAG if delete_horizon_ms is not None else 0)
+    )
     buffer, delta, max_timestamp = encode_records(records, HEADER_SIZE, base_offset, base_timestamp)
     if compression is not Compression.NONE and records:
         with memoryview(buffer) as view, view[HEADER_SIZE:] as section:
