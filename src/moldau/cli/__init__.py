@@ -1,1 +1,1 @@
-"""The command line: the only reader of argv and environment."""
+"""The command line: `moldau start`, `moldau storage` and the rest. Only here is argv read."""

@@ -1,0 +1,82 @@
+"""Turns what stops a start into one line: what failed, where, and what to do about it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Sequence
+
+from moldau.broker.config.listeners import Listener
+
+__all__ = ["Failure", "explain_os_error", "unusable_folder"]
+
+
+class Failure(Exception):
+    """Ends the command with its one line on stderr and exit code 1."""
+
+
+def explain_os_error(error: OSError, listeners: Sequence[Listener]) -> str:
+    """A start's OSError in words; the listener at fault is found by trying each again."""
+    if error.errno in _ADDRESS_ERRORS or isinstance(error, socket.gaierror):
+        for listener in listeners:
+            problem = _listen_problem(listener)
+            if problem is not None:
+                return f"cannot listen on {listener}: {problem}"
+        return f"cannot listen: {_reason(error)}"
+    if isinstance(error.filename, str):
+        hint = _FILE_HINTS.get(error.errno or 0, "")
+        return f"{error.filename}: {_reason(error)}{hint}"
+    return _reason(error)
+
+
+def unusable_folder(path: str) -> str | None:
+    """Why `path` cannot hold data, or None. Creates the folder where it is missing."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except FileExistsError:
+        return f"{path} is not a folder. Choose another one for the data"
+    except OSError as error:
+        return f"cannot create the data folder {path}: {_reason(error)}. Choose another one"
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        return f"cannot write to the data folder {path}. Change its owner or choose another one"
+    return None
+
+
+_ADDRESS_ERRORS = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES, errno.EAFNOSUPPORT)
+_FILE_HINTS = {
+    errno.EACCES: ". Change its owner or choose another data folder",
+    errno.EPERM: ". Change its owner or choose another data folder",
+    errno.EROFS: ". Choose another data folder",
+    errno.ENOSPC: ". Free some space or choose another data folder",
+    errno.EMFILE: ". Raise the limit of open files (ulimit -n)",
+}
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def _listen_problem(listener: Listener) -> str | None:
+    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((listener.host, listener.port))
+            probe.listen(1)
+    except socket.gaierror:
+        return f"the host {listener.host} is unknown. Use an address of this machine"
+    except OSError as error:
+        match error.errno:
+            case errno.EADDRINUSE:
+                return (
+                    f"port {listener.port} is in use. Stop what uses it (lsof -i :{listener.port} "
+                    "shows it) or choose another port, e.g. with --port"
+                )
+            case errno.EACCES:
+                return f"port {listener.port} needs privileges. Choose one above 1023"
+            case errno.EADDRNOTAVAIL:
+                return f"{listener.host} is not an address of this machine"
+            case _:
+                return _reason(error)
+    return None

@@ -1,0 +1,154 @@
+"""`moldau start` and `moldau server-start`: run a broker in the foreground.
+
+The difference: `start` makes everything ready that is missing, `server-start` behaves like Kafka's
+script and refuses folders that were not formatted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from moldau import __version__
+from moldau.broker.config.broker_config import BrokerConfig
+from moldau.broker.config.listeners import Listener
+from moldau.cli.configuration import (
+    DEFAULT_DATA,
+    DEFAULT_PORT,
+    load_config,
+    read_properties,
+    standalone_properties,
+    warn_of_unknown_keys,
+)
+from moldau.cli.failures import Failure, explain_os_error, unusable_folder
+from moldau.config.errors import ConfigError
+
+__all__ = ["ready_text", "run_server_start", "run_start"]
+
+
+class Ready(Protocol):
+    """What the broker tells once it serves: addresses as bound, ports known."""
+
+    @property
+    def cluster_id(self) -> str: ...
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def listeners(self) -> Sequence[Listener]: ...
+
+
+def run_start(arguments: argparse.Namespace) -> int:
+    if arguments.file is None:
+        port = DEFAULT_PORT if arguments.port is None else arguments.port
+        if not 0 <= port <= 65535:
+            raise Failure(f"--port {port}: a port is between 0 and 65535")
+        data = os.path.abspath(arguments.data or DEFAULT_DATA)
+        if "," in data:
+            raise Failure(f"--data {data}: the name of the data folder cannot have a comma")
+        properties = standalone_properties(port=port, data=data)
+    else:
+        for option, value in (("--port", arguments.port), ("--data", arguments.data)):
+            if value is not None:
+                key = "listeners" if option == "--port" else "log.dirs"
+                raise Failure(
+                    f"{option} cannot be combined with a file. Use --override {key}=... instead"
+                )
+        properties = read_properties(arguments.file)
+    config = load_config(properties, arguments.override)
+    warn_of_unknown_keys(config)
+    _require_folders(config)
+    if not formatted_folders(config):
+        _format(config)
+    return _run(config, verbose=True)
+
+
+def run_server_start(arguments: argparse.Namespace) -> int:
+    config = load_config(read_properties(arguments.file), arguments.override)
+    warn_of_unknown_keys(config)
+    if not formatted_folders(config):
+        folders = ", ".join(config.log_dirs)
+        raise Failure(
+            f"No readable meta.properties files found in {folders}. Format the storage first: "
+            "bin/kafka-storage.sh format --standalone -t $(bin/kafka-storage.sh random-uuid) "
+            f"-c {arguments.file}"
+        )
+    return _run(config, verbose=False)
+
+
+def formatted_folders(config: BrokerConfig) -> list[str]:
+    """Folders of this node that have been formatted."""
+    folders = dict.fromkeys((config.metadata_log_dir, *config.log_dirs))
+    return [path for path in folders if os.path.exists(os.path.join(path, "meta.properties"))]
+
+
+def _require_folders(config: BrokerConfig) -> None:
+    """A broken folder among several only goes offline; without the metadata nothing works."""
+    problem = unusable_folder(config.metadata_log_dir)
+    if problem is not None:
+        raise Failure(problem)
+
+
+def _format(config: BrokerConfig) -> None:
+    voters = {voter.node_id for voter in config.quorum.controller_quorum_voters}
+    if not config.is_controller or voters - {config.node_id}:
+        raise Failure(
+            "this node belongs to a cluster of several and its folders are not formatted. Run "
+            "moldau storage format with the cluster's id on each node first"
+        )
+    from moldau.cli.storage import format_folders, new_uuid_text
+
+    format_folders(config, new_uuid_text(), standalone=not voters)
+
+
+def _run(config: BrokerConfig, *, verbose: bool) -> int:
+    # The broker is imported last: a wrong value should be told before anything is loaded.
+    from moldau.broker.app import run
+
+    def on_ready(ready: Ready) -> None:
+        if verbose:
+            print(ready_text(config, ready), flush=True)
+        else:
+            addresses = ", ".join(map(str, ready.listeners))
+            print(f"Kafka Server started: node {ready.node_id} on {addresses}", flush=True)
+
+    try:
+        return run(config, on_ready=on_ready)
+    except ConfigError as error:
+        raise Failure(str(error)) from None
+    except OSError as error:
+        raise Failure(explain_os_error(error, config.listeners)) from None
+    except KeyboardInterrupt:
+        print("moldau: interrupted", file=sys.stderr)
+        return 130
+
+
+def ready_text(config: BrokerConfig, ready: Ready) -> str:
+    """What is up, a line to try it, and how to stop it."""
+    names = config.controller_listener_names
+    clients = [listener for listener in ready.listeners if listener.name not in names]
+    lines = [
+        f"Moldau {__version__} is up.",
+        f"  cluster    {ready.cluster_id}",
+        f"  node       {ready.node_id} ({', '.join(sorted(config.process_roles))})",
+        f"  listening  {', '.join(map(str, clients or ready.listeners))}",
+        f"  data       {', '.join(config.log_dirs)}",
+    ]
+    if clients:
+        host = "127.0.0.1" if clients[0].is_wildcard else clients[0].host
+        address = clients[0]._replace(host=host).address
+        lines += [
+            "",
+            "Try it:",
+            f"  echo hello | kcat -P -b {address} -t greetings && "
+            f"kcat -C -b {address} -t greetings -e",
+            '  python -c "from confluent_kafka import Producer as P; '
+            f"p = P({{'bootstrap.servers': '{address}'}}); "
+            "p.produce('greetings', 'hello'); p.flush()\"",
+        ]
+    lines += ["", "Ctrl-C stops it."]
+    return "\n".join(lines)
