@@ -8,13 +8,13 @@ epochs and config are those of the newest delta applied. Applying a delta costs 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID
 
 from moldau.broker.config import LogConfig
-from moldau.broker.log.context import LogDirFailure
 from moldau.broker.log.log import Log
+from moldau.broker.log.log_dirs import LogDir
+from moldau.broker.log.manager import LogManager
 from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import Partition as PartitionState
@@ -26,28 +26,6 @@ from moldau.wire.errors import ApiError, ErrorCode
 logger = logging.getLogger(__name__)
 
 
-class LogStore(Protocol):
-    """Where logs are kept: the log manager, as far as it is needed here."""
-
-    def get_log(self, topic: str, partition: int) -> Log | None: ...
-
-    def create_log(
-        self,
-        topic: str,
-        partition: int,
-        *,
-        topic_id: UUID,
-        config: LogConfig,
-        directory_id: UUID | None,
-    ) -> Log:
-        """A new, empty log in the given directory, else in the one with the fewest logs."""
-
-    def delete_log(self, topic: str, partition: int) -> None:
-        """Take the log away at once; its files go in the background."""
-
-    def directory_id_of(self, log: Log) -> UUID: ...
-
-
 class ReplicaManager:
     """Finds partitions for handlers, and applies metadata to them."""
 
@@ -55,7 +33,7 @@ class ReplicaManager:
         self,
         *,
         node_id: int,
-        logs: LogStore,
+        logs: LogManager,
         log_config: Callable[[str], LogConfig],
         report_directory: Callable[[UUID, int, UUID], None] = lambda *_: None,
     ) -> None:
@@ -151,13 +129,36 @@ class ReplicaManager:
         for topic in image.topics_by_id.values():
             for index, state in topic.partitions.items():
                 self._host(topic, index, state)
-        self._configure(self.partitions())
+        self._configure({partition.topic for partition in self.partitions()})
 
-    def on_log_dir_failed(self) -> None:
+    def set_strays_aside(self) -> None:
+        """Put aside the logs that the metadata does not assign to this node.
+
+        Only for a node whose metadata is complete: anything else would look like a stray.
+        """
+        for log in list(self._logs.logs()):
+            topic = self._image.topics_by_name.get(log.topic)
+            state = None if topic is None else topic.partitions.get(log.partition)
+            if (
+                topic is None
+                or state is None
+                or self._node_id not in state.replicas
+                or log.topic_id not in (None, topic.id)
+            ):
+                logger.warning("%s is assigned to nobody here: putting it aside", log.dir)
+                self._logs.set_stray(log)
+
+    def on_log_dir_failed(self, directory: LogDir) -> None:
         """A log directory went offline: its partitions answer storage errors from now on."""
-        for partition in self.partitions():
-            if partition.log.offline and partition.error is not ErrorCode.KAFKA_STORAGE_ERROR:
+        for partition in list(self.partitions()):
+            if partition.log.dir_state is directory:
                 partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def move_to_future_log(self, topic: str, index: int) -> None:
+        """The copy in another directory has caught up: serve the partition from there."""
+        partition = self.get(topic, index)
+        partition.replace_log(self._logs.replace_by_future_log(topic, index))
+        self._report(partition)
 
     def _host(self, topic: Topic, index: int, state: PartitionState) -> None:
         if self._node_id not in state.replicas:
@@ -185,7 +186,7 @@ class ReplicaManager:
     def _open(self, topic: Topic, index: int, state: PartitionState) -> Partition | None:
         try:
             log = self._open_log(topic, index, state)
-        except LogDirFailure as failure:
+        except ApiError as failure:
             logger.error("%s-%d cannot be served: %s", topic.name, index, failure.message)
             return None
         partition = Partition(
@@ -195,28 +196,49 @@ class ReplicaManager:
         if hosted is None:
             hosted = self._topics[topic.name] = self._topics[topic.id.bytes] = {}
         hosted[index] = partition
-        directory_id = self._logs.directory_id_of(log)
-        if state.directory_of(self._node_id) != directory_id:
-            self._report_directory(topic.id, index, directory_id)
+        self._report(partition)
         return partition
+
+    def _report(self, partition: Partition) -> None:
+        """Tell the controller where the replica is, unless it knows."""
+        directory = partition.log.dir_state
+        directory_id = directory.directory_id if isinstance(directory, LogDir) else None
+        state = self._image.topics_by_id[partition.topic_id].partitions[partition.index]
+        if directory_id is not None and state.directory_of(self._node_id) != directory_id:
+            self._report_directory(partition.topic_id, partition.index, directory_id)
 
     def _open_log(self, topic: Topic, index: int, state: PartitionState) -> Log:
         config = self._log_config(topic.name)
         log = self._logs.get_log(topic.name, index)
         if log is not None and log.topic_id not in (None, topic.id):
             # Left behind by a deleted topic of the same name.
-            self._logs.delete_log(topic.name, index)
+            self._logs.set_stray(log)
             log = None
-        if log is not None:
-            log.set_topic_id(topic.id)
-            log.update_config(config)
-            return log
-        directory = state.directory_of(self._node_id)
-        if directory is not None and is_reserved_directory(directory):
-            directory = None
-        return self._logs.create_log(
-            topic.name, index, topic_id=topic.id, config=config, directory_id=directory
-        )
+        if log is None:
+            directory = self._assigned_dir(state)
+            return self._logs.create_log(
+                topic.name, index, config, topic_id=topic.id, directory=directory
+            )
+        if log.dir_state.failure is not None:
+            raise log.dir_state.failure
+        log.set_topic_id(topic.id)
+        if log.config != config:
+            self._logs.update_config(topic.name, config)
+        return log
+
+    def _assigned_dir(self, state: PartitionState) -> LogDir | None:
+        """The directory the metadata asks for, None if it leaves the choice to this node."""
+        directory_id = state.directory_of(self._node_id)
+        if directory_id is None or is_reserved_directory(directory_id):
+            return None
+        directory = self._logs.dir_by_id(directory_id)
+        if directory is None and self._logs.offline_dirs:
+            # It may be in the directory that could not even be opened. A new, empty log in another
+            # one would look like a replica that has lost everything.
+            raise ApiError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {directory_id} is not online"
+            )
+        return directory
 
     def _remove_topic(self, name: str, topic_id: UUID) -> None:
         hosted = self._topics.get(topic_id.bytes, {})
@@ -235,7 +257,7 @@ class ReplicaManager:
         partition.stop(error)
         try:
             self._logs.delete_log(name, index)
-        except LogDirFailure as failure:
+        except ApiError as failure:
             logger.error("%s-%d cannot be deleted: %s", name, index, failure.message)
 
     def _apply_configs(self, delta: MetadataDelta) -> None:
@@ -243,15 +265,17 @@ class ReplicaManager:
         for kind, name in delta.configs:
             if kind == ResourceType.BROKER and name in own:
                 # A broker-wide default may have changed for every topic.
-                self._configure(self.partitions())
+                self._configure({partition.topic for partition in self.partitions()})
                 return
-        for kind, name in delta.configs:
-            if kind == ResourceType.TOPIC:
-                self._configure(iter(self._topics.get(name, {}).values()))
+        self._configure({name for kind, name in delta.configs if kind == ResourceType.TOPIC})
 
-    def _configure(self, partitions: Iterator[Partition]) -> None:
-        for partition in partitions:
-            config = self._log_config(partition.topic)
-            if config != partition.log.config:
-                partition.log.update_config(config)
-                partition.configure()
+    def _configure(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            hosted = list(self._topics.get(topic, {}).values())
+            if not hosted:
+                continue
+            config = self._log_config(topic)
+            if any(partition.log.config != config for partition in hosted):
+                self._logs.update_config(topic, config)
+                for partition in hosted:
+                    partition.configure()

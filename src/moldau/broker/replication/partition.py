@@ -16,12 +16,12 @@ from moldau.broker.log.log import Log
 from moldau.broker.log.reader import ReadResult
 from moldau.broker.replication.events import CommitUpTo, Event, IsrCommitted, MinIsrChanged
 from moldau.broker.replication.leader import PartitionLeader
+from moldau.broker.topics import INTERNAL_TOPICS
+from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.records import encode_batch
 
 NO_EPOCH = -1
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Written by the broker's own coordinators only."""
 
 
 _NOTHING = ReadResult([], 0)
@@ -134,6 +134,15 @@ class Partition:
         """Take over what changed in the log's config."""
         if self._leader is not None:
             self._step(MinIsrChanged(self.log.config.min_insync_replicas))
+
+    def replace_log(self, log: Log) -> None:
+        """Go on with a copy of the log in another directory."""
+        invariant(
+            log.log_end_offset == self.log.log_end_offset,
+            f"{log.dir} ends at {log.log_end_offset}, {self.log.dir} at {self.log.log_end_offset}",
+        )
+        self.log = log
+        self._tell_watchers()
 
     # Appending.
 
