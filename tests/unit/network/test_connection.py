@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 import weakref
 from typing import Any
@@ -236,5 +237,39 @@ def test_bad_requests_close_their_connection_with_one_line(
             assert len(lines) == 1
             assert f"from 127.0.0.1:{port} on PLAINTEXT" in lines[0]
             assert reason in lines[0]
+
+    run(main())
+
+
+def test_breaking_while_unread_data_waits_leaves_nothing_behind(serving: Serving, run: Run) -> None:
+    async def main() -> None:
+        async with serving() as server:
+            client = await server.connect()
+            await client.send(b"wait-none 1", b"echo 2", *[b"none " + b"q" * 9_995] * 20)
+            await server.until(lambda: server.receiver.waiting == 1)
+            # Nobody reads any more, so the end is only seen when the answer is sent.
+            client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+            server.receiver.gate.set()
+            await server.until(lambda: server.network.connection_count == 0)
+            # The next connection gets the same file descriptor, and must be its only owner.
+            again = await server.connect()
+            assert await again.ask(b"echo again") == b"echo again"
+            assert server.network.connection_count == 1
+
+    run(main())
+
+
+def test_leaving_while_requests_are_still_queued_cancels_the_one_that_waits(
+    serving: Serving, run: Run
+) -> None:
+    async def main() -> None:
+        async with serving() as server:
+            client = await server.connect()
+            await client.send(*[b"none"] * 500, b"wait 1", b"echo never")
+            client.close()
+            await server.until(lambda: server.network.connection_count == 0)
+            assert server.receiver.waiting == 0
+            assert b"echo never" not in server.receiver.seen
 
     run(main())

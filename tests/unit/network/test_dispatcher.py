@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
 from moldau.broker.network.context import ConnectionInfo, RequestContext
@@ -260,6 +262,33 @@ def test_what_cannot_be_answered_closes_with_the_reason(frame: bytes, reason: st
     )
     with pytest.raises(InvalidRequest, match=reason):
         send(network, frame)
+
+
+FUZZED = network_with({ApiKey.HEARTBEAT: Route(heartbeat)})
+GOOD = encode_request_frame(
+    API_BY_KEY[ApiKey.HEARTBEAT], 4, 1, "client", HeartbeatRequest(group_id="g", member_id="m")
+)[4:]
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=60),
+        st.binary(max_size=40).map(lambda tail: GOOD[:8] + tail),
+        st.tuples(st.integers(0, len(GOOD)), st.binary(max_size=4)).map(
+            lambda edit: GOOD[: edit[0]] + edit[1] + GOOD[edit[0] + len(edit[1]) :]
+        ),
+        st.integers(0, len(GOOD)).map(lambda size: GOOD[:size]),
+    )
+)
+def test_any_bytes_are_answered_or_refused(payload: bytes) -> None:
+    try:
+        reply = send(FUZZED, struct.pack(">i", len(payload)) + payload)
+    except InvalidRequest as refusal:
+        assert str(refusal)
+    else:
+        assert reply is not None
+        # The correlation id is the third field of every header.
+        assert reply[4:8] == payload[4:8]
 
 
 def test_listeners_may_serve_different_things() -> None:

@@ -177,11 +177,16 @@ class Connection:
             return
         if answers:
             self._send(answers)
+        if self._closed:
+            return
         if self._out or self._work is not None or self._yielding:
             self._busy = True
+            if self._work is not None and self._stream_ended:
+                # Nobody is left to wait for the answer.
+                self.close()
         else:
             self._busy = False
-            if self._paused or self._stopping:
+            if self._paused:
                 self._go_on()
 
     def _answer_frames(self, answers: list[Buffer]) -> None:
@@ -208,8 +213,6 @@ class Connection:
                 self._decoder.detach()
                 self._wait_for(reply)
                 return
-            if self._stopping:
-                return
         self._decoder.detach()
         self._yielding = True
         self._host.loop.call_soon(self._on_turn)
@@ -218,7 +221,7 @@ class Connection:
         """All that was received is handled: read again, or end if that was planned."""
         if self._stopping or self._stream_ended:
             self.close()
-        elif self._paused:
+        else:
             self._paused = False
             self._host.loop.add_reader(self._fd, self._on_readable)
 

@@ -31,7 +31,8 @@ __all__ = ["Dispatcher", "Route"]
 
 #: Key, version and correlation id, with which every request header begins.
 _HEADER_START: Final = struct.Struct(">hhi")
-_API_AND_VERSION: Final = struct.Struct(">i")
+#: The same with key and version as one number, and the length of the client id.
+_HEADER: Final = struct.Struct(">iih")
 
 logger = logging.getLogger(__name__)
 
@@ -39,14 +40,17 @@ logger = logging.getLogger(__name__)
 class _Target:
     """A route in one version, looked up by the first four bytes of a request."""
 
-    __slots__ = ("api", "copies_frame", "handle", "key", "raw", "version")
+    __slots__ = ("api", "copies_frame", "flexible", "handle", "key", "raw", "request", "version")
 
     def __init__(self, key: ApiKey, api: Api, version: int, route: Route) -> None:
         self.key = key
         self.api = api
         self.version = version
+        self.flexible = version >= api.flexible_from
         self.handle: Any = route.handle
         self.raw = route.raw
+        # Loaded when the first request comes: most versions are never asked for.
+        self.request: type[Message] | None = None
         # A coroutine starts only after dispatch has returned, when the frame is gone.
         self.copies_frame = route.raw and inspect.iscoroutinefunction(route.handle)
 
@@ -69,15 +73,23 @@ class Dispatcher:
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
         targets = self._listener_targets.get(connection.listener_name, self._targets)
         try:
-            target = targets[_API_AND_VERSION.unpack_from(frame)[0]]
-            header = decode_request_header(frame)
-        except (KeyError, struct.error, WireError) as error:
+            api_and_version, correlation_id, length = _HEADER.unpack_from(frame)
+            target = targets[api_and_version]
+            # The usual header is read in place, any other one by the codec: this is the hot path.
+            position = _HEADER.size + length
+            if length < 0 or position >= len(frame) or (target.flexible and frame[position]):
+                header = decode_request_header(frame)
+                client_id, position = header.client_id, header.body_position
+            else:
+                client_id = str(frame[_HEADER.size : position], "utf-8")
+                position += target.flexible
+        except (KeyError, struct.error, UnicodeDecodeError, WireError) as error:
             return self._answer_unserved(targets, frame, error)
         context = RequestContext(
             target.key,
             target.version,
-            header.correlation_id,
-            header.client_id,
+            correlation_id,
+            client_id,
             connection.listener_name,
             connection.security_protocol,
             connection.principal,
@@ -86,19 +98,22 @@ class Dispatcher:
             connection,
         )
         if not target.raw:
-            return self._answer_generic(target, context, frame, header.body_position)
+            return self._answer_generic(target, context, frame, position)
         if target.copies_frame:
             frame = memoryview(bytearray(frame))
         try:
-            return target.handle(context, frame, header.body_position)  # type: ignore[no-any-return]
+            return target.handle(context, frame, position)  # type: ignore[no-any-return]
         except (ApiError, WireError) as error:
             raise InvalidRequest(f"{_name(target)}: {error}") from error
 
     def _answer_generic(
         self, target: _Target, context: RequestContext, frame: memoryview, body_position: int
     ) -> Reply | Awaitable[Reply]:
+        request_class = target.request
+        if request_class is None:
+            request_class = target.request = target.api.request
         try:
-            request = decode(target.api.request, target.version, frame, body_position)
+            request = decode(request_class, target.version, frame, body_position)
         except WireError as error:
             raise InvalidRequest(f"{_name(target)}: {error}") from error
         try:
@@ -152,7 +167,7 @@ class Dispatcher:
             ) from None
         api = API_BY_KEY.get(key)
         name = f"{api.name} (key {key})" if api is not None else f"unknown API key {key}"
-        if isinstance(error, WireError):
+        if not isinstance(error, KeyError):
             raise InvalidRequest(f"{name} v{version}: bad request header: {error}")
         own = sorted(target.version for target in targets.values() if target.key == key)
         if not own:
