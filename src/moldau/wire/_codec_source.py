@@ -26,6 +26,10 @@ SIZES = {"?": 1, "b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8,
 
 SIZED = ("string", "bytes", "records")
 
+# Arrays of int32 (replicas, partitions) shorter than this are read and written by structs made in
+# advance.
+SHORT_ARRAY = 16
+
 
 class Field:
     """A row of a class's field table, seen from one version."""

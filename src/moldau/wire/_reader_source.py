@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.wire._codec_source import FORMATS, SIZED, Field, Source, minimum_size
+from moldau.invariant import invariant
+from moldau.wire._codec_source import (
+    FORMATS,
+    SHORT_ARRAY,
+    SIZED,
+    SIZES,
+    Field,
+    Source,
+    minimum_size,
+)
 from moldau.wire.message import Message
 
 
@@ -206,29 +215,45 @@ def _decode_array(source: Source, run: _Run, field: Field, target: str) -> None:
         source.add(f"    raise WireError('{field.name} must not be null')")
     if field.flexible:
         source.add(f"{count} -= 1")
-    size = minimum_size(source, field)
-    times = f" * {size}" if size > 1 else ""
-    source.add(f"if {count}{times} > end - pos:")
-    source.add(f"    raise WireError('{field.name} has more elements than bytes')")
-    if field.element in FORMATS and field.element not in ("uuid", "bool"):
-        code = FORMATS[field.element]
-        source.add(f"{target} = list(unpack_from(f'>{{{count}}}{code}', buf, pos))")
-        source.add(f"pos += {count}{times}")
+    if field.element in FORMATS and field.element != "uuid":
+        _decode_numbers(source, field, target, count)
     else:
-        items, item = source.fresh("l"), source.fresh("m")
-        source.add(f"{target} = {items} = []")
-        source.add(f"for _ in range({count}):")
-        source.depth += 1
-        inner = _Run(source)
-        if field.element in FORMATS:
-            inner.take(field.element, item)
-            inner.flush()
-        elif field.element in SIZED:
-            _decode_sized(source, inner, field, item, nullable=False)
-        else:
-            _decode_struct(source, inner, source.struct(field.element), item)
-            inner.flush()
-        source.add(f"{items}.append({item})")
-        source.depth -= 1
+        _decode_elements(source, field, target, count)
     if field.nullable:
         source.depth -= 1
+
+
+def _decode_numbers(source: Source, field: Field, target: str, count: str) -> None:
+    """All at once. A struct refuses to read beyond the end before it allocates anything."""
+    code = FORMATS[field.element]
+    if code == "i":
+        source.add(f"if {count} < {SHORT_ARRAY}:")
+        source.add(f"    {target} = list(unpack_int32s[{count}](buf, pos))")
+        source.add("else:")
+        source.depth += 1
+    source.add(f"{target} = list(unpack_from(f'>{{{count}}}{code}', buf, pos))")
+    if code == "i":
+        source.depth -= 1
+    source.add(f"pos += {count} * {SIZES[code]}")
+
+
+def _decode_elements(source: Source, field: Field, target: str, count: str) -> None:
+    size = minimum_size(source, field)
+    invariant(size > 0, f"elements of {field.name} take no bytes, so nothing bounds their count")
+    source.add(f"if {count} * {size} > end - pos:")
+    source.add(f"    raise WireError('{field.name} has more elements than bytes')")
+    items, item = source.fresh("l"), source.fresh("m")
+    source.add(f"{target} = {items} = []")
+    source.add(f"for _ in range({count}):")
+    source.depth += 1
+    run = _Run(source)
+    if field.element in FORMATS:
+        run.take(field.element, item)
+        run.flush()
+    elif field.element in SIZED:
+        _decode_sized(source, run, field, item, nullable=False)
+    else:
+        _decode_struct(source, run, source.struct(field.element), item)
+        run.flush()
+    source.add(f"{items}.append({item})")
+    source.depth -= 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.wire._codec_source import FORMATS, SIZED, Field, Source
+from moldau.wire._codec_source import FORMATS, SHORT_ARRAY, SIZED, Field, Source
 from moldau.wire.message import Message
 
 
@@ -203,25 +203,14 @@ def _encode_array(source: Source, pending: _Pending, field: Field, value: str) -
     items, count, item = source.fresh("l"), source.fresh("n"), source.fresh("m")
     _begin_nullable(source, pending, field, items, value, field.nullable, "i")
     source.add(f"{count} = len({items})")
-    if field.flexible:
-        source.add(f"if {count} < 127:")
-        source.depth += 1
-        pending.write("B", f"{count} + 1")
-        source.depth -= 1
-        source.add("else:")
-        source.depth += 1
-        pending.write()
-        source.add(f"write_varint({pending.out}, {count} + 1)")
-        source.depth -= 1
+    is_number = field.element in FORMATS and field.element != "uuid"
+    if is_number:
+        _encode_numbers(source, pending, field, items, count)
     else:
-        pending.write("i", count)
-    inner = _Pending(source, pending.out)
-    if field.element in FORMATS and field.element != "uuid":
-        code = FORMATS[field.element]
-        source.add(f"{pending.out} += pack(f'>{{{count}}}{code}', *{items})")
-    else:
+        _encode_count(source, pending, field, count)
         source.add(f"for {item} in {items}:")
         source.depth += 1
+        inner = _Pending(source, pending.out)
         if field.element in FORMATS:
             inner.add(field.element, item)
             inner.write()
@@ -233,3 +222,37 @@ def _encode_array(source: Source, pending: _Pending, field: Field, value: str) -
     if field.nullable:
         source.depth -= 1
     pending.drop()
+
+
+def _encode_count(source: Source, pending: _Pending, field: Field, count: str) -> None:
+    if not field.flexible:
+        pending.write("i", count)
+        return
+    source.add(f"if {count} < 127:")
+    source.depth += 1
+    pending.write("B", f"{count} + 1")
+    source.depth -= 1
+    source.add("else:")
+    source.depth += 1
+    pending.write()
+    source.add(f"write_varint({pending.out}, {count} + 1)")
+    source.depth -= 1
+
+
+def _encode_numbers(
+    source: Source, pending: _Pending, field: Field, items: str, count: str
+) -> None:
+    code = FORMATS[field.element]
+    short = code == "i" and field.flexible
+    if short:
+        source.add(f"if {count} < {SHORT_ARRAY}:")
+        source.depth += 1
+        pending.write()
+        source.add(f"{pending.out} += pack_int32s[{count}]({count} + 1, *{items})")
+        source.depth -= 1
+        source.add("else:")
+        source.depth += 1
+    _encode_count(source, pending, field, count)
+    source.add(f"{pending.out} += pack(f'>{{{count}}}{code}', *{items})")
+    if short:
+        source.depth -= 1

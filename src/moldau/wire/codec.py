@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
 
+from moldau.wire._codec_source import SHORT_ARRAY
 from moldau.wire._reader_source import reader_source
 from moldau.wire._writer_source import writer_source
 from moldau.wire.errors import WireError
@@ -153,6 +154,10 @@ def _write_tags(out: bytearray, tags: dict[int, bytes]) -> None:
         out += tags[tag]
 
 
+_PACK_INT32S = tuple(struct.Struct(f">B{count}i").pack for count in range(SHORT_ARRAY))
+_UNPACK_INT32S = tuple(struct.Struct(f">{count}i").unpack_from for count in range(SHORT_ARRAY))
+
+
 def _globals() -> dict[str, Any]:
     return {
         "WireError": WireError,
@@ -166,6 +171,8 @@ def _globals() -> dict[str, Any]:
         "to_uuid": _uuid,
         "unknown_tags": _unknown_tags,
         "pack": struct.pack,
+        "pack_int32s": _PACK_INT32S,
+        "unpack_int32s": _UNPACK_INT32S,
         "unpack_from": struct.unpack_from,
         "Struct": struct.Struct,
     }
