@@ -45,8 +45,12 @@ Operation = tuple[str, int, str | None]
 
 
 def incremental_alter_configs(
-    controller: Controller, request: IncrementalAlterConfigsRequest
+    controller: Controller,
+    request: IncrementalAlterConfigsRequest,
+    *,
+    receiver_id: int | None = None,
 ) -> Decision[IncrementalAlterConfigsResponse]:
+    """`receiver_id` is the broker the client asked: it answers only for its own configs."""
     counts = Counter((item.resource_type, item.resource_name) for item in request.resources)
     records: list[Any] = []
     responses = []
@@ -68,6 +72,7 @@ def incremental_alter_configs(
                     if value is None and operation != ConfigOperation.DELETE
                 ],
             )
+            _check_receiver(item.resource_type, item.resource_name, receiver_id)
             records += _alter(controller, item.resource_type, item.resource_name, operations)
         except ApiError as error:
             result.error_code = error.code
@@ -78,7 +83,7 @@ def incremental_alter_configs(
 
 
 def alter_configs(
-    controller: Controller, request: AlterConfigsRequest
+    controller: Controller, request: AlterConfigsRequest, *, receiver_id: int | None = None
 ) -> Decision[AlterConfigsResponse]:
     """Replace all of a resource's settings: what is not named is deleted."""
     counts = Counter((item.resource_type, item.resource_name) for item in request.resources)
@@ -103,6 +108,7 @@ def alter_configs(
             operations += [
                 (name, ConfigOperation.DELETE, None) for name in current if name not in values
             ]
+            _check_receiver(item.resource_type, item.resource_name, receiver_id)
             records += _alter(controller, item.resource_type, item.resource_name, operations)
         except ApiError as error:
             result.error_code = error.code
@@ -138,7 +144,7 @@ def list_config_resources(
     }
     wanted = set(request.resource_types) or set(known)
     if not wanted <= known:
-        raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     image = controller.image
     brokers = [str(broker_id) for broker_id in image.brokers]
     names: dict[int, Iterable[str]] = {
@@ -292,6 +298,17 @@ def _validate(
             else ErrorCode.INVALID_CONFIG
         )
         raise ApiError(code, str(error)) from None
+
+
+def _check_receiver(resource_type: int, name: str, receiver_id: int | None) -> None:
+    if resource_type != ResourceType.BROKER or not name or receiver_id is None:
+        return
+    _check_broker_name(name)
+    if int(name) != receiver_id:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {receiver_id}, but received {name}",
+        )
 
 
 def _check_broker_name(name: str) -> None:

@@ -246,13 +246,15 @@ class Controller:
     ) -> Decision[CreatePartitionsResponse]:
         return topics.create_partitions(self, request)
 
-    def alter_configs(self, request: AlterConfigsRequest) -> Decision[AlterConfigsResponse]:
-        return configs.alter_configs(self, request)
+    def alter_configs(
+        self, request: AlterConfigsRequest, *, receiver_id: int | None = None
+    ) -> Decision[AlterConfigsResponse]:
+        return configs.alter_configs(self, request, receiver_id=receiver_id)
 
     def incremental_alter_configs(
-        self, request: IncrementalAlterConfigsRequest
+        self, request: IncrementalAlterConfigsRequest, *, receiver_id: int | None = None
     ) -> Decision[IncrementalAlterConfigsResponse]:
-        return configs.incremental_alter_configs(self, request)
+        return configs.incremental_alter_configs(self, request, receiver_id=receiver_id)
 
     def list_config_resources(
         self, request: ListConfigResourcesRequest, *, groups: Iterable[str] = ()

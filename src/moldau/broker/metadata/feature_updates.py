@@ -14,7 +14,6 @@ from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.features import (
     KRAFT_VERSION,
     METADATA_VERSION,
-    METADATA_VERSION_NAMES,
     SUPPORTED_FEATURES,
     feature_dependencies,
 )
@@ -72,6 +71,11 @@ def _response(
     code = ErrorCode.NONE if error is None else error.code
     message = None if error is None else error.message
     if api_version >= 2:
+        if error is not None:
+            message = (
+                "The update failed for all features since the following feature had an error: "
+                + error.message
+            )
         return UpdateFeaturesResponse(error_code=code, error_message=message)
     return UpdateFeaturesResponse(
         error_message=None,
@@ -161,17 +165,14 @@ def _check_metadata_downgrade(current: int, level: int, upgrade_type: int) -> No
         else "Refusing to perform the requested downgrade because it might delete metadata"
         " information."
     )
-    names = METADATA_VERSION_NAMES
     raise ApiError(
         ErrorCode.INVALID_UPDATE_VERSION,
-        f"Unsupported metadata.version downgrade from {names.get(current, current)} to"
-        f" {names.get(level, level)}. {problem}",
+        f"Unsupported metadata.version downgrade from {current} to {level}. {problem}",
     )
 
 
 def _invalid(feature: str, level: int, reason: str) -> ApiError:
-    if feature == METADATA_VERSION:
-        text = f"Invalid metadata.version {level}. {reason}"
-    else:
-        text = f"Invalid update version {level} for feature {feature}. {reason}"
-    return ApiError(ErrorCode.INVALID_UPDATE_VERSION, text)
+    return ApiError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Invalid update version {level} for feature {feature}. {reason}",
+    )

@@ -78,7 +78,7 @@ def create_topics(
     describable: Callable[[str], bool] = lambda name: True,
 ) -> Decision[CreateTopicsResponse]:
     """`describable` says whose configuration the answer may show."""
-    _check_partition_total(
+    too_many = _excessive(
         len(topic.assignments) or _or_default(topic.num_partitions, controller.num_partitions)
         for topic in request.topics
     )
@@ -91,6 +91,8 @@ def create_topics(
             continue
         answered.add(topic.name)
         try:
+            if too_many is not None:
+                raise too_many
             if counts[topic.name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             _check_new_name(controller, topic.name)
@@ -106,11 +108,13 @@ def create_topics(
     return Decision(() if request.validate_only else tuple(records), response)
 
 
-def _check_partition_total(counts: Iterable[int]) -> None:
-    if sum(count for count in counts if count > 0) > PARTITIONS_PER_REQUEST_MAX:
-        raise ApiError(
-            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
-        )
+def _excessive(counts: Iterable[int]) -> ApiError | None:
+    """The error of every topic in a request that asks for too many partitions in all."""
+    if sum(count for count in counts if count > 0) <= PARTITIONS_PER_REQUEST_MAX:
+        return None
+    return ApiError(
+        ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+    )
 
 
 def _or_default(value: int, default: int) -> int:
@@ -336,13 +340,15 @@ def _fresh_partition(controller: Controller, replicas: tuple[int, ...]) -> Parti
 def create_partitions(
     controller: Controller, request: CreatePartitionsRequest
 ) -> Decision[CreatePartitionsResponse]:
-    _check_partition_total(topic.count for topic in request.topics)
+    too_many = _excessive(topic.count for topic in request.topics)
     counts = Counter(topic.name for topic in request.topics)
     records: list[Any] = []
     results: dict[str, CreatePartitionsResponse.CreatePartitionsTopicResult] = {}
     for topic in request.topics:
         result = CreatePartitionsResponse.CreatePartitionsTopicResult(name=topic.name)
         try:
+            if too_many is not None:
+                raise too_many
             if counts[topic.name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             records += _grow_topic(controller, topic)
@@ -396,10 +402,7 @@ def _grow_topic(
 def delete_topics(
     controller: Controller, request: DeleteTopicsRequest, *, api_version: int = 6
 ) -> Decision[DeleteTopicsResponse]:
-    if not controller.delete_topic_enable:
-        if api_version < 3:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")
-        raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED)
+    disabled = None if controller.delete_topic_enable else _deletion_disabled(api_version)
     wanted: list[tuple[str | None, UUID]] = [(name, ZERO_UUID) for name in request.topic_names]
     wanted += [(topic.name, topic.topic_id) for topic in request.topics]
     counts = Counter(wanted)
@@ -415,6 +418,8 @@ def delete_topics(
     for name, topic_id in dict.fromkeys(wanted):
         result = DeleteTopicsResponse.DeletableTopicResult(name=name, topic_id=topic_id)
         try:
+            if disabled is not None:
+                raise disabled
             topic = _topic_to_delete(controller, name, topic_id, counts[name, topic_id] > 1)
             result.topic_id = topic.id
             result.name = topic.name
@@ -430,6 +435,12 @@ def delete_topics(
             records.append(RemoveTopicRecord(topic_id=topic.id))
         responses.append(result)
     return Decision(tuple(records), DeleteTopicsResponse(responses=responses))
+
+
+def _deletion_disabled(api_version: int) -> ApiError:
+    if api_version < 3:
+        return ApiError(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")
+    return ApiError(ErrorCode.TOPIC_DELETION_DISABLED)
 
 
 def _topic_to_delete(
