@@ -11,6 +11,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Hashable
 
+# Below this size stale entries are not worth a thought.
+_COMPACT_FROM = 64
+
 
 class TimerQueue:
     __slots__ = ("_deadlines", "_heap", "_sequence")
@@ -34,8 +37,7 @@ class TimerQueue:
 
     def cancel(self, timer: Hashable) -> None:
         self._deadlines.pop(timer, None)
-        if len(self._heap) > 64 and len(self._heap) > 2 * len(self._deadlines):
-            self._compact()
+        self._compact()
 
     def clear(self) -> None:
         self._deadlines.clear()
@@ -63,6 +65,7 @@ class TimerQueue:
         self._sequence += 1
         self._deadlines[timer] = (at_ms, self._sequence)
         heapq.heappush(self._heap, (at_ms, self._sequence, timer))
+        self._compact()
 
     def _drop_stale(self) -> None:
         while self._heap:
@@ -73,6 +76,9 @@ class TimerQueue:
             heapq.heappop(self._heap)
 
     def _compact(self) -> None:
+        """Throw stale entries away before they outnumber the timers."""
+        if len(self._heap) <= max(_COMPACT_FROM, 2 * len(self._deadlines)):
+            return
         self._heap = [
             (at_ms, sequence, timer) for timer, (at_ms, sequence) in self._deadlines.items()
         ]
