@@ -103,7 +103,7 @@ class Dispatcher:
             frame = memoryview(bytearray(frame))
         try:
             return target.handle(context, frame, position)  # type: ignore[no-any-return]
-        except (ApiError, WireError) as error:
+        except (ApiError, WireError, InvalidRequest) as error:
             raise InvalidRequest(f"{_name(target)}: {error}") from error
 
     def _answer_generic(
