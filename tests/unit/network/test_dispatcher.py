@@ -18,6 +18,7 @@ from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.network.dispatcher import Dispatcher, Route
 from moldau.broker.network.error_responses import error_response
 from moldau.broker.network.interface import FrameReceiver, InvalidRequest, Network, Reply
+from moldau.broker.network.settings import NetworkSettings
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.codec import encode
 from moldau.wire.errors import ApiError, ErrorCode
@@ -52,6 +53,12 @@ class MemoryNetwork:
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
         return {name: ("memory", index) for index, name in enumerate(self._names)}
+
+    async def bind(self) -> None:
+        pass
+
+    def update_settings(self, settings: NetworkSettings) -> None:
+        pass
 
     async def start(self, receiver: FrameReceiver) -> None:
         self._receiver = receiver

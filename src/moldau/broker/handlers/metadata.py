@@ -82,7 +82,8 @@ class MetadataHandler:
                 topics.append(_found(found, image))
             else:
                 code = errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                topics.append(Topic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS))
+                internal = name in INTERNAL_TOPICS
+                topics.append(Topic(error_code=code, name=name, is_internal=internal))
         return topics
 
     def _response(

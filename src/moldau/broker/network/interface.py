@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Protocol, TypeAlias
 
 from moldau.broker.network.context import ConnectionInfo
+from moldau.broker.network.settings import NetworkSettings
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 #: Complete response frames; None if the request has no answer (Produce with acks=0).
@@ -39,8 +40,16 @@ class Network(Protocol):
         """Host and port really bound, by listener name; ports asked for as 0 are known here."""
         ...
 
+    async def bind(self) -> None:
+        """Take every listener's address, so that `addresses` is known; accept nobody yet."""
+        ...
+
     async def start(self, receiver: FrameReceiver) -> None:
-        """Bind every listener and begin to accept."""
+        """Bind what is not bound yet and begin to accept."""
+        ...
+
+    def update_settings(self, settings: NetworkSettings) -> None:
+        """Take over what may change while it runs."""
         ...
 
     async def stop(self, grace_s: float) -> None:

@@ -163,16 +163,20 @@ class SocketNetwork:
     def full(self) -> bool:
         return self._limits.full
 
-    async def start(self, receiver: FrameReceiver) -> None:
-        invariant(self._receiver is None, "the network was started twice")
+    async def bind(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self._receiver = receiver
         try:
             for configured in self._configured:
                 self._listeners.append(await self._bind(configured))
         except ListenError:
             self._close_listeners()
             raise
+
+    async def start(self, receiver: FrameReceiver) -> None:
+        invariant(self._receiver is None, "the network was started twice")
+        if not self._listeners:
+            await self.bind()
+        self._receiver = receiver
         for listener in self._listeners:
             listener.resume()
         if self._settings.connections_max_idle_ms > 0:

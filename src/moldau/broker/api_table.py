@@ -1,0 +1,189 @@
+"""Which API is answered by whom: the broker's table of contents.
+
+ApiVersions answers from the same table, so what is not here is not promised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from moldau.broker.config import BrokerConfig, DynamicBrokerConfig
+from moldau.broker.coordinator.group.coordinator import GroupCoordinator
+from moldau.broker.coordinator.producer_ids import ProducerIds
+from moldau.broker.coordinator.topics import ImageTopics
+from moldau.broker.handlers.alter_replica_log_dirs import AlterReplicaLogDirsHandler
+from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
+from moldau.broker.handlers.controller_apis import ControllerApis
+from moldau.broker.handlers.delete_groups import DeleteGroupsHandler
+from moldau.broker.handlers.delete_records import DeleteRecordsHandler
+from moldau.broker.handlers.describe_cluster import DescribeClusterHandler
+from moldau.broker.handlers.describe_configs import DescribeConfigsHandler
+from moldau.broker.handlers.describe_groups import DescribeGroupsHandler
+from moldau.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
+from moldau.broker.handlers.describe_producers import DescribeProducersHandler
+from moldau.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
+from moldau.broker.handlers.fetch import FetchHandler
+from moldau.broker.handlers.find_coordinator import FindCoordinatorHandler
+from moldau.broker.handlers.get_telemetry_subscriptions import GetTelemetrySubscriptionsHandler
+from moldau.broker.handlers.heartbeat import HeartbeatHandler
+from moldau.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
+from moldau.broker.handlers.init_producer_id import InitProducerIdHandler
+from moldau.broker.handlers.join_group import JoinGroupHandler
+from moldau.broker.handlers.leave_group import LeaveGroupHandler
+from moldau.broker.handlers.list_config_resources import ListConfigResourcesHandler
+from moldau.broker.handlers.list_groups import ListGroupsHandler
+from moldau.broker.handlers.list_offsets import ListOffsetsHandler
+from moldau.broker.handlers.metadata import MetadataHandler
+from moldau.broker.handlers.offset_commit import OffsetCommitHandler
+from moldau.broker.handlers.offset_delete import OffsetDeleteHandler
+from moldau.broker.handlers.offset_fetch import OffsetFetchHandler
+from moldau.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
+from moldau.broker.handlers.produce import ProduceHandler
+from moldau.broker.handlers.push_telemetry import PushTelemetryHandler
+from moldau.broker.handlers.sync_group import SyncGroupHandler
+from moldau.broker.log.manager import LogManager
+from moldau.broker.log_moves import LogMoves
+from moldau.broker.loggers import BrokerLoggers
+from moldau.broker.metadata.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.network.routes import Route
+from moldau.broker.replication.manager import ReplicaManager
+from moldau.broker.telemetry import ClientTelemetry
+from moldau.broker.topic_creation import TopicCreation
+from moldau.wire.apis import API_BY_KEY, ApiKey
+
+Routes = dict[ApiKey, Route]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What handlers are made of."""
+
+    cluster_id: str
+    node_id: int
+    config: Callable[[], BrokerConfig]
+    configs: DynamicBrokerConfig
+    metadata: MetadataShell
+    logs: LogManager
+    replicas: ReplicaManager
+    moves: LogMoves
+    groups: GroupCoordinator
+    producer_ids: ProducerIds
+    creation: TopicCreation
+    telemetry: ClientTelemetry
+    loggers: BrokerLoggers
+    clock_ms: Callable[[], int]
+    random_bytes: Callable[[int], bytes]
+
+    def image(self) -> MetadataImage:
+        return self.metadata.image
+
+    def feature_levels(self) -> FeatureLevels:
+        return FeatureLevels(
+            {name: (each.min_version, each.max_version)
+             for name, each in SUPPORTED_FEATURES.items()},
+            self.metadata.finalized_features,
+            self.metadata.high_watermark - 1,
+        )  # fmt: skip
+
+
+def broker_routes(parts: Parts) -> Routes:
+    """What clients and other brokers may ask on a broker's listener."""
+    routes = _data_routes(parts) | _group_routes(parts) | _admin_routes(parts)
+    routes[ApiKey.API_VERSIONS] = Route(ApiVersionsHandler(routes, parts.feature_levels).handle)
+    return routes
+
+
+def controller_routes(parts: Parts) -> Routes:
+    """The part of it that a controller's listener serves."""
+    routes = {
+        key: route
+        for key, route in _admin_routes(parts).items()
+        if "controller" in API_BY_KEY[key].listeners
+    }
+    del routes[ApiKey.DESCRIBE_CLUSTER]  # endpoints of controllers, which a broker has not
+    versions = ApiVersionsHandler(routes, parts.feature_levels, broker_listener=False)
+    routes[ApiKey.API_VERSIONS] = Route(versions.handle)
+    return routes
+
+
+def _data_routes(parts: Parts) -> Routes:
+    loop = asyncio.get_running_loop()
+    config, replicas = parts.config(), parts.replicas
+    produce = ProduceHandler(replicas, loop=loop, clock_ms=parts.clock_ms)
+    fetch = FetchHandler(
+        replicas,
+        loop=loop,
+        clock_ms=parts.clock_ms,
+        random_id=lambda: int.from_bytes(parts.random_bytes(4), "big") >> 1 or 1,
+        session_slots_max=config["max.incremental.fetch.session.cache.slots"],
+        fetch_max_bytes=config["fetch.max.bytes"],
+    )
+    return {
+        ApiKey.PRODUCE: Route(produce.handle, raw=True),
+        ApiKey.FETCH: Route(fetch.handle, raw=True),
+        ApiKey.LIST_OFFSETS: Route(ListOffsetsHandler(replicas).handle),
+        ApiKey.DELETE_RECORDS: Route(DeleteRecordsHandler(replicas).handle),
+        ApiKey.OFFSET_FOR_LEADER_EPOCH: Route(OffsetForLeaderEpochHandler(replicas).handle),
+        ApiKey.DESCRIBE_PRODUCERS: Route(DescribeProducersHandler(replicas).handle),
+        ApiKey.INIT_PRODUCER_ID: Route(InitProducerIdHandler(parts.producer_ids).handle),
+    }
+
+
+def _group_routes(parts: Parts) -> Routes:
+    groups, topics = parts.groups, ImageTopics(parts.image)
+    find = FindCoordinatorHandler(groups, topics, parts.creation.ensure_internal_topic)
+    return {
+        ApiKey.FIND_COORDINATOR: Route(find.handle),
+        ApiKey.JOIN_GROUP: Route(JoinGroupHandler(groups).handle),
+        ApiKey.SYNC_GROUP: Route(SyncGroupHandler(groups).handle),
+        ApiKey.HEARTBEAT: Route(HeartbeatHandler(groups).handle),
+        ApiKey.LEAVE_GROUP: Route(LeaveGroupHandler(groups).handle),
+        ApiKey.OFFSET_COMMIT: Route(OffsetCommitHandler(groups, topics).handle),
+        ApiKey.OFFSET_FETCH: Route(OffsetFetchHandler(groups, topics).handle),
+        ApiKey.OFFSET_DELETE: Route(OffsetDeleteHandler(groups, topics).handle),
+        ApiKey.LIST_GROUPS: Route(ListGroupsHandler(groups).handle),
+        ApiKey.DESCRIBE_GROUPS: Route(DescribeGroupsHandler(groups).handle),
+        ApiKey.DELETE_GROUPS: Route(DeleteGroupsHandler(groups).handle),
+    }
+
+
+def _admin_routes(parts: Parts) -> Routes:
+    image, cluster_id, node_id = parts.image, parts.cluster_id, parts.node_id
+    controller = ControllerApis(parts.metadata)
+    metadata = MetadataHandler(
+        image,
+        cluster_id=cluster_id,
+        node_id=node_id,
+        auto_create=lambda: bool(parts.config().topics.auto_create_topics_enable),
+        create_missing=parts.creation.create_missing,
+    )
+    partitions_max = parts.config().topics.max_request_partition_size_limit
+    partitions = DescribeTopicPartitionsHandler(image, partitions_max=partitions_max)
+    cluster = DescribeClusterHandler(image, cluster_id=cluster_id, node_id=node_id)
+    describe = DescribeConfigsHandler(image, parts.configs, parts.loggers, node_id=node_id)
+    alter = IncrementalAlterConfigsHandler(parts.metadata, parts.loggers, node_id=node_id)
+    resources = ListConfigResourcesHandler(parts.metadata)
+    subscriptions = GetTelemetrySubscriptionsHandler(
+        parts.telemetry, now_ms=parts.clock_ms, random_bytes=parts.random_bytes
+    )
+    push = PushTelemetryHandler(parts.telemetry, now_ms=parts.clock_ms)
+    return {
+        ApiKey.METADATA: Route(metadata.handle),
+        ApiKey.DESCRIBE_CLUSTER: Route(cluster.handle),
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS: Route(partitions.handle),
+        ApiKey.CREATE_TOPICS: Route(controller.create_topics),
+        ApiKey.DELETE_TOPICS: Route(controller.delete_topics),
+        ApiKey.CREATE_PARTITIONS: Route(controller.create_partitions),
+        ApiKey.ALTER_CONFIGS: Route(controller.alter_configs),
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: Route(alter.handle),
+        ApiKey.DESCRIBE_CONFIGS: Route(describe.handle),
+        ApiKey.LIST_CONFIG_RESOURCES: Route(resources.handle),
+        ApiKey.DESCRIBE_LOG_DIRS: Route(DescribeLogDirsHandler(parts.logs, parts.config).handle),
+        ApiKey.ALTER_REPLICA_LOG_DIRS: Route(AlterReplicaLogDirsHandler(parts.moves).handle),
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Route(subscriptions.handle),
+        ApiKey.PUSH_TELEMETRY: Route(push.handle),
+    }

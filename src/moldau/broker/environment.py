@@ -1,0 +1,53 @@
+"""Everything a broker takes from outside itself: time, randomness, disk, threads and network.
+
+The simulator hands in its own; nothing in the broker reaches around this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from moldau.broker.config import BrokerConfig
+from moldau.broker.log.background import Background, ThreadBackground
+from moldau.broker.log.disk import Disk, OsDisk
+from moldau.broker.metadata.placement import RandomSource
+from moldau.broker.network.interface import Network
+from moldau.broker.network.server import SocketNetwork
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What the world offers one broker."""
+
+    disk: Disk
+    background: Background
+    network: Network
+    clock_ms: Callable[[], int]
+    random: RandomSource
+    random_bytes: Callable[[int], bytes]
+    host_name: Callable[[], str]
+    close: Callable[[], None]
+
+    @classmethod
+    def real(cls, config: BrokerConfig) -> Environment:
+        background = ThreadBackground(asyncio.get_running_loop())
+        return cls(
+            disk=OsDisk(),
+            background=background,
+            network=SocketNetwork(config.listeners, config.network),
+            clock_ms=wall_clock_ms,
+            random=random.SystemRandom(),
+            random_bytes=os.urandom,
+            host_name=socket.getfqdn,
+            close=background.close,
+        )

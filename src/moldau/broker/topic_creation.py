@@ -1,0 +1,84 @@
+"""Topics that appear by themselves: those clients name in Metadata, and the coordinators' own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from moldau.broker.config import BrokerConfig
+from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.topics import GROUP_OFFSETS_TOPIC, topic_name_problem
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import CreateTopicsRequest
+
+logger = logging.getLogger(__name__)
+
+Creatable = CreateTopicsRequest.CreatableTopic
+BROKER_DEFAULT = -1
+
+
+class TopicCreation:
+    def __init__(self, metadata: MetadataShell, config: Callable[[], BrokerConfig]) -> None:
+        self._metadata = metadata
+        self._config = config
+
+    async def create_missing(self, names: Iterable[str]) -> dict[str, ErrorCode]:
+        """Create topics that clients asked about; what could not be created and why."""
+        errors: dict[str, ErrorCode] = {}
+        wanted = []
+        for name in names:
+            if topic_name_problem(name) is not None:
+                errors[name] = ErrorCode.INVALID_TOPIC_EXCEPTION
+            else:
+                wanted.append(self._topic(name))
+        if wanted:
+            errors |= await self._create(wanted)
+        return errors
+
+    async def ensure_internal_topic(self, name: str) -> None:
+        """Create a coordinator's topic; ApiError where that cannot be done now."""
+        if self._metadata.image.topic(name) is not None:
+            return
+        error = (await self._create([self._topic(name)])).get(name)
+        if error is not None:
+            raise ApiError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} cannot be created: {error.name}"
+            )
+
+    async def _create(self, topics: list[Creatable]) -> dict[str, ErrorCode]:
+        request = CreateTopicsRequest(topics=topics)
+        response = await self._metadata.run(lambda controller: controller.create_topics(request))
+        errors = {}
+        for result in response.topics:
+            # Somebody else was faster: just as good.
+            if result.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                continue
+            logger.warning(
+                "topic %s was not created by itself: %s", result.name, result.error_message
+            )
+            errors[result.name] = ErrorCode(result.error_code)
+        return errors
+
+    def _topic(self, name: str) -> Creatable:
+        if name == GROUP_OFFSETS_TOPIC:
+            config = self._config()
+            return Creatable(
+                name=name,
+                num_partitions=config["offsets.topic.num.partitions"],
+                replication_factor=config["offsets.topic.replication.factor"],
+                configs=_configs({
+                    "cleanup.policy": "compact",
+                    "compression.type": "producer",
+                    "segment.bytes": str(config["offsets.topic.segment.bytes"]),
+                }),
+            )
+        return Creatable(
+            name=name, num_partitions=BROKER_DEFAULT, replication_factor=BROKER_DEFAULT
+        )
+
+
+def _configs(values: dict[str, str]) -> list[CreateTopicsRequest.CreatableTopicConfig]:
+    return [
+        CreateTopicsRequest.CreatableTopicConfig(name=name, value=value)
+        for name, value in values.items()
+    ]
