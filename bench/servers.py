@@ -99,7 +99,7 @@ def scratch_folder() -> Iterator[Path]:
 def moldau(*overrides: str) -> Iterator[Server]:
     with scratch_folder() as folder:
         port = free_port()
-        command = [sys.executable, "-m", "moldau.cli.main", "start", "--port", str(port)]
+        command = [sys.executable, "-m", "moldau.cli", "start", "--port", str(port)]
         command += ["--data", str(folder / "data")]
         for override in overrides:
             command += ["--override", override]

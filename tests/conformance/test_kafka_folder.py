@@ -73,7 +73,7 @@ def read_all(bootstrap: str) -> dict[tuple[str, int], Seen]:
 
 
 def moldau_on_kafkas_file(folder: Path, config: Path, port: int) -> BrokerProcess:
-    command = [sys.executable, "-m", "moldau.cli.main", "server-start", str(config)]
+    command = [sys.executable, "-m", "moldau.cli", "server-start", str(config)]
     return BrokerProcess(command, port, folder / "moldau.log")
 
 

@@ -106,7 +106,7 @@ def moldau(folder: Path, overrides: Iterable[str] = (), port: int | None = None)
     """Moldau on `folder/data`, as `moldau start` runs it."""
     folder.mkdir(parents=True, exist_ok=True)
     port = port or free_port()
-    command = [sys.executable, "-m", "moldau.cli.main", "start"]
+    command = [sys.executable, "-m", "moldau.cli", "start"]
     command += ["--port", str(port), "--data", str(folder / "data")]
     for override in overrides:
         command += ["--override", override]
