@@ -1,5 +1,5 @@
 # Sourced by the scripts beside it: finds a Python that has moldau and hands over to it.
-moldau() {
+run_moldau() {
     bin_folder=$(cd "$(dirname "$0")" && pwd)
     MOLDAU_SCRIPT=$(basename "$0" .sh)
     export MOLDAU_SCRIPT

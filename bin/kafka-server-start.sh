@@ -14,4 +14,4 @@ if [ "$1" = "-daemon" ]; then
     nohup "$0" "$@" >"$logs/kafkaServer.out" 2>&1 </dev/null &
     exit 0
 fi
-moldau server-start "$@"
+run_moldau server-start "$@"

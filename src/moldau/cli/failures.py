@@ -18,15 +18,15 @@ class Failure(Exception):
 
 def explain_os_error(error: OSError, listeners: Sequence[Listener]) -> str:
     """A start's OSError in words; the listener at fault is found by trying each again."""
+    if isinstance(error.filename, str):
+        hint = _FILE_HINTS.get(error.errno or 0, "")
+        return f"{error.filename}: {_reason(error)}{hint}"
     if error.errno in _ADDRESS_ERRORS or isinstance(error, socket.gaierror):
         for listener in listeners:
             problem = _listen_problem(listener)
             if problem is not None:
                 return f"cannot listen on {listener}: {problem}"
         return f"cannot listen: {_reason(error)}"
-    if isinstance(error.filename, str):
-        hint = _FILE_HINTS.get(error.errno or 0, "")
-        return f"{error.filename}: {_reason(error)}{hint}"
     return _reason(error)
 
 
