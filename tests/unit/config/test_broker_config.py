@@ -307,19 +307,3 @@ def test_the_cache_of_log_configs_is_bounded() -> None:
     for value in range(3000):
         LogConfig.for_topic(config, {"retention.ms": str(value)})
     assert len(config.log_config_cache) <= 1024
-
-
-def test_the_machine_s_name_is_asked_for_only_when_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from moldau.broker.config import hostname
-
-    asked: list[int] = []
-    monkeypatch.setattr(hostname.socket, "getfqdn", lambda: asked.append(1) or "box.example")
-    named = make("listeners=PLAINTEXT://h:0,CONTROLLER://:9093")
-    assert [str(x) for x in hostname.advertised_broker_listeners(named, {"PLAINTEXT": 5})] == [
-        "PLAINTEXT://h:5"
-    ]
-    assert not asked
-    assert [str(x) for x in hostname.advertised_broker_listeners(make(), {})] == [
-        "PLAINTEXT://box.example:9092"
-    ]
-    assert asked
