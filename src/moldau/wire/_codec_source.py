@@ -22,8 +22,6 @@ FORMATS = {
     "uuid": "16s",
 }
 SIZES = {"?": 1, "b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8, "16s": 16}
-
-
 SIZED = ("string", "bytes", "records")
 
 # Arrays of int32 (replicas, partitions) shorter than this are read and written by structs made in
