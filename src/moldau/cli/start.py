@@ -108,6 +108,11 @@ def _format(config: BrokerConfig) -> None:
 def _run(config: BrokerConfig, *, verbose: bool) -> int:
     # The broker is imported last: a wrong value should be told before anything is loaded.
     from moldau.broker.app import run
+    from moldau.broker.log.log_dirs import WrongLogDir
+    from moldau.broker.metadata.model import MetadataError
+    from moldau.broker.network.server import ListenError
+    from moldau.broker.raft.quorum_state import CorruptQuorumState
+    from moldau.wire.errors import ApiError
 
     def on_ready(ready: Ready) -> None:
         if verbose:
@@ -118,7 +123,11 @@ def _run(config: BrokerConfig, *, verbose: bool) -> int:
 
     try:
         return run(config, on_ready=on_ready)
-    except ConfigError as error:
+    except (ConfigError, WrongLogDir, MetadataError, CorruptQuorumState, ApiError) as error:
+        raise Failure(str(error)) from None
+    except ListenError as error:
+        if isinstance(error.__cause__, OSError):
+            raise Failure(explain_os_error(error.__cause__, config.listeners)) from None
         raise Failure(str(error)) from None
     except OSError as error:
         raise Failure(explain_os_error(error, config.listeners)) from None

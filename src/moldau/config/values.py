@@ -82,14 +82,13 @@ def _parse_integer(key: str, kind: ConfigType, text: str) -> int:
     bits = _BITS[kind]
     digits = text[1:] if text[:1] in ("+", "-") else text
     least, most = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    # Longer than any value of the width: refused before Python builds a huge integer.
-    if digits and len(digits.lstrip("0")) <= 19 and _DIGITS.issuperset(digits):
-        value = int(text)
-        if least <= value <= most:
+    allowed = f"Not a number of type {kind.name}"
+    if digits and _DIGITS.issuperset(digits):
+        # Longer than any value of the width: refused before Python builds a huge integer.
+        if len(digits.lstrip("0")) <= 19 and least <= (value := int(text)) <= most:
             return value
-    raise ConfigError.invalid(
-        key, _shortened(text), f"Not a number of type {kind.name} (allowed: {least} to {most})"
-    )
+        allowed += f" (allowed: {least} to {most})"
+    raise ConfigError.invalid(key, _shortened(text), allowed)
 
 
 def _parse_double(key: str, text: str) -> float:

@@ -220,12 +220,12 @@ def test_a_failing_start_is_one_line(
     assert all(part in shown for part in parts)
 
 
-def test_a_port_in_use_is_named(tmp_path: Path, app: FakeApp, capsys: Capture) -> None:
+def test_a_port_in_use_is_named(tmp_path: Path, capsys: Capture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        app.error = OSError(errno.EADDRINUSE, "Address already in use")
         assert call("start", "--port", str(port), "--data", str(tmp_path / "data")) == 1
     shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
     assert f"PLAINTEXT://127.0.0.1:{port}" in shown
     assert "in use" in shown
     assert "--port" in shown

@@ -209,7 +209,9 @@ REFUSED = [
     ("cordoned.log.dirs=/zzz", "/zzz"),
     ("cordoned.log.dirs=*,/x", "must not contain other values"),
     ("principal.builder.class=foo.Bar", "foo.Bar"),
+    ("metric.reporters=foo.Bar", "foo.Bar"),
     ("num.partitions=0", "num.partitions"),
+    ("num.partitions=3000000000", "-2147483648 to 2147483647"),
     ("num.partitions=1_0", "Not a number of type INT"),
     ("compression.type=none", "uncompressed, zstd, lz4, snappy, gzip, producer"),
     ("log.segment.bytes=100", "1048576"),
@@ -252,6 +254,8 @@ def test_refused(changes: str, part: str) -> None:
         "log.cleaner.max.compaction.lag.ms=5;log.cleaner.min.compaction.lag.ms=10",
         "log.local.retention.ms=5;log.retention.ms=4",
         "cordoned.log.dirs=*",
+        "metric.reporters=",
+        "metric.reporters=org.apache.kafka.common.metrics.JmxReporter",
         "group.consumer.assignors=org.apache.kafka.coordinator.group.assignor.RangeAssignor",
     ],
 )

@@ -32,6 +32,7 @@ _ASSIGNORS = {
     },
 }
 _COMPRESSION_IDS = range(5)
+_CLASS_LISTS = frozenset({"metric.reporters", "kafka.metrics.reporters"})
 
 
 def check_values(config: BrokerConfig) -> None:
@@ -355,13 +356,24 @@ def _check_classes(config: BrokerConfig) -> None:
     """A plug-in that cannot be loaded must not be passed over: it may be there to say no."""
     for name in config.originals:
         key = BROKER_KEYS.get(name)
-        if key is not None and key.type is ConfigType.CLASS and config[name] != key.default:
-            raise ConfigError.invalid(
-                name,
-                config[name],
-                f"Class {config[name]} could not be found. Java plug-ins cannot be loaded; "
-                f"remove the key{f' or use {key.default}' if key.default else ''}",
-            )
+        if key is None:
+            continue
+        wanted: tuple[str, ...] = ()
+        built_in: tuple[str, ...] = ()
+        if key.type is ConfigType.CLASS:
+            wanted = (config[name],)
+            built_in = (key.default,)
+        elif name in _CLASS_LISTS:
+            wanted, built_in = config[name], key.default
+        for class_name in wanted:
+            if class_name not in built_in:
+                use = f" or use {built_in[0]}" if any(built_in) else ""
+                raise ConfigError.invalid(
+                    name,
+                    class_name,
+                    f"Class {class_name} could not be found. Java plug-ins cannot be loaded; "
+                    f"remove the key{use}",
+                )
 
 
 def _check_bounds(config: BrokerConfig, prefix: str, stem: str) -> None:
