@@ -13,6 +13,7 @@ from moldau.broker.config import BrokerConfig, DynamicBrokerConfig
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
 from moldau.broker.coordinator.producer_ids import ProducerIds
 from moldau.broker.coordinator.topics import ImageTopics
+from moldau.broker.handlers.alter_configs import AlterConfigsHandler
 from moldau.broker.handlers.alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
 from moldau.broker.handlers.controller_apis import ControllerApis
@@ -28,7 +29,6 @@ from moldau.broker.handlers.fetch import FetchHandler
 from moldau.broker.handlers.find_coordinator import FindCoordinatorHandler
 from moldau.broker.handlers.get_telemetry_subscriptions import GetTelemetrySubscriptionsHandler
 from moldau.broker.handlers.heartbeat import HeartbeatHandler
-from moldau.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
 from moldau.broker.handlers.init_producer_id import InitProducerIdHandler
 from moldau.broker.handlers.join_group import JoinGroupHandler
 from moldau.broker.handlers.leave_group import LeaveGroupHandler
@@ -165,7 +165,7 @@ def _admin_routes(parts: Parts) -> Routes:
     partitions = DescribeTopicPartitionsHandler(image, partitions_max=partitions_max)
     cluster = DescribeClusterHandler(image, cluster_id=cluster_id, node_id=node_id)
     describe = DescribeConfigsHandler(image, parts.configs, parts.loggers, node_id=node_id)
-    alter = IncrementalAlterConfigsHandler(parts.metadata, parts.loggers, node_id=node_id)
+    alter = AlterConfigsHandler(parts.metadata, parts.loggers, node_id=node_id)
     resources = ListConfigResourcesHandler(parts.metadata)
     subscriptions = GetTelemetrySubscriptionsHandler(
         parts.telemetry, now_ms=parts.clock_ms, random_bytes=parts.random_bytes
@@ -178,8 +178,8 @@ def _admin_routes(parts: Parts) -> Routes:
         ApiKey.CREATE_TOPICS: Route(controller.create_topics),
         ApiKey.DELETE_TOPICS: Route(controller.delete_topics),
         ApiKey.CREATE_PARTITIONS: Route(controller.create_partitions),
-        ApiKey.ALTER_CONFIGS: Route(controller.alter_configs),
-        ApiKey.INCREMENTAL_ALTER_CONFIGS: Route(alter.handle),
+        ApiKey.ALTER_CONFIGS: Route(alter.alter),
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: Route(alter.alter_incrementally),
         ApiKey.DESCRIBE_CONFIGS: Route(describe.handle),
         ApiKey.LIST_CONFIG_RESOURCES: Route(resources.handle),
         ApiKey.DESCRIBE_LOG_DIRS: Route(DescribeLogDirsHandler(parts.logs, parts.config).handle),

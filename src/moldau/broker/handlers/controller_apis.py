@@ -1,9 +1,8 @@
-"""The APIs that the controller decides: CreateTopics (19, v2-7), DeleteTopics (20, v1-6),
-AlterConfigs (33, v0-2), CreatePartitions (37, v0-3).
+"""The APIs that the controller alone decides: CreateTopics (19, v2-7), DeleteTopics (20, v1-6),
+CreatePartitions (37, v0-3).
 
 A broker hands such a request to the controller and gives its answer back once the records are
-committed; that is all a handler does here. IncrementalAlterConfigs has a file of its own, because
-log levels are the broker's own business.
+committed; that is all a handler does here.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from __future__ import annotations
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import (
-    AlterConfigsRequest,
-    AlterConfigsResponse,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
@@ -43,8 +40,3 @@ class ControllerApis:
         self, context: RequestContext, request: CreatePartitionsRequest
     ) -> CreatePartitionsResponse:
         return await self._metadata.run(lambda controller: controller.create_partitions(request))
-
-    async def alter_configs(
-        self, context: RequestContext, request: AlterConfigsRequest
-    ) -> AlterConfigsResponse:
-        return await self._metadata.run(lambda controller: controller.alter_configs(request))

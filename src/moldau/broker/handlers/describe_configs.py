@@ -108,8 +108,8 @@ class DescribeConfigsHandler:
     def _client_metrics(self, name: str) -> list[ConfigEntry]:
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST, "a client metrics subscription has a name")
-        values = self._image().configs.get((ConfigResourceType.CLIENT_METRICS, name))
-        return [] if values is None else describe_client_metrics(values)
+        values = self._image().configs.get((ConfigResourceType.CLIENT_METRICS, name), {})
+        return describe_client_metrics(values)
 
     def _group(self, name: str) -> list[ConfigEntry]:
         if not name:

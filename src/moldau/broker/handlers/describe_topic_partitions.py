@@ -66,7 +66,12 @@ class DescribeTopicPartitionsHandler:
 def _missing(name: str) -> Topic:
     invalid = topic_name_problem(name) is not None
     code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return Topic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+    return Topic(
+        error_code=code,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
 
 
 def _page(topic: model.Topic, first: int, room: int, image: MetadataImage) -> Topic:

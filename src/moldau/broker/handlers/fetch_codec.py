@@ -46,7 +46,8 @@ _PARTITION_V4 = struct.Struct(">iqi")
 _PARTITION_V5 = struct.Struct(">iqqi")
 _PARTITION_V9 = struct.Struct(">iiqqi")
 _PARTITION_V12 = struct.Struct(">iiqiqi")
-_PARTITION_V12_NO_TAGS = struct.Struct(">iiqiqib")
+_PARTITION_V12_NO_TAGS = struct.Struct(">iiqiqix")
+_new_tuple = tuple.__new__  # What NamedTuples do for themselves, less a call for each partition.
 
 
 def decode_fetch(version: int, frame: memoryview, position: int) -> FetchBody:
@@ -123,17 +124,17 @@ def _classic_partitions(
     entries = layout.iter_unpack(frame[position:end])
     if version >= 9:
         partitions = [
-            PartitionFetch(index, epoch, offset, -1, log_start, max_bytes)
+            _new_tuple(PartitionFetch, (index, epoch, offset, -1, log_start, max_bytes))
             for index, epoch, offset, log_start, max_bytes in entries
         ]
     elif version >= 5:
         partitions = [
-            PartitionFetch(index, -1, offset, -1, log_start, max_bytes)
+            _new_tuple(PartitionFetch, (index, -1, offset, -1, log_start, max_bytes))
             for index, offset, log_start, max_bytes in entries
         ]
     else:
         partitions = [
-            PartitionFetch(index, -1, offset, -1, -1, max_bytes)
+            _new_tuple(PartitionFetch, (index, -1, offset, -1, -1, max_bytes))
             for index, offset, max_bytes in entries
         ]
     return partitions, end
@@ -206,9 +207,10 @@ def _flexible_partitions(frame: memoryview, position: int) -> tuple[list[Partiti
     if end <= len(frame):
         # Consumers send no tagged fields here, so the entries have one size unless one of what
         # would be the tag counts says otherwise.
-        entries = list(_PARTITION_V12_NO_TAGS.iter_unpack(frame[position:end]))
-        if not any(entry[6] for entry in entries):
-            return [PartitionFetch._make(entry[:6]) for entry in entries], end
+        size = _PARTITION_V12_NO_TAGS.size
+        if not any(frame[position + size - 1 : end : size]):
+            entries = _PARTITION_V12_NO_TAGS.iter_unpack(frame[position:end])
+            return [_new_tuple(PartitionFetch, entry) for entry in entries], end
     partitions = []
     for _ in range(count):
         partitions.append(PartitionFetch._make(_PARTITION_V12.unpack_from(frame, position)))
@@ -234,6 +236,11 @@ _RESPONSE_V7 = struct.Struct(">iiihii")
 _RESPONSE_V12 = struct.Struct(">iibihi")
 _DATA_V4 = struct.Struct(">ihqq")
 _DATA_V5 = struct.Struct(">ihqqq")
+# A partition with nothing to give: no transactions, no preferred replica, no records, no tags.
+_EMPTY_V4 = struct.Struct(">ihqqii")
+_EMPTY_V5 = struct.Struct(">ihqqqii")
+_EMPTY_V11 = struct.Struct(">ihqqqiii")
+_EMPTY_V12 = struct.Struct(">ihqqqbibb")
 _ABORTED = struct.Struct(">qq")
 _ABORTED_V12 = struct.Struct(">qqb")
 _DIVERGING = struct.Struct(">bbiqb")
@@ -255,17 +262,20 @@ def encode_fetch_response(
     piece = bytearray(_head_size(version))
     if flexible:
         piece += varint(len(topics) + 1)
-    records_size = 0
+    records_size = small_size = 0
     for topic, partitions in topics:
         _put_topic(piece, version, topic)
         piece += varint(len(partitions) + 1) if flexible else _INT32.pack(len(partitions))
         for data in partitions:
+            if not data.records_size:
+                _put_empty(piece, version, data)
+                continue
             _put_partition(piece, version, data)
-            if data.records_size:
-                out.append(piece)
-                out.extend(data.records)
-                records_size += data.records_size
-                piece = bytearray()
+            small_size += len(piece)
+            out.append(piece)
+            out.extend(data.records)
+            records_size += data.records_size
+            piece = bytearray()
             if flexible:
                 _put_partition_tags(piece, data)
         if flexible:
@@ -273,13 +283,10 @@ def encode_fetch_response(
     if flexible:
         piece += node_endpoints_section(node_endpoints if version >= NODE_ENDPOINTS_SINCE else ())
     if piece:
+        small_size += len(piece)
         out.append(piece)
     first = out[0]
-    size = records_size - 4
-    for part in out:
-        if type(part) is bytearray:
-            size += len(part)
-    head = (size, correlation_id)
+    head = (small_size + records_size - 4, correlation_id)
     if flexible:
         _RESPONSE_V12.pack_into(first, 0, *head, 0, throttle_time_ms, error_code, session_id)
     elif version >= SESSIONS_SINCE:
@@ -306,6 +313,22 @@ def _put_topic(piece: bytearray, version: int, topic: TopicKey) -> None:
         name = topic.encode()
         piece += _INT16.pack(len(name))
         piece += name
+
+
+def _put_empty(piece: bytearray, version: int, data: PartitionData) -> None:
+    """A partition without records; most have nothing else to tell either."""
+    if data.aborted_transactions is not None or data.diverging_epoch or data.current_leader:
+        _put_partition(piece, version, data)
+        if version >= FLEXIBLE_SINCE:
+            _put_partition_tags(piece, data)
+    elif version >= FLEXIBLE_SINCE:
+        piece += _EMPTY_V12.pack(*data[:5], 0, -1, 1, 0)
+    elif version >= 11:
+        piece += _EMPTY_V11.pack(*data[:5], -1, -1, 0)
+    elif version >= 5:
+        piece += _EMPTY_V5.pack(*data[:5], -1, 0)
+    else:
+        piece += _EMPTY_V4.pack(*data[:4], -1, 0)
 
 
 def _put_partition(piece: bytearray, version: int, data: PartitionData) -> None:

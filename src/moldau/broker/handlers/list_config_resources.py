@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.broker.metadata.model import ResourceType
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import ListConfigResourcesRequest, ListConfigResourcesResponse
@@ -14,4 +15,6 @@ class ListConfigResourcesHandler:
     def handle(
         self, context: RequestContext, request: ListConfigResourcesRequest
     ) -> ListConfigResourcesResponse:
+        if context.api_version == 0:
+            request = ListConfigResourcesRequest(resource_types=[ResourceType.CLIENT_METRICS])
         return self._metadata.controller.list_config_resources(request)

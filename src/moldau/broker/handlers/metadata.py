@@ -22,7 +22,7 @@ from moldau.broker.handlers.replicas import offline_replicas
 from moldau.broker.metadata import model
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.network.context import RequestContext
-from moldau.broker.topics import INTERNAL_TOPICS
+from moldau.broker.topics import INTERNAL_TOPICS, topic_name_problem
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import MetadataRequest, MetadataResponse
 from moldau.wire.uuids import ZERO_UUID
@@ -81,9 +81,7 @@ class MetadataHandler:
             if found is not None:
                 topics.append(_found(found, image))
             else:
-                code = errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                internal = name in INTERNAL_TOPICS
-                topics.append(Topic(error_code=code, name=name, is_internal=internal))
+                topics.append(_missing(name, errors.get(name)))
         return topics
 
     def _response(
@@ -105,6 +103,13 @@ class MetadataHandler:
             topics=topics,
             cluster_authorized_operations=CLUSTER_OPERATIONS if with_cluster else NOT_ASKED_FOR,
         )
+
+
+def _missing(name: str, error: ErrorCode | None) -> Topic:
+    if topic_name_problem(name) is not None:
+        error = ErrorCode.INVALID_TOPIC_EXCEPTION
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is None else error
+    return Topic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
 
 
 def _ids_asked_for(
