@@ -36,9 +36,7 @@ def read_all(log: Log, *, start: int | None = None, max_bytes: int = 1000) -> li
     first = offset
     records: list[Record] = []
     while offset < log.log_end_offset:
-        result = log.read(
-            offset, max_bytes, upper_offset=log.log_end_offset, min_one_batch=True
-        )
+        result = log.read(offset, max_bytes, upper_offset=log.log_end_offset, min_one_batch=True)
         before = offset
         for buffer in result.buffers:
             for header, batch in decode_batches(buffer):

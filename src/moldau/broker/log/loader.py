@@ -111,6 +111,7 @@ class _Loader:
         self._now_ms = now_ms
         self.producers = ProducerStates()
         self.epochs = LeaderEpochs()
+        self._epochs_loaded: list[tuple[int, int]] = []
         self.snapshots = ProducerSnapshots(self._disk, directory)
         self.segments = Segments([])
         self.log_start_offset = 0
@@ -134,6 +135,9 @@ class _Loader:
         )
         epochs_known = self._load_epochs(files)
         damaged = self._load_segments(files)
+        if not epochs_known:
+            # The batches tell the epochs, all of them from the first on.
+            damaged.update(s.base_offset for s in self.segments if s.size)
         recover_from = None if clean else recovery_point
         end_offset = self._recover(damaged, recover_from, log_start_offset)
         if len(self.segments) and end_offset < log_start_offset:
@@ -158,7 +162,7 @@ class _Loader:
     def _finish(self, clean: bool, epochs_known: bool) -> None:
         changed = self.epochs.truncate_from_end(self.log_end_offset)
         changed |= self.epochs.truncate_from_start(self.log_start_offset)
-        if changed or not epochs_known:
+        if changed or not epochs_known or self._epochs_loaded != self.epochs.entries():
             self._write_epochs()
         self.snapshots.remove_stray(self.segments.base_offsets)
         rebuild_producers(
@@ -186,8 +190,9 @@ class _Loader:
         segment.file.close()
         self.segments = Segments([segment])
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
-        self.epochs.clear()
-        self._write_epochs()
+        if self.epochs.latest_epoch >= 0:
+            self.epochs.clear()
+            self._write_epochs()
         self.snapshots.remove_all()
         self.snapshots.last_taken = offset
         self.producers.clear(offset)
@@ -208,6 +213,7 @@ class _Loader:
         except CorruptCheckpoint as error:
             logger.warning("%s; taking the epochs from the batches", error)
             return False
+        self._epochs_loaded = self.epochs.entries()
         return True
 
     def _load_segments(self, files: dict[str, int]) -> set[int]:

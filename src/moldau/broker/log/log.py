@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AppendInfo", "AppendOrigin", "Log", "ReadResult"]
 
+NEVER_CUT = 2**63 - 1
+
 
 class Log:
     __slots__ = (
@@ -55,6 +57,7 @@ class Log:
         "leader_epochs",
         "log_end_offset",
         "log_start_offset",
+        "lowest_cut",
         "partition",
         "producers",
         "segments",
@@ -98,6 +101,9 @@ class Log:
         self.producers = producers
         self.snapshots = snapshots
         self.is_future = is_future
+        # Where the log was cut since the cleaner last looked: what it had read from there
+        # on may have been written anew since.
+        self.lowest_cut = NEVER_CUT
         self.flusher = Flusher(context, dir_state, directory, segments, recovery_point, now_ms)
         self.update_config(config)
 
@@ -135,7 +141,12 @@ class Log:
         self.config = config
         self._rules = ValidationRules.from_log_config(config)
         self._segment_bytes = config.segment_bytes
-        self._segment_ms = config.segment_ms
+        # Only closed segments are compacted, so max.compaction.lag.ms bounds their age too.
+        self._segment_ms = (
+            min(config.segment_ms, config.max_compaction_lag_ms)
+            if config.compact
+            else config.segment_ms
+        )
         self._flush_messages = config.flush_messages
         for segment in self.segments:
             segment.index_interval_bytes = config.index_interval_bytes

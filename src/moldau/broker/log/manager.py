@@ -101,6 +101,8 @@ class LogManager:
         self._logs: dict[Partition, Log] = {}
         self._future_logs: dict[Partition, Log] = {}
         self._timed_flush: set[Log] = set()
+        # Those the cleaner looks at, apart so that it need not walk all others.
+        self._compacted: dict[Log, None] = {}
 
     def _jitter(self, jitter_ms_max: int) -> int:
         if jitter_ms_max <= 0:
@@ -199,7 +201,7 @@ class LogManager:
             )
             self._set_aside(loser, STRAY_DIR_SUFFIX)
         logs[key] = log
-        self._note_flush_ms(log)
+        self._note_config(log)
 
     def _settle_future_logs(self) -> None:
         """A future log whose current one is gone was about to take its place."""
@@ -230,6 +232,10 @@ class LogManager:
     def logs(self) -> Iterator[Log]:
         """Current logs of usable folders."""
         return (log for log in self._logs.values() if not log.offline)
+
+    def compacted_logs(self) -> list[Log]:
+        """Current logs of usable folders whose cleanup.policy has compact."""
+        return [log for log in self._compacted if not log.offline]
 
     def __len__(self) -> int:
         return len(self._logs)
@@ -287,7 +293,7 @@ class LogManager:
             topic_id=topic_id,
         )
         self._logs[topic, partition] = log
-        self._note_flush_ms(log)
+        self._note_config(log)
         return log
 
     def _emptiest_dir(self) -> LogDir:
@@ -314,6 +320,7 @@ class LogManager:
 
     def _set_aside(self, log: Log, suffix: str) -> None:
         self._timed_flush.discard(log)
+        self._compacted.pop(log, None)
         if log.offline:
             log.close(clean=False)
             return
@@ -328,13 +335,17 @@ class LogManager:
             for log in logs.values():
                 if log.topic == topic:
                     log.update_config(config)
-                    self._note_flush_ms(log)
+                    self._note_config(log)
 
-    def _note_flush_ms(self, log: Log) -> None:
+    def _note_config(self, log: Log) -> None:
         if log.config.flush_ms < NEVER_MS:
             self._timed_flush.add(log)
         else:
             self._timed_flush.discard(log)
+        if log.config.compact and not log.is_future:
+            self._compacted[log] = None
+        else:
+            self._compacted.pop(log, None)
 
     # Moving between folders ---------------------------------------------------------
 
@@ -391,7 +402,7 @@ class LogManager:
         future.rename_dir(f"{future.dir_state.path}/{partition_dir(*key)}")
         future.is_future = False
         self._logs[key] = future
-        self._note_flush_ms(future)
+        self._note_config(future)
         return future
 
     # Regular work -------------------------------------------------------------------

@@ -56,7 +56,9 @@ def recover_segment(
         if header is None:
             break
         segment.index_batch(position, header.size, header.last_offset, header.max_timestamp)
-        epochs.assign(header.partition_leader_epoch, header.base_offset)
+        # Only what is beyond the known history: older batches would undo it.
+        if header.partition_leader_epoch > epochs.latest_epoch:
+            epochs.assign(header.partition_leader_epoch, header.base_offset)
         try:
             aborted = record_batch(producers, header, view[position : position + header.size])
         except WireError as error:

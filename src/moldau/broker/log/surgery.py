@@ -137,6 +137,7 @@ def truncate_to(log: Log, offset: int, now_ms: int) -> bool:
     if offset < log.segments.first.base_offset:
         truncate_fully_and_start_at(log, offset, None, now_ms)
         return True
+    log.lowest_cut = min(log.lowest_cut, offset)
     delete_segments(log, [s for s in log.segments if s.base_offset > offset])
     log.segments.active.truncate_to(offset, now_ms)
     log.segments.active.resize_indexes(log.config.segment_index_bytes)
@@ -148,6 +149,7 @@ def truncate_fully_and_start_at(
     log: Log, offset: int, log_start_offset: int | None, now_ms: int
 ) -> None:
     old = list(log.segments)
+    log.lowest_cut = min(log.lowest_cut, offset, old[0].base_offset)
     paths: list[str] = []
     for segment in old:
         paths += retire(log, segment)
