@@ -361,9 +361,7 @@ class TestStaticMembers:
     def test_the_new_leader_is_one_that_rejoined(self, stage: Any) -> None:
         options = {"session_ms": 60_000, "rebalance_ms": 10_000}
         *_, last = self.start(stage, "i0", "i1", "i2", **options)
-        ticket = stage.join(
-            member=last, instance="i2", protocols=(("range", b"\0\0"),), **options
-        )
+        ticket = stage.join(member=last, instance="i2", protocols=(("range", b"\0\0"),), **options)
         stage.advance(10_000)
         assert stage.answers[ticket].leader == last
         assert len(stage.answers[ticket].members) == 3

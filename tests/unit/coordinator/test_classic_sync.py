@@ -240,7 +240,7 @@ def test_scale_up_and_down_keeps_one_leader_and_everybody_assigned(stage: Any) -
         assert stage.answers[rejoins[0]].generation_id == generation
         for each in members[1:]:
             stage.sync(each, generation)
-        stage.sync(members[0], generation, {each: b"x" for each in members})
+        stage.sync(members[0], generation, dict.fromkeys(members, b"x"))
         assert stage.state() == "Stable"
 
 

@@ -1,0 +1,571 @@
+"""Loading, serving and unloading of shards over a log in memory, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from bisect import bisect_right
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from moldau.broker.coordinator.decision import (
+    CoordinatorRecord,
+    Decision,
+    Outbox,
+    Ticket,
+)
+from moldau.broker.coordinator.runtime import CoordinatorRuntime
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import HeartbeatResponse, Message, OffsetCommitKey, OffsetCommitValue
+from moldau.wire.records import encode_batch, encode_end_txn_marker, read_header
+
+
+class MemoryLog:
+    """A log whose commits can be held back and whose appends can be made to fail."""
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.start_offset = 0
+        self.end_offset = 0
+        self.holding = False
+        self.append_error: ErrorCode | None = None
+        self.committed_to = 0
+        self._waiters: dict[Callable[[ErrorCode], None], int] = {}
+
+    def append(self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int) -> int:
+        if self.append_error is not None:
+            raise ApiError(self.append_error, "as told")
+        self.add(
+            encode_batch([(k, v, now_ms, ()) for k, v in records], base_offset=self.end_offset)
+        )
+        if not self.holding:
+            self.commit()
+        return self.end_offset - len(records)
+
+    def add(self, batch: bytes) -> None:
+        self.batches.append(batch)
+        self.end_offset = read_header(batch).next_offset
+
+    def commit(self) -> None:
+        self.committed_to = self.end_offset
+        for waiter, wanted in list(self._waiters.items()):
+            if wanted <= self.committed_to:
+                del self._waiters[waiter]
+                waiter(ErrorCode.NONE)
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        index = bisect_right(self.batches, offset, key=lambda batch: read_header(batch).last_offset)
+        if index and read_header(self.batches[index - 1]).next_offset > offset:
+            index -= 1
+        found = b""
+        while index < len(self.batches) and len(found) < max_bytes:
+            found += self.batches[index]
+            index += 1
+        return found[: max(max_bytes, len(self.batches[0]))]
+
+    def when_committed(self, next_offset: int, waiter: Callable[[ErrorCode], None]) -> None:
+        if next_offset <= self.committed_to:
+            waiter(ErrorCode.NONE)
+        else:
+            self._waiters[waiter] = next_offset
+
+    def forget_waiter(self, waiter: Callable[[ErrorCode], None]) -> None:
+        self._waiters.pop(waiter, None)
+
+
+class VirtualClock:
+    def __init__(self) -> None:
+        self.time_ms = 1_000
+        self._queue: list[tuple[int, int, _Alarm]] = []
+        self._count = itertools.count()
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def elapsed_ms(self) -> int:
+        return self.time_ms
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> _Alarm:
+        alarm = _Alarm(callback)
+        heapq.heappush(self._queue, (self.time_ms + delay_ms, next(self._count), alarm))
+        return alarm
+
+    def advance(self, delay_ms: int) -> None:
+        end_ms = self.time_ms + delay_ms
+        while self._queue and self._queue[0][0] <= end_ms:
+            at_ms, _, alarm = heapq.heappop(self._queue)
+            self.time_ms = max(self.time_ms, at_ms)
+            alarm.ring()
+        self.time_ms = end_ms
+
+
+class _Alarm:
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self._callback = None
+
+    def ring(self) -> None:
+        if self._callback is not None:
+            self._callback()
+
+
+@dataclass
+class Probe:
+    """A shard that notes what it is told."""
+
+    seen: list[Any] = field(default_factory=list)
+
+    def replay(self, offset: int, producer_id: int, key: Message, value: Message | None) -> None:
+        assert isinstance(key, OffsetCommitKey)
+        assert key.topic != "poison", "as told"
+        self.seen.append((offset, producer_id, key.topic, None if value is None else "value"))
+
+    def replay_end_transaction(self, producer_id: int, committed: bool) -> None:
+        self.seen.append(("end", producer_id, committed))
+
+    def on_loaded(self, now_ms: int) -> Decision[None]:
+        self.seen.append("loaded")
+        return Decision(None)
+
+    def on_timer(self, timer: Any, now_ms: int) -> Decision[None]:
+        self.seen.append(("timer", timer, now_ms))
+        if isinstance(timer, str) and timer.startswith("write "):
+            return Decision(None, records=(record(timer[6:]),))
+        return Decision(None)
+
+    def on_written(self, continuation: Any, error: ErrorCode, now_ms: int) -> Decision[None]:
+        self.seen.append(("written", continuation, error))
+        if callable(continuation):
+            return continuation()  # type: ignore[no-any-return]
+        return Decision(None)
+
+
+def record(topic: str, value: bool = True) -> CoordinatorRecord:
+    return CoordinatorRecord(
+        OffsetCommitKey(group="g", topic=topic, partition=0),
+        OffsetCommitValue() if value else None,
+        4,
+    )
+
+
+class World:
+    def __init__(self, load_buffer_size: int = 1 << 20) -> None:
+        self.clock = VirtualClock()
+        self.log = MemoryLog()
+        self.shards: list[Probe] = []
+        self.bugs: list[Exception] = []
+        self.runtime: CoordinatorRuntime[Probe] = CoordinatorRuntime(
+            family="group",
+            make_shard=self._make,
+            clock=self.clock,
+            write_timeout_ms=5_000,
+            load_buffer_size=load_buffer_size,
+            report_bug=self.bugs.append,
+        )
+
+    def _make(self) -> Probe:
+        self.shards.append(Probe())
+        return self.shards[-1]
+
+    async def start(self) -> Probe:
+        self.runtime.load(0, 1, self.log)
+        await self.runtime.loaded()
+        return self.shards[-1]
+
+    def spawn(self, decide: Callable[[Probe, int], Decision[Any]]) -> asyncio.Task[Any]:
+        return asyncio.get_running_loop().create_task(self.runtime.run(0, decide))
+
+    def spawn_ticket(
+        self, decide: Callable[[Probe, Ticket, int], Decision[None]]
+    ) -> asyncio.Task[Message]:
+        return asyncio.get_running_loop().create_task(self.runtime.run_with_ticket(0, decide))
+
+
+Scene = Callable[[World], Coroutine[Any, Any, None]]
+
+
+def play(scene: Scene, world: World | None = None) -> World:
+    world = world or World()
+    asyncio.run(scene(world))
+    return world
+
+
+async def settle() -> None:
+    """Let every task run until it waits."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def failure(task: asyncio.Task[Any]) -> ErrorCode:
+    error = task.exception()
+    assert isinstance(error, ApiError)
+    return error.code
+
+
+class TestLoading:
+    def test_replays_everything_then_serves(self) -> None:
+        async def scene(world: World) -> None:
+            world.log.append([record("a").encode(), record("b").encode()], now_ms=0)
+            world.log.append([record("a", value=False).encode()], now_ms=0)
+            shard = await world.start()
+            assert shard.seen == [
+                (0, -1, "a", "value"),
+                (1, -1, "b", "value"),
+                (2, -1, "a", None),
+                "loaded",
+            ]
+
+        assert not play(scene).bugs
+
+    @pytest.mark.parametrize("load_buffer_size", [150, 4_096])
+    def test_in_pieces_meanwhile_load_in_progress(self, load_buffer_size: int) -> None:
+        async def scene(world: World) -> None:
+            for index in range(2_500):
+                world.log.append([record(f"t{index}").encode()], now_ms=0)
+            world.runtime.load(0, 1, world.log)
+            turns = 0
+            while not world.shards[0].seen or world.shards[0].seen[-1] != "loaded":
+                with pytest.raises(ApiError) as raised:
+                    world.runtime.read(0, lambda shard: shard)
+                assert raised.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns >= 3, "the loop had its turn in between"
+            assert len(world.shards[0].seen) == 2_501
+            assert await world.runtime.run(0, lambda shard, now_ms: Decision("served")) == "served"
+
+        play(scene, World(load_buffer_size))
+
+    def test_transactions_unknown_types_and_keyless_records(self) -> None:
+        async def scene(world: World) -> None:
+            key, value = record("a").encode()
+            world.log.add(
+                encode_batch(
+                    [(key, value, 0, ())],
+                    base_offset=0,
+                    producer_id=7,
+                    producer_epoch=0,
+                    base_sequence=0,
+                    is_transactional=True,
+                )
+            )
+            world.log.add(
+                encode_end_txn_marker(
+                    producer_id=7,
+                    producer_epoch=0,
+                    committed=True,
+                    coordinator_epoch=0,
+                    timestamp=0,
+                    base_offset=1,
+                )
+            )
+            world.log.append([(b"\x7f\x00?", b"")], now_ms=0)
+            world.log.add(encode_batch([(None, b"", 0, ())], base_offset=3))
+            shard = await world.start()
+            assert shard.seen == [(0, 7, "a", "value"), ("end", 7, True), "loaded"]
+
+        assert not play(scene).bugs
+
+    def test_a_log_that_cannot_be_read_is_not_served(self) -> None:
+        async def scene(world: World) -> None:
+            world.log.append([(b"\x00\x01broken", b"")], now_ms=0)
+            await world.start()
+            with pytest.raises(ApiError) as raised:
+                await world.runtime.run(0, lambda shard, now_ms: Decision(None))
+            assert raised.value.code is ErrorCode.NOT_COORDINATOR
+
+        assert len(play(scene).bugs) == 1
+
+    def test_where_there_is_no_shard(self) -> None:
+        async def scene(world: World) -> None:
+            with pytest.raises(ApiError) as raised:
+                await world.runtime.run(3, lambda shard, now_ms: Decision(None))
+            assert raised.value.code is ErrorCode.NOT_COORDINATOR
+
+        play(scene)
+
+    def test_epochs(self) -> None:
+        async def scene(world: World) -> None:
+            world.runtime.load(0, 5, world.log)
+            world.runtime.load(0, 4, world.log)
+            world.runtime.load(0, 5, world.log)
+            assert len(world.shards) == 1, "an old or known epoch changes nothing"
+            world.runtime.unload(0, 4)
+            assert world.runtime.partitions == [0], "a resignation of the past"
+            world.runtime.load(0, 6, world.log)
+            assert len(world.shards) == 2
+            world.runtime.unload(0, 7)
+            assert world.runtime.partitions == []
+            await settle()
+            assert world.shards[0].seen == [], "loading was given up"
+
+        assert not play(scene).bugs
+
+
+class TestServing:
+    def test_the_response_leaves_after_commit_the_state_changes_at_append(self) -> None:
+        async def scene(world: World) -> None:
+            shard = await world.start()
+            world.log.holding = True
+            task = world.spawn(lambda s, now_ms: Decision("done", (record("a"),)))
+            await settle()
+            assert not task.done()
+            assert shard.seen[-1] == (0, -1, "a", "value")
+            world.log.commit()
+            assert await task == "done"
+
+        play(scene)
+
+    def test_a_read_waits_for_what_it_may_have_seen(self) -> None:
+        async def scene(world: World) -> None:
+            await world.start()
+            world.log.holding = True
+            write = world.spawn(lambda s, now_ms: Decision("written", (record("a"),)))
+            await settle()
+            read = world.spawn(lambda s, now_ms: Decision("read", barrier=True))
+            advisory = world.spawn(lambda s, now_ms: Decision("advisory"))
+            await settle()
+            assert advisory.done()
+            assert not read.done()
+            world.log.commit()
+            await settle()
+            assert (write.result(), read.result()) == ("written", "read")
+
+        play(scene)
+
+    def test_a_write_that_is_not_committed_in_time(self) -> None:
+        async def scene(world: World) -> None:
+            await world.start()
+            world.log.holding = True
+            task = world.spawn(lambda s, now_ms: Decision("done", (record("a"),)))
+            await settle()
+            world.clock.advance(4_999)
+            await settle()
+            assert not task.done()
+            world.clock.advance(1)
+            await settle()
+            assert failure(task) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+            world.log.commit()
+
+        assert not play(scene).bugs
+
+    @pytest.mark.parametrize(
+        ("error", "told"),
+        [
+            (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+            (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+            (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+            (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+        ],
+    )
+    def test_a_failed_append_changes_nothing(self, error: ErrorCode, told: ErrorCode) -> None:
+        async def scene(world: World) -> None:
+            shard = await world.start()
+            world.log.append_error = error
+            task = world.spawn(
+                lambda s, now_ms: Decision("done", (record("a"),), continuation="then")
+            )
+            await settle()
+            assert failure(task) is told
+            assert shard.seen == ["loaded", ("written", "then", told)]
+
+        play(scene)
+
+    def test_many_independent_records_go_in_several_batches(self) -> None:
+        async def scene(world: World) -> None:
+            shard = await world.start()
+            records = tuple(record(f"t{index}") for index in range(1_201))
+            await world.runtime.run(0, lambda s, now_ms: Decision(None, records, atomic=False))
+            assert [read_header(b).record_count for b in world.log.batches] == [500, 500, 201]
+            assert [seen[0] for seen in shard.seen[1:]] == list(range(1_201))
+
+        play(scene)
+
+    def test_commit_announced_in_the_middle_of_an_append(self) -> None:
+        """The follow-up of the first write must not overtake the replay of the second."""
+
+        async def scene(world: World) -> None:
+            shard = await world.start()
+            world.log.holding = True
+            first = world.spawn(
+                lambda s, now_ms: Decision(
+                    "first",
+                    (record("a"),),
+                    continuation=lambda: Decision(None, (record("follow-up"),)),
+                )
+            )
+            await settle()
+            world.log.holding = False
+            second = world.spawn(lambda s, now_ms: Decision("second", (record("b"),)))
+            await settle()
+            assert first.done()
+            assert second.done()
+            offsets = [seen[0] for seen in shard.seen if isinstance(seen[0], int)]
+            assert offsets == [0, 1, 2]
+            assert [seen[2] for seen in shard.seen if isinstance(seen[0], int)] == [
+                "a",
+                "b",
+                "follow-up",
+            ]
+
+        play(scene)
+
+
+class TestTickets:
+    def test_a_later_decision_answers(self) -> None:
+        async def scene(world: World) -> None:
+            await world.start()
+            tickets: list[Ticket] = []
+
+            def hold(shard: Probe, ticket: Ticket, now_ms: int) -> Decision[None]:
+                tickets.append(ticket)
+                return Decision(None)
+
+            def answer(shard: Probe, now_ms: int) -> Decision[None]:
+                out = Outbox(now_ms)
+                out.answer(tickets[0], HeartbeatResponse(error_code=7))
+                out.write(record("a"))
+                return out.decision(None)
+
+            waiting = world.spawn_ticket(hold)
+            await settle()
+            assert not waiting.done()
+            world.log.holding = True
+            other = world.spawn(answer)
+            await settle()
+            assert not waiting.done(), "answers wait for the commit too"
+            world.log.commit()
+            await settle()
+            assert waiting.result() == HeartbeatResponse(error_code=7)
+            assert other.done()
+
+        play(scene)
+
+    def test_a_client_that_went_away_is_answered_in_vain(self) -> None:
+        async def scene(world: World) -> None:
+            await world.start()
+            tickets: list[Ticket] = []
+
+            def hold(shard: Probe, ticket: Ticket, now_ms: int) -> Decision[None]:
+                tickets.append(ticket)
+                return Decision(None)
+
+            waiting = world.spawn_ticket(hold)
+            await settle()
+            waiting.cancel()
+            await settle()
+            out = Outbox(0)
+            out.answer(tickets[0], HeartbeatResponse())
+            await world.runtime.run(0, lambda s, now_ms: out.decision(None))
+
+        assert not play(scene).bugs
+
+    def test_a_failed_write_fails_the_ticket(self) -> None:
+        async def scene(world: World) -> None:
+            await world.start()
+            world.log.append_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            waiting = world.spawn_ticket(lambda s, t, now_ms: Decision(None, (record("a"),)))
+            await settle()
+            assert failure(waiting) is ErrorCode.NOT_COORDINATOR
+
+        play(scene)
+
+
+class TestTimers:
+    def test_fire_in_order_and_may_write(self) -> None:
+        async def scene(world: World) -> None:
+            shard = await world.start()
+            out = Outbox(0)
+            out.schedule("late", 300)
+            out.schedule("write a", 100)
+            out.schedule("moved", 50)
+            out.schedule("moved", 200)
+            out.schedule("cancelled", 150)
+            out.cancel("cancelled")
+            await world.runtime.run(0, lambda s, now_ms: out.decision(None))
+            world.clock.advance(1_000)
+            assert shard.seen[1:] == [
+                ("timer", "write a", 1_100),
+                (0, -1, "a", "value"),
+                ("timer", "moved", 1_200),
+                ("timer", "late", 1_300),
+            ]
+
+        play(scene)
+
+    def test_end_with_the_shard(self) -> None:
+        async def scene(world: World) -> None:
+            shard = await world.start()
+            out = Outbox(0)
+            out.schedule("x", 100)
+            await world.runtime.run(0, lambda s, now_ms: out.decision(None))
+            world.runtime.unload(0)
+            world.clock.advance(1_000)
+            assert shard.seen == ["loaded"]
+
+        play(scene)
+
+
+class TestEnd:
+    def test_whoever_waits_is_told(self) -> None:
+        async def scene(world: World) -> None:
+            await world.start()
+            world.log.holding = True
+            ticket = world.spawn_ticket(lambda s, t, now_ms: Decision(None))
+            write = world.spawn(lambda s, now_ms: Decision("x", (record("a"),)))
+            await settle()
+            world.runtime.close()
+            await settle()
+            assert failure(ticket) is failure(write) is ErrorCode.NOT_COORDINATOR
+            world.log.commit()
+
+        assert not play(scene).bugs
+
+    def test_a_bug_stops_the_shard_and_nobody_hangs(self) -> None:
+        async def scene(world: World) -> None:
+            await world.start()
+            ticket = world.spawn_ticket(lambda s, t, now_ms: Decision(None))
+            await settle()
+            write = world.spawn(lambda s, now_ms: Decision("x", (record("poison"),)))
+            await settle()
+            assert failure(ticket) is failure(write) is ErrorCode.NOT_COORDINATOR
+            with pytest.raises(ApiError):
+                await world.runtime.run(0, lambda s, now_ms: Decision(None))
+
+        assert len(play(scene).bugs) == 1
+
+    def test_a_bug_in_a_decision_stops_the_shard(self) -> None:
+        async def scene(world: World) -> None:
+            await world.start()
+
+            def broken(shard: Probe, now_ms: int) -> Decision[None]:
+                raise KeyError("as told")
+
+            with pytest.raises(ApiError) as raised:
+                await world.runtime.run(0, broken)
+            assert raised.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+            with pytest.raises(ApiError) as raised:
+                await world.runtime.run(0, lambda s, now_ms: Decision(None))
+            assert raised.value.code is ErrorCode.NOT_COORDINATOR
+
+        assert len(play(scene).bugs) == 1
+
+    def test_an_api_error_of_a_decision_is_no_bug(self) -> None:
+        async def scene(world: World) -> None:
+            await world.start()
+
+            def refuse(shard: Probe, now_ms: int) -> Decision[None]:
+                raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, "as told")
+
+            with pytest.raises(ApiError) as raised:
+                await world.runtime.run(0, refuse)
+            assert raised.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+            assert await world.runtime.run(0, lambda s, now_ms: Decision("on")) == "on"
+
+        assert not play(scene).bugs
