@@ -81,7 +81,6 @@ def test_time_retention_moves_the_log_start(make_folder: Callable[..., LogFolder
     log = folder.open()
     for number in range(10):
         append(log, b"x" * 100, timestamp=NOW_MS + number * 100)
-    assert len(log.segments) == 10 or len(log.segments) == 5
     before = len(log.segments)
     removed = log.delete_old_segments(NOW_MS + 1450)
     assert removed > 0

@@ -357,9 +357,9 @@ class Log:
                 segment_ms=self._segment_ms,
             ):
                 segment = self._roll(base_offset, now_ms)
-            segment.append(batch, size, base_offset, last_offset, max_timestamp)
             if leader_epoch != self.leader_epochs.latest_epoch:
                 self.assign_epoch(leader_epoch, base_offset)
+            segment.append(batch, size, base_offset, last_offset, max_timestamp)
         except OSError as error:
             raise self.dir_state.fail(f"writing {self.dir}", error) from error
         self.log_end_offset = self.producers.map_end_offset = last_offset + 1
