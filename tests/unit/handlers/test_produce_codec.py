@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from moldau.broker.handlers.produce_codec import (
     PartitionAnswer,
     decode_produce,
+    decode_single_produce,
     encode_produce_response,
     encode_produce_success,
 )
@@ -223,3 +224,31 @@ def test_the_fast_success_is_the_same_answer(version: int, data: st.DataObject) 
     answer = PartitionAnswer(index, 0, base, append_time, start)
     assert fast == encode_produce_response(version, -3, [(key, [answer])])
     assert decode(ProduceResponse, version, fast, 9 if version >= 9 else 8) is not None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@given(data=st.data(), prefix=st.binary(max_size=5))
+def test_the_plain_form_is_read_the_same_way(
+    version: int, data: st.DataObject, prefix: bytes
+) -> None:
+    request = data.draw(requests(version))
+    frame = memoryview(prefix + encode(request, version))
+    body = decode_produce(version, frame, len(prefix))
+    single = decode_single_produce(version, frame, len(prefix))
+    parts = [(key, *part) for key, partitions in body.topics for part in partitions]
+    if single is None:
+        plain = len(body.topics) == len(parts) == 1 and body.transactional_id is None
+        long_name = plain and isinstance(parts[0][0], str) and len(parts[0][0].encode()) > 126
+        assert not plain or parts[0][2] is None or long_name
+    else:
+        acks, timeout_ms, key, index, records = single
+        assert (body.transactional_id, body.acks, body.timeout_ms) == (None, acks, timeout_ms)
+        assert parts == [(key, index, records)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@given(data=st.data())
+def test_the_plain_form_is_never_read_from_a_cut_request(version: int, data: st.DataObject) -> None:
+    whole = encode(data.draw(requests(version)), version)
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    assert decode_single_produce(version, memoryview(whole[:cut]), 0) is None

@@ -48,7 +48,16 @@ class Answer(Protocol):
 class DelayedFetch(Waiter):
     """Waits for one fetch."""
 
-    __slots__ = ("_answer", "_changed", "_fetch", "_limits", "_purgatory", "_reader", "_size")
+    __slots__ = (
+        "_answer",
+        "_changed",
+        "_fetch",
+        "_limits",
+        "_purgatory",
+        "_reader",
+        "_reading",
+        "_size",
+    )
 
     def __init__(
         self,
@@ -65,15 +74,20 @@ class DelayedFetch(Waiter):
         self._purgatory = purgatory
         self._answer = answer
         self._changed: dict[FetchSlot, None] = {}
+        self._reading: Reading | None = None
         self._size = 0
 
     def start(self, reading: Reading, max_wait_ms: int) -> bool:
         """Begin to wait after a first reading that was not enough; False if there is no place."""
         if not self._purgatory.admit(self, max_wait_ms):
             return False
-        self._size = reading.size
-        for slot, data in reading.results:
-            slot.readable_size = data.records_size
+        if reading.size:
+            self._size = reading.size
+            for slot, data in reading.results:
+                slot.readable_size = data.records_size
+        else:
+            # Stays true until a partition changes, and holds no memory of the log.
+            self._reading = reading
         self._fetch.wait(self, reading)
         return True
 
@@ -81,9 +95,10 @@ class DelayedFetch(Waiter):
         if not self._changed:
             self._purgatory.timers.call_soon(self._look_again)
         self._changed[slot] = None
+        self._reading = None
 
     def on_timeout(self) -> None:
-        self._finish(self._read())
+        self._finish(self._reading or self._read())
 
     def cancel(self) -> None:
         """Nobody waits for the answer any more."""

@@ -16,6 +16,8 @@ from moldau.broker.replication.names import TopicKey
 from moldau.broker.replication.partition import NO_EPOCH, Partition
 from moldau.wire.errors import ApiError, ErrorCode
 
+_new_tuple = tuple.__new__  # What NamedTuples do for themselves, less a call for each partition.
+
 ZSTD_SINCE = 10
 STORAGE_ERROR_SINCE = 6
 
@@ -68,14 +70,16 @@ class SlotReader:
         for slot in slots:
             data = self.read_one(slot, limits, left, size == 0)
             results.append((slot, data))
-            if data.records_size:
-                size += data.records_size
-                left = max(0, left - data.records_size)
+            records_size = data.records_size
+            if records_size:
+                size += records_size
+                left = max(0, left - records_size)
             if data.error_code:
                 urgent = urgent or data.error_code not in _PATIENT_ERRORS
             else:
                 healthy_count += 1
-                urgent = urgent or data.diverging_epoch is not None
+                if data.diverging_epoch is not None:
+                    urgent = True
         return Reading(results, size, urgent or healthy_count == 0)
 
     def read_one(
@@ -109,11 +113,8 @@ class SlotReader:
             return PartitionData(wanted.partition, self._code_for(error.code, limits.version))
         if limits.version < ZSTD_SINCE and partition.log.config.compression_type == "zstd":
             return PartitionData(wanted.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-        return PartitionData(
-            wanted.partition, 0, read.high_watermark, read.last_stable_offset,
-            read.log_start_offset, read.buffers, read.size, read.aborted_transactions,
-            read.diverging_epoch,
-        )  # fmt: skip
+        # The fields of a reading are those of the answer, in the same order.
+        return _new_tuple(PartitionData, (wanted.partition, 0, *read, None))
 
     @staticmethod
     def _check_follower(partition: Partition, replica_id: int, leader_epoch: int) -> None:

@@ -19,6 +19,7 @@ from moldau.broker.handlers.produce_codec import (
     PartitionAnswer,
     ProduceBody,
     decode_produce,
+    decode_single_produce,
     encode_produce_response,
     encode_produce_success,
 )
@@ -87,30 +88,33 @@ class ProduceHandler:
         self, context: RequestContext, frame: memoryview, body_position: int
     ) -> bytes | asyncio.Future[bytes] | None:
         version = context.api_version
-        body = decode_produce(version, frame, body_position)
-        topics = body.topics
-        if len(topics) == 1 and len(topics[0][1]) == 1:
-            # Nearly every request: no lists, no answer objects unless something is wrong.
-            key, ((index, records),) = topics[0]
-            partition = self._replicas.find(key, index)
-            if partition is not None:
-                try:
-                    info = self._append(context, body, partition, records)
-                except Exception as error:
-                    answer = self._refused(index, partition, error)
-                    return self._answer(context, body, [(key, [answer])])
-                if not info.flush_due and (
-                    body.acks != ACKS_ALL or partition.high_watermark > info.last_offset
-                ):
-                    if not body.acks:
-                        return None
-                    return encode_produce_success(
-                        version, context.correlation_id, key, index, info.base_offset,
-                        info.log_append_time_ms, info.log_start_offset,
-                    )  # fmt: skip
-                appended = [((0, 0), partition, info)]
-                return self._wait(context, body, [(key, [_appended(index, info)])], appended)
-        return self._handle_many(context, body)
+        single = decode_single_produce(version, frame, body_position)
+        if single is None:
+            return self._handle_many(context, decode_produce(version, frame, body_position))
+        # Nearly every request: no lists, no answer objects unless something is wrong.
+        acks, timeout_ms, key, index, records = single
+        partition = self._replicas.find(key, index)
+        if partition is not None:
+            try:
+                info = self._append(context, acks, None, partition, records)
+            except Exception as error:
+                answer = self._refused(index, partition, error)
+                return self._answer(context, acks, [(key, [answer])])
+            if not info.flush_due and (
+                acks != ACKS_ALL or partition.log.high_watermark > info.last_offset
+            ):
+                if not acks:
+                    return None
+                return encode_produce_success(
+                    version, context.correlation_id, key, index, info.base_offset,
+                    info.log_append_time_ms, info.log_start_offset,
+                )  # fmt: skip
+            return self._wait(
+                context, acks, timeout_ms, [(key, [_appended(index, info)])],
+                [((0, 0), partition, info)],
+            )  # fmt: skip
+        answer = PartitionAnswer(index, self._replicas.absence(key, index))
+        return self._answer(context, acks, [(key, [answer])])
 
     def _handle_many(
         self, context: RequestContext, body: ProduceBody
@@ -128,7 +132,9 @@ class ProduceHandler:
                     topic_answers.append(PartitionAnswer(index, code))
                     continue
                 try:
-                    info = self._append(context, body, partition, records)
+                    info = self._append(
+                        context, body.acks, body.transactional_id, partition, records
+                    )
                 except Exception as error:
                     topic_answers.append(self._refused(index, partition, error))
                     continue
@@ -138,25 +144,26 @@ class ProduceHandler:
                     unsafe.append(((len(answers) - 1, len(topic_answers)), partition, info))
                 topic_answers.append(_appended(index, info))
         if unsafe:
-            return self._wait(context, body, answers, unsafe)
-        return self._answer(context, body, answers)
+            return self._wait(context, body.acks, body.timeout_ms, answers, unsafe)
+        return self._answer(context, body.acks, answers)
 
     def _append(
         self,
         context: RequestContext,
-        body: ProduceBody,
+        acks: int,
+        transactional_id: str | None,
         partition: Partition,
         records: memoryview | None,
     ) -> AppendInfo:
         batch, attributes = _one_batch(records, context.api_version)
-        if attributes & _TRANSACTIONAL and body.transactional_id is None:
+        if attributes & _TRANSACTIONAL and transactional_id is None:
             raise ApiError(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
                 "transactional records in a request without a transactional id",
             )
-        if not -1 <= body.acks <= 1:
+        if not -1 <= acks <= 1:
             raise ApiError(
-                ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {body.acks}; allowed are -1, 0 and 1"
+                ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {acks}; allowed are -1, 0 and 1"
             )
         if partition.internal and context.client_id != ADMIN_CLIENT_ID:
             raise ApiError(
@@ -166,7 +173,7 @@ class ProduceHandler:
         return partition.append(
             batch,
             now_ms=self._clock_ms(),
-            acks=body.acks,
+            acks=acks,
             produce_version=context.api_version,
             unknown_starts_at_zero=bool(
                 attributes & _TRANSACTIONAL and context.api_version >= TRANSACTIONS_V2_SINCE
@@ -190,18 +197,17 @@ class ProduceHandler:
     def _wait(
         self,
         context: RequestContext,
-        body: ProduceBody,
+        acks: int,
+        timeout_ms: int,
         answers: list[tuple[TopicKey, list[PartitionAnswer]]],
         unsafe: list[_Appended],
     ) -> asyncio.Future[bytes] | None:
         """Answer once `unsafe` appends are committed or flushed, as the case may be."""
-        if body.acks == 0:
+        if acks == 0:
             for _, partition, _ in unsafe:
                 partition.log.request_flush(now_ms=self._clock_ms())
             _close_on_error(answers)
             return None
-        # The records are views of the frame, which is gone when the wait is over.
-        body = body._replace(topics=[])
         future = self._loop.create_future()
 
         def end(request: DelayedProduce) -> None:
@@ -210,25 +216,25 @@ class ProduceHandler:
                     failed = answers[topic][1]
                     failed[place] = failed[place]._replace(error_code=code)
             if not future.done():
-                future.set_result(self._answer(context, body, answers))
+                future.set_result(self._answer(context, acks, answers))
 
         request = DelayedProduce(self.purgatory, end)
         for key, partition, info in unsafe:
             if info.flush_due:
                 request.expect_flush(key, partition, info.last_offset + 1, self._clock_ms())
-            if body.acks == ACKS_ALL:
+            if acks == ACKS_ALL:
                 request.expect_commit(key, partition, info.last_offset + 1)
-        request.start(body.timeout_ms)
+        request.start(timeout_ms)
         future.add_done_callback(lambda done: request.cancel() if done.cancelled() else None)
         return future
 
     def _answer(
         self,
         context: RequestContext,
-        body: ProduceBody,
+        acks: int,
         answers: list[tuple[TopicKey, list[PartitionAnswer]]],
     ) -> bytes | None:
-        if body.acks == 0:
+        if acks == 0:
             _close_on_error(answers)
             return None
         nodes: dict[int, NodeEndpoint] = {}

@@ -27,6 +27,7 @@ TOPIC_IDS_SINCE = 13
 RECORD_ERRORS_SINCE = 8
 LOG_START_SINCE = 5
 CURRENT_LEADER_SINCE = 10
+_COMPACT_ONE_BYTE_MAX = 126
 
 PartitionRecords = tuple[int, memoryview | None]
 
@@ -69,6 +70,68 @@ def decode_produce(version: int, frame: memoryview, position: int) -> ProduceBod
         return _decode_flexible(frame, position, version >= TOPIC_IDS_SINCE)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise WireError(f"Produce v{version} request is malformed: {error}") from None
+
+
+SingleProduce = tuple[int, int, TopicKey, int, memoryview]
+"""acks, timeout_ms, topic, partition and records."""
+
+_SINGLE_CLASSIC = struct.Struct(">hhiih")
+_SINGLE_CLASSIC_PARTITION = struct.Struct(">iii")
+_SINGLE_FLEXIBLE = struct.Struct(">bhiBB")
+_SINGLE_FLEXIBLE_PARTITION = struct.Struct(">BiB")
+_SINGLE_TOPIC_ID = struct.Struct(">bhiB16sBiB")
+_NO_TAGS = struct.Struct(">3s")
+_NO_TAGS_VALUE = (b"\0\0\0",)
+
+
+def decode_single_produce(version: int, frame: memoryview, position: int) -> SingleProduce | None:
+    """Read a request of the plainest form: one partition, no transactional id, no tagged fields.
+
+    None for any other form, malformed ones included: `decode_produce` tells which.
+    """
+    try:
+        if version >= FLEXIBLE_SINCE:
+            return _decode_single_flexible(version, frame, position)
+        null, acks, timeout_ms, topics, length = _SINGLE_CLASSIC.unpack_from(frame, position)
+        position += _SINGLE_CLASSIC.size
+        if null != -1 or topics != 1 or length < 0:
+            return None
+        name = str(frame[position : position + length], "utf-8")
+        position += length
+        partitions, index, size = _SINGLE_CLASSIC_PARTITION.unpack_from(frame, position)
+        position += _SINGLE_CLASSIC_PARTITION.size
+        end = position + size
+        if partitions != 1 or size < 0 or end > len(frame):
+            return None
+        return acks, timeout_ms, name, index, frame[position:end]
+    except (struct.error, IndexError, UnicodeDecodeError):
+        return None
+
+
+def _decode_single_flexible(version: int, frame: memoryview, position: int) -> SingleProduce | None:
+    key: TopicKey
+    if version >= TOPIC_IDS_SINCE:
+        null, acks, timeout_ms, topics, key, partitions, index, size = _SINGLE_TOPIC_ID.unpack_from(
+            frame, position
+        )
+        position += _SINGLE_TOPIC_ID.size
+    else:
+        null, acks, timeout_ms, topics, length = _SINGLE_FLEXIBLE.unpack_from(frame, position)
+        position += _SINGLE_FLEXIBLE.size
+        if not 0 < length <= _COMPACT_ONE_BYTE_MAX + 1:
+            return None
+        name_end = position + length - 1
+        key = str(frame[position:name_end], "utf-8")
+        partitions, index, size = _SINGLE_FLEXIBLE_PARTITION.unpack_from(frame, name_end)
+        position = name_end + _SINGLE_FLEXIBLE_PARTITION.size
+    if null or topics != 2 or partitions != 2:
+        return None
+    if size >= 0x80:
+        size, position = read_varint(frame, position - 1)
+    end = position + size - 1
+    if not size or _NO_TAGS.unpack_from(frame, end) != _NO_TAGS_VALUE:
+        return None
+    return acks, timeout_ms, key, index, frame[position:end]
 
 
 def _decode_classic(frame: memoryview, position: int) -> ProduceBody:
@@ -166,7 +229,6 @@ _ONE_TAIL_V3 = struct.Struct(">iihqqi")
 _ONE_TAIL_V5 = struct.Struct(">iihqqqi")
 _ONE_TAIL_V8 = struct.Struct(">iihqqqihi")
 _ONE_TAIL_V9 = struct.Struct(">bihqqqbbbbib")
-_COMPACT_ONE_BYTE_MAX = 126
 
 
 def encode_produce_success(
