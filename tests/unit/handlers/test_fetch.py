@@ -320,6 +320,23 @@ def test_what_came_is_given_when_time_is_over(host: Host, client: Client) -> Non
     assert values(only(decoded(waiting))) == [b"x"]
 
 
+def test_what_came_while_it_waited_is_given_when_time_is_over(host: Host, client: Client) -> None:
+    host.create_topic("a")
+    session = _open(client, ("a", 0, 0))
+    waiting = [
+        client.send(("a", 0, 0), min_bytes=10_000, max_wait_ms=500),
+        client.send(session=(session, 1), min_bytes=10_000, max_wait_ms=500),
+    ]
+    host.loop.advance(100)
+    host.append("a", b"x")
+    host.loop.advance(100)
+    host.append("a", b"y")
+    host.loop.advance(299)
+    assert not any(each.done() for each in waiting)
+    host.loop.advance(1)
+    assert [values(only(decoded(each))) for each in waiting] == [[b"x", b"y"]] * 2
+
+
 @pytest.mark.parametrize("min_bytes", [1, 1000])
 def test_a_deleted_topic_ends_the_wait(host: Host, client: Client, min_bytes: int) -> None:
     topic_id = host.create_topic("a")
