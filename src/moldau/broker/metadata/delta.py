@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from moldau.broker.metadata.model import Broker, Partition, Topic
+from moldau.broker.metadata.model import Broker, Partition, ResourceType, Topic
 
 ConfigKey = tuple[int, str]
 
@@ -84,7 +84,7 @@ class MetadataDelta:
 
     def on_topic_removed(self, topic: Topic) -> None:
         changed = self.topics.pop(topic.id, None)
-        self.configs.pop((2, topic.name), None)
+        self.configs.pop((ResourceType.TOPIC, topic.name), None)
         if changed is None or not changed.created:
             self.deleted_topics[topic.id] = topic
 

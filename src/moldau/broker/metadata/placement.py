@@ -1,15 +1,16 @@
 """Where the replicas of new partitions go.
 
 Brokers form a ring in which neighbours sit in different racks as long as that is possible.
-Partition p starts p steps after a random start and takes the following brokers, and the distance
-between the first and the second replica grows with every turn of the ring, so that the partitions
-of one leader spread their followers over all brokers. A broker never gets two replicas of one
-partition. Fenced brokers are used only when there are not enough others, and then come last.
+Partition p is led by the broker p steps after a random start, and its other replicas are the
+following brokers whose rack has fewest replicas of it yet. The distance at which that search begins
+grows with every turn of the ring, so that the partitions of one leader spread their followers over
+all brokers. A broker never gets two replicas of one partition. Fenced brokers are used only when
+there are not enough others, and then come last.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 from uuid import UUID
@@ -55,11 +56,12 @@ def place_replicas(
             f" {len(usable)} broker(s) are registered or some brokers have all their log"
             " directories cordoned."
         )
+    racks = {broker.id: broker.rack or "" for broker in usable}
     ring = _ring(unfenced, random)
     reserve = _ring([broker for broker in usable if broker.fenced], random)
     start = random.randrange(len(ring))
     return [
-        _replicas_at(ring, reserve, start + index, replication_factor)
+        _replicas_at(ring, reserve, racks, start + index, replication_factor)
         for index in range(partition_count)
     ]
 
@@ -101,17 +103,32 @@ def _ring(brokers: list[Broker], random: RandomSource) -> list[int]:
 
 
 def _replicas_at(
-    ring: list[int], reserve: list[int], position: int, replication_factor: int
+    ring: list[int],
+    reserve: list[int],
+    racks: Mapping[int, str],
+    position: int,
+    replication_factor: int,
 ) -> tuple[int, ...]:
     size = len(ring)
     first = position % size
     replicas = [ring[first]]
     wanted = min(replication_factor, size)
-    # Between 1 and size - 1, so that the first replica is never met again.
-    step = (position // size) % (size - 1) + 1 if size > 1 else 0
-    for index in range(wanted - 1):
-        replicas.append(ring[(first + 1 + (step - 1 + index) % (size - 1)) % size])
-    missing = replication_factor - wanted
-    for index in range(missing):
+    if wanted > 1:
+        others = ring[first + 1 :] + ring[:first]
+        shift = position // size % len(others)
+        replicas += _spread(others[shift:] + others[:shift], racks, replicas[0], wanted - 1)
+    for index in range(replication_factor - wanted):
         replicas.append(reserve[(position + index) % len(reserve)])
     return tuple(replicas)
+
+
+def _spread(candidates: list[int], racks: Mapping[int, str], leader: int, count: int) -> list[int]:
+    """The first `count` candidates that keep the racks as even as they can be."""
+    used = Counter({racks[leader]: 1})
+    chosen: list[int] = []
+    for _ in range(count):
+        best = min(candidates, key=lambda broker_id: used[racks[broker_id]])
+        candidates.remove(best)
+        chosen.append(best)
+        used[racks[best]] += 1
+    return chosen

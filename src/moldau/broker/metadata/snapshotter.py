@@ -91,6 +91,10 @@ class Snapshotter:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        await self.finished()
+
+    async def finished(self) -> None:
+        """Return when no snapshot is being written."""
         if self._running is not None:
             await asyncio.gather(self._running, return_exceptions=True)
 

@@ -85,6 +85,7 @@ def remove_leftovers(disk: Disk, directory: str) -> None:
 def read_snapshot(disk: Disk, path: str) -> Snapshot:
     data = disk.read_bytes(path)
     batches = list(decode_metadata_batches(data, path))
+    _check_order(path, batches)
     controls = [control for batch in batches for control in batch.controls]
     if not controls or not isinstance(controls[0], SnapshotHeaderRecord):
         raise MetadataError(f"{path}: a snapshot begins with a header record, this one does not")
@@ -105,6 +106,15 @@ def read_snapshot(disk: Disk, path: str) -> Snapshot:
         voters=voters,
         records=tuple(record for batch in batches for record in batch.records),
     )
+
+
+def _check_order(path: str, batches: list[MetadataBatch]) -> None:
+    """Offsets and epochs are not under the batches' checksums, but they must fit together."""
+    offset = 0
+    for batch in batches:
+        if batch.base_offset != offset or batch.epoch != batches[0].epoch:
+            raise MetadataError(f"{path}: the batch after offset {offset - 1} does not fit there")
+        offset = batch.next_offset
 
 
 def _size(batches: list[MetadataBatch]) -> int:

@@ -1,0 +1,374 @@
+"""Registrations, fencing, and what they do to partitions; what leaders and folders report."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from moldau.broker.metadata.elections import ElectionRules, change_partition
+from moldau.broker.metadata.model import LeaderRecoveryState, Partition
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    AssignReplicasToDirsRequest,
+    BrokerRegistrationChangeRecord,
+    CreateTopicsRequest,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+)
+
+World = Any
+TOPIC = UUID(int=0xAB)
+
+
+def test_a_broker_epoch_is_the_offset_of_its_registration(new_world: Any) -> None:
+    world = new_world()
+    offset = world.controller.next_offset
+    epoch = world.apply(world.controller.register_broker(world.registration(1))).broker_epoch
+    assert epoch == offset
+    assert isinstance(world.records[0], RegisterBrokerRecord)
+    assert world.image.brokers[1].fenced
+    world.apply(world.controller.unfence_broker(broker_id=1, broker_epoch=epoch))
+    assert world.records == [
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, fenced=-1)
+    ]
+    assert world.image.brokers[1].active
+
+
+def test_the_same_incarnation_keeps_its_epoch_and_stays_unfenced(world: World) -> None:
+    epoch = world.image.brokers[1].epoch
+    request = world.registration(1, incarnation=1000, rack="r9")
+    assert world.apply(world.controller.register_broker(request)).broker_epoch == epoch
+    assert world.image.brokers[1].rack == "r9"
+    assert world.image.brokers[1].active
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        pytest.param({"cluster_id": "other"}, "INCONSISTENT_CLUSTER_ID", id="other cluster"),
+        pytest.param({"log_dirs": [5]}, "INVALID_REGISTRATION", id="reserved folder"),
+        pytest.param({"log_dirs": [500, 500]}, "INVALID_REGISTRATION", id="folder twice"),
+        pytest.param({"log_dirs": [1000]}, "INVALID_REGISTRATION", id="another broker's folder"),
+    ],
+)
+def test_refused_registrations(world: World, fields: dict[str, Any], code: str) -> None:
+    request = world.registration(2, **fields)
+    with pytest.raises(ApiError) as caught:
+        world.controller.register_broker(request)
+    assert caught.value.code.name == code
+
+
+def test_a_broker_must_know_the_finalized_features(world: World) -> None:
+    request = world.registration(2)
+    request.features = [f for f in request.features if f.name != "share.version"]
+    with pytest.raises(ApiError, match=r"does not support finalized version 1 of share\.version"):
+        world.controller.register_broker(request)
+    request.features = []
+    with pytest.raises(ApiError, match="do not contain"):
+        world.controller.register_broker(request)
+
+
+def test_a_live_brokers_id_is_not_taken(world: World) -> None:
+    world.controller.has_session = lambda broker: True
+    with pytest.raises(ApiError) as caught:
+        world.controller.register_broker(world.registration(1, incarnation=77))
+    assert caught.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_a_sole_replica_keeps_leading_after_a_restart(world: World) -> None:
+    world.create("t", 2)
+    old_epoch = world.image.brokers[1].epoch
+
+    clean = world.registration(1, incarnation=2, previous_epoch=old_epoch)
+    decision = world.controller.register_broker(clean)
+    assert len(decision.records) == 1
+
+    crashed = world.registration(1, incarnation=2)
+    epoch = world.apply(world.controller.register_broker(crashed)).broker_epoch
+    # Records may be lost, so consumers must be able to notice.
+    partitions = world.image.topics_by_name["t"].partitions.values()
+    assert [(p.leader, p.leader_epoch, p.isr) for p in partitions] == [(1, 1, (1,))] * 2
+    world.apply(world.controller.unfence_broker(broker_id=1, broker_epoch=epoch))
+    assert len(world.records) == 1
+
+
+def test_fencing_moves_leaders_and_unfencing_brings_back_the_leaderless(world: World) -> None:
+    world.add_broker(2)
+    shared = world.topic("shared", -1, -1, assignments={0: [2, 1]})
+    alone = world.topic("alone", -1, -1, assignments={0: [2]})
+    world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[shared, alone])))
+    epoch = world.image.brokers[2].epoch
+
+    world.apply(world.controller.fence_broker(broker_id=2, broker_epoch=epoch))
+    moved = world.image.topics_by_name["shared"].partitions[0]
+    assert (moved.leader, moved.isr) == (1, (1,))
+    left = world.image.topics_by_name["alone"].partitions[0]
+    assert (left.leader, left.isr, left.elr, left.last_known_elr) == (-1, (), (2,), (2,))
+
+    world.apply(world.controller.unfence_broker(broker_id=2, broker_epoch=epoch))
+    back = world.image.topics_by_name["alone"].partitions[0]
+    assert (back.leader, back.isr, back.elr, back.last_known_elr) == (2, (2,), (), ())
+    assert back.leader_recovery_state == LeaderRecoveryState.RECOVERED
+
+
+def test_controlled_shutdown_and_leaving(world: World) -> None:
+    world.add_broker(2)
+    topic = world.topic("t", -1, -1, assignments={0: [2, 1]})
+    world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+    epoch = world.image.brokers[2].epoch
+    world.apply(world.controller.begin_controlled_shutdown(broker_id=2, broker_epoch=epoch))
+    assert world.image.topics_by_name["t"].partitions[0].leader == 1
+    assert world.image.brokers[2].in_controlled_shutdown
+    world.apply(world.controller.unregister_broker(broker_id=2))
+    assert list(world.image.brokers) == [1]
+    with pytest.raises(ApiError) as caught:
+        world.controller.unregister_broker(broker_id=2)
+    assert caught.value.code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_an_old_incarnation_cannot_act(world: World) -> None:
+    for act in (world.controller.unfence_broker, world.controller.fence_broker):
+        with pytest.raises(ApiError) as caught:
+            act(broker_id=1, broker_epoch=-7)
+        assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def shaped(**fields: Any) -> Partition:
+    made: dict[str, Any] = {
+        "replicas": (1, 2, 3),
+        "directories": (UUID(int=500),) * 3,
+        "isr": (1, 2, 3),
+        "leader": 1,
+    }
+    return Partition(**(made | fields))
+
+
+@pytest.mark.parametrize(
+    ("partition", "isr", "alive", "rules", "expected"),
+    [
+        pytest.param(shaped(), (1, 2, 3), {1, 2, 3}, {}, None, id="nothing changes"),
+        pytest.param(
+            shaped(), (2, 3), {2, 3}, {}, {"leader": 2, "isr": [2, 3]}, id="next in order leads"
+        ),
+        pytest.param(
+            shaped(leader=3), (1, 2, 3), {1, 2, 3}, {}, None, id="a good leader is not replaced"
+        ),
+        pytest.param(
+            shaped(isr=(1,)),
+            (),
+            {2, 3},
+            {},
+            {
+                "leader": -1,
+                "isr": [],
+                "eligible_leader_replicas": [1],
+                "last_known_elr": [1],
+            },
+            id="nobody is sure to have the data",
+        ),
+        pytest.param(
+            shaped(isr=(1,)),
+            (),
+            {2, 3},
+            {"elr_enabled": False},
+            {"leader": -1},
+            id="without eligible replicas the last member stays",
+        ),
+        pytest.param(
+            shaped(isr=(1,)),
+            (),
+            {2, 3},
+            {"unclean_enabled": True},
+            {"leader": 2, "isr": [2], "leader_recovery_state": 1},
+            id="unclean election",
+        ),
+        pytest.param(
+            shaped(isr=(), leader=-1, elr=(3,)),
+            (),
+            {2, 3},
+            {},
+            {"leader": 3, "isr": [3], "eligible_leader_replicas": []},
+            id="an eligible replica leads cleanly",
+        ),
+        pytest.param(
+            shaped(isr=(), leader=-1, last_known_elr=(2,)),
+            (),
+            {2, 3},
+            {},
+            {"leader": 2, "isr": [2], "leader_recovery_state": 1, "last_known_elr": []},
+            id="the last known leader, when nothing else is left",
+        ),
+        pytest.param(
+            shaped(),
+            (1,),
+            {1},
+            {"min_isr": 2},
+            {"isr": [1], "eligible_leader_replicas": [2, 3]},
+            id="below the minimum the others stay eligible",
+        ),
+    ],
+)
+def test_elections(
+    partition: Partition,
+    isr: tuple[int, ...],
+    alive: set[int],
+    rules: dict[str, Any],
+    expected: dict[str, Any] | None,
+) -> None:
+    record = change_partition(
+        partition,
+        topic_id=TOPIC,
+        index=0,
+        isr=isr,
+        acceptable=alive.__contains__,
+        rules=ElectionRules(**rules),
+    )
+    wanted = None
+    if expected is not None:
+        wanted = PartitionChangeRecord(partition_id=0, topic_id=TOPIC, **expected)
+    assert record == wanted
+
+
+def test_a_crashed_replica_is_no_longer_eligible() -> None:
+    record = change_partition(
+        shaped(isr=(1, 2), elr=(3,)),
+        topic_id=TOPIC,
+        index=0,
+        isr=(1,),
+        acceptable={1}.__contains__,
+        rules=ElectionRules(min_isr=3),
+        unclean_shutdown=(3,),
+    )
+    assert record is not None
+    assert record.eligible_leader_replicas == [2]
+
+
+def alter(world: World, **fields: Any) -> Any:
+    topic = world.image.topics_by_name["t"]
+    data: dict[str, Any] = {
+        "partition_index": 0,
+        "leader_epoch": 0,
+        "partition_epoch": 0,
+        "new_isr_with_epochs": {1: world.image.brokers[1].epoch},
+    } | fields
+    data["new_isr_with_epochs"] = [
+        AlterPartitionRequest.BrokerState(broker_id=broker_id, broker_epoch=epoch)
+        for broker_id, epoch in data["new_isr_with_epochs"].items()
+    ]
+    sender = data.pop("sender", 1)
+    request = AlterPartitionRequest(
+        broker_id=sender,
+        broker_epoch=world.image.brokers[sender].epoch,
+        topics=[
+            AlterPartitionRequest.TopicData(
+                topic_id=data.pop("topic_id", topic.id),
+                partitions=[AlterPartitionRequest.PartitionData(**data)],
+            )
+        ],
+    )
+    response = world.apply(world.controller.alter_partition(request))
+    return response.topics[0].partitions[0]
+
+
+@pytest.fixture
+def replicated(world: World) -> World:
+    world.add_broker(2)
+    world.add_broker(3, fenced=True)
+    topic = world.topic("t", -1, -1, assignments={0: [1, 2, 3]})
+    world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+    return world
+
+
+def test_a_leader_changes_its_isr(replicated: World) -> None:
+    answer = alter(replicated)
+    assert (answer.error_code, answer.isr, answer.partition_epoch) == (0, [1], 1)
+    assert replicated.image.topics_by_name["t"].partitions[0].isr == (1,)
+    again = alter(replicated, partition_epoch=1, new_isr_with_epochs={1: -1, 2: -1})
+    assert (again.error_code, again.isr, again.partition_epoch) == (0, [1, 2], 2)
+    unchanged = alter(replicated, partition_epoch=2, new_isr_with_epochs={1: -1, 2: -1})
+    assert (unchanged.error_code, unchanged.partition_epoch) == (0, 2)
+    assert replicated.records == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"topic_id": UUID(int=9)}, "UNKNOWN_TOPIC_ID"),
+        ({"partition_index": 9}, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ({"leader_epoch": 5}, "NOT_CONTROLLER"),
+        ({"partition_epoch": 5}, "NOT_CONTROLLER"),
+        ({"leader_epoch": -1}, "FENCED_LEADER_EPOCH"),
+        ({"sender": 2}, "INVALID_REQUEST"),
+        ({"partition_epoch": -1}, "INVALID_UPDATE_VERSION"),
+        ({"new_isr_with_epochs": {1: -1, 9: -1}}, "INVALID_REQUEST"),
+        ({"new_isr_with_epochs": {2: -1}}, "INVALID_REQUEST"),
+        ({"leader_recovery_state": 1}, "INVALID_REQUEST"),
+        ({"leader_recovery_state": 7}, "INVALID_REQUEST"),
+        ({"new_isr_with_epochs": {1: -1, 3: -1}}, "INELIGIBLE_REPLICA"),
+        ({"new_isr_with_epochs": {1: -1, 2: 12345}}, "INELIGIBLE_REPLICA"),
+    ],
+)
+def test_refused_isr_changes(replicated: World, fields: dict[str, Any], code: str) -> None:
+    assert ErrorCode(alter(replicated, **fields).error_code).name == code
+    assert replicated.records == []
+
+
+def assign(world: World, directory: UUID, topic_id: UUID, index: int, broker_id: int = 1) -> Any:
+    data = AssignReplicasToDirsRequest
+    request = data(
+        broker_id=broker_id,
+        broker_epoch=world.image.brokers[broker_id].epoch,
+        directories=[
+            data.DirectoryData(
+                id=directory,
+                topics=[
+                    data.TopicData(
+                        topic_id=topic_id, partitions=[data.PartitionData(partition_index=index)]
+                    )
+                ],
+            )
+        ],
+    )
+    response = world.apply(world.controller.assign_replicas_to_dirs(request))
+    answer = response.directories[0].topics[0].partitions[0]
+    return ErrorCode(answer.error_code).name
+
+
+def test_replicas_are_assigned_to_folders(new_world: Any) -> None:
+    world = new_world()
+    request = world.registration(1, log_dirs=[500, 501])
+    epoch = world.apply(world.controller.register_broker(request)).broker_epoch
+    world.apply(world.controller.unfence_broker(broker_id=1, broker_epoch=epoch))
+    topic_id = world.create("t").topic_id
+    assert world.image.partition(topic_id, 0).directories == (UUID(int=1),)
+    assert assign(world, UUID(int=501), topic_id, 0) == "NONE"
+    assert world.image.partition(topic_id, 0).directories == (UUID(int=501),)
+    assert assign(world, UUID(int=501), topic_id, 0) == "NONE"
+    assert world.records == []
+    # A folder the broker does not have any more takes the replica with it.
+    assert assign(world, UUID(int=777), topic_id, 0) == "NONE"
+    assert world.image.partition(topic_id, 0).leader == -1
+    assert assign(world, UUID(int=501), UUID(int=9), 0) == "UNKNOWN_TOPIC_ID"
+    assert assign(world, UUID(int=501), topic_id, 9) == "UNKNOWN_TOPIC_OR_PARTITION"
+    world.add_broker(2)
+    assert assign(world, UUID(int=2000), topic_id, 0, 2) == "NOT_LEADER_OR_FOLLOWER"
+
+
+def test_producer_ids_come_in_blocks_and_never_twice(world: World) -> None:
+    epoch = world.image.brokers[1].epoch
+    request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch)
+    blocks = [world.apply(world.controller.allocate_producer_ids(request)) for _ in range(3)]
+    assert [(b.producer_id_start, b.producer_id_len) for b in blocks] == [
+        (0, 1000),
+        (1000, 1000),
+        (2000, 1000),
+    ]
+    with pytest.raises(ApiError) as caught:
+        world.controller.allocate_producer_ids(
+            AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch + 1)
+        )
+    assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH
