@@ -7,6 +7,7 @@ Levels only ever gain meaning; a name or number that was released never changes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -125,9 +126,12 @@ def feature_dependencies(name: str, level: int) -> dict[str, int]:
 
 def record_version(record: Any, metadata_version: int) -> int:
     """The version a record is written in, so that every node at this metadata.version reads it."""
-    by_level = _RECORD_VERSIONS.get(type(record).__name__)
-    if by_level is None:
-        return 0
+    return _version_of(type(record).__name__, metadata_version)
+
+
+@cache
+def _version_of(record_name: str, metadata_version: int) -> int:
+    by_level = _RECORD_VERSIONS.get(record_name, ((0, 0),))
     return max(version for since, version in by_level if metadata_version >= since)
 
 

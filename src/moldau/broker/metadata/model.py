@@ -12,6 +12,10 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
+from moldau.wire.uuids import DIRECTORY_LOST as DIRECTORY_LOST
+from moldau.wire.uuids import DIRECTORY_MIGRATING as DIRECTORY_MIGRATING
+from moldau.wire.uuids import DIRECTORY_UNASSIGNED as DIRECTORY_UNASSIGNED
+
 if TYPE_CHECKING:
     from moldau.wire.messages import (
         BrokerRegistrationChangeRecord,
@@ -24,11 +28,6 @@ if TYPE_CHECKING:
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
 
-# Reserved log directory ids (KIP-858). A partition record written before directories were known
-# has none, which reads as MIGRATING.
-DIRECTORY_MIGRATING = UUID(int=0)
-DIRECTORY_UNASSIGNED = UUID(int=1)
-DIRECTORY_LOST = UUID(int=2)
 # Kafka keeps the hundred lowest values for itself.
 _RESERVED_DIRECTORY_COUNT = 100
 
@@ -269,6 +268,7 @@ def _checked_directories(
     directories: Sequence[UUID], replicas: tuple[int, ...], record: object
 ) -> tuple[UUID, ...]:
     if not directories:
+        # Written before directories were known (KIP-858).
         return (DIRECTORY_MIGRATING,) * len(replicas)
     if len(directories) != len(replicas):
         raise MetadataError(
