@@ -25,9 +25,13 @@ from moldau.broker.log.transaction_index import TransactionIndex
 
 # Base offset, batch length, last offset delta: all that finding an offset needs.
 _PLACE = Struct(">qi11xi")
+_PLACE_SIZE = _PLACE.size
+_LENGTH = Struct(">i")
 # The same and the maximum timestamp.
 _PLACE_AND_TIME = Struct(">qi11xi8xq")
 LOG_OVERHEAD = 12
+MAGIC_POSITION = 16
+MAGIC = 2
 BATCH_SIZE_MIN = 61
 RELATIVE_OFFSET_MAX = 2**31 - 1
 SCAN_CHUNK_SIZE = 8192
@@ -246,24 +250,51 @@ class Segment:
         position = self._recent.get(offset)
         if position is not None:
             return position
-        place = self.locate(offset)
-        return None if place is None else place.position
+        end = self.size
+        if end == 0:
+            return None
+        indexed, position = self.offset_index.lookup(offset)
+        buffer = self.file.read(position, min(SCAN_CHUNK_SIZE, end - position))
+        if position and not self._begins_batch(buffer, indexed):
+            # The index lies (a damaged file that no check on start can see): the batches
+            # themselves are the truth.
+            position = 0
+            buffer = self.file.read(0, min(SCAN_CHUNK_SIZE, end))
+        # The same walk as `places`, but every fetch comes here, so no object per batch.
+        start = position
+        unpack = _PLACE.unpack_from
+        while position + BATCH_SIZE_MIN <= end:
+            at = position - start
+            if at + _PLACE_SIZE > len(buffer):
+                buffer = self.file.read(position, min(SCAN_CHUNK_SIZE, end - position))
+                start = position
+                at = 0
+            base_offset, length, delta = unpack(buffer, at)
+            if base_offset + delta >= offset:
+                return position
+            if length < BATCH_SIZE_MIN - LOG_OVERHEAD:
+                return None
+            position += length + LOG_OVERHEAD
+        return None
+
+    def _begins_batch(self, buffer: bytes, indexed_offset: int) -> bool:
+        if len(buffer) < _PLACE_SIZE:
+            return False
+        base_offset, length, delta = _PLACE.unpack_from(buffer)
+        return (
+            self.base_offset <= base_offset <= base_offset + delta <= indexed_offset
+            and length >= BATCH_SIZE_MIN - LOG_OVERHEAD
+            and buffer[MAGIC_POSITION] == MAGIC
+        )
 
     def locate(self, offset: int) -> Place | None:
         """The first batch that ends at or above `offset`."""
-        if self.size == 0:
-            return None
-        indexed, position = self.offset_index.lookup(offset)
-        if position:
-            place = next(self.places(position), None)
-            if place is None or not self.base_offset <= place.base_offset <= indexed:
-                # The index lies (a damaged file that no check on start can see): the
-                # batches themselves are the truth.
-                position = 0
-        for place in self.places(position):
-            if place.last_offset >= offset:
-                return place
-        return None
+        position = self.position_of(offset)
+        return None if position is None else next(self.places(position), None)
+
+    def batch_size_at(self, position: int) -> int:
+        size: int = _LENGTH.unpack(self.file.read(position + 8, 4))[0]
+        return size + LOG_OVERHEAD
 
     def places(self, position: int, end: int | None = None) -> Iterator[Place]:
         """The batches from `position` on, by their headers alone."""

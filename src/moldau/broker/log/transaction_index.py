@@ -57,7 +57,10 @@ class TransactionIndex:
     def entries(self) -> Iterator[AbortedTransaction]:
         if self.file_size == 0:
             return
-        for version, *fields in _ENTRY.iter_unpack(self._disk.read_bytes(self.path)):
+        data = self._disk.read_bytes(self.path)
+        # Another process may read it while it grows: half an entry is not one yet.
+        whole = memoryview(data)[: len(data) - len(data) % ENTRY_SIZE]
+        for version, *fields in _ENTRY.iter_unpack(whole):
             if version > VERSION:
                 raise CorruptIndex(f"{self.path}: entry version {version} is not known")
             yield AbortedTransaction(*fields)
