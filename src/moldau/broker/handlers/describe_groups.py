@@ -34,13 +34,6 @@ class DescribeGroupsHandler:
     ) -> DescribeGroupsResponse:
         groups = []
         for group_id in request.groups:
-            if not group_id:
-                groups.append(
-                    DescribeGroupsResponse.DescribedGroup(
-                        group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID
-                    )
-                )
-                continue
             group = self._coordinator.describe_group(group_id, context.api_version)
             if (
                 context.api_version >= _AUTHORIZED_OPERATIONS_FROM

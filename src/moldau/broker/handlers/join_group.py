@@ -19,6 +19,9 @@ class JoinGroupHandler:
 
     async def handle(self, context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
         response = await self._coordinator.join_group(context, request)
-        if context.api_version < _NULL_PROTOCOL_FROM and response.protocol_name is None:
-            response.protocol_name = ""
+        # No protocol is null where the version can say so.
+        if context.api_version >= _NULL_PROTOCOL_FROM:
+            response.protocol_name = response.protocol_name or None
+        else:
+            response.protocol_name = response.protocol_name or ""
         return response

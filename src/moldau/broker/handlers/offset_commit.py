@@ -39,10 +39,11 @@ class OffsetCommitHandler:
                 for partition in topic.partitions
                 if self._topics.has_partition(topic.name, partition.partition_index)
             ]
-            if partitions:
-                known.append(
-                    _Topic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
-                )
+            # The id is stored for clients of every version: it tells this topic from a
+            # later one of the same name.
+            topic_id = self._topics.id_of(topic.name)
+            if partitions and topic_id is not None:
+                known.append(_Topic(name=topic.name, topic_id=topic_id, partitions=partitions))
         errors: dict[tuple[str, int], int] = {}
         if known:
             stored = await self._coordinator.commit_offsets(context, _with_topics(request, known))
