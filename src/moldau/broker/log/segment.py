@@ -213,10 +213,15 @@ class Segment:
 
     def waited_ms(self, now_ms: int, max_timestamp: int) -> int:
         """Age by the records' own clock, so that replayed logs roll alike; else by ours."""
+        first = self.first_timestamp()
+        return max_timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def first_timestamp(self) -> int:
+        """The first batch's maximum timestamp, -1 when there is none."""
         first = self._first_timestamp
         if first is None:
             first = self._first_timestamp = self._read_first_timestamp()
-        return max_timestamp - first if first >= 0 else now_ms - self.created_ms
+        return first
 
     def _read_first_timestamp(self) -> int:
         place = next(self.places(0), None)
