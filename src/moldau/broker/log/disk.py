@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import mmap
 import os
+import resource
 import shutil
 import weakref
 from collections.abc import Callable
@@ -272,9 +273,16 @@ class OsLock:
 class OsDisk:
     """The operating system's file system, with bounded descriptors and mappings."""
 
-    def __init__(self, *, open_files_max: int = 4096, mappings_max: int = 512) -> None:
-        self._open_files_max = open_files_max
-        self._mappings_max = mappings_max
+    def __init__(
+        self, *, open_files_max: int | None = None, mappings_max: int | None = None
+    ) -> None:
+        # Of the descriptors this process may have, half go to files and an eighth to
+        # mappings (each holds one); the rest is for connections.
+        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if allowed == resource.RLIM_INFINITY:
+            allowed = 65_536
+        self._open_files_max = open_files_max or max(allowed // 2, 16)
+        self._mappings_max = mappings_max or max(allowed // 8, 8)
         # Insertion order is age. Use does not refresh it: that would cost every write,
         # and reopening a hot file once in a while costs next to nothing.
         self._open_files: dict[OsFile, None] = {}

@@ -7,10 +7,13 @@ of a log runs at a time, and requests that come meanwhile are served together by
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from moldau.broker.log.context import LogContext, LogDirState
+from moldau.broker.log.disk import Disk
 from moldau.broker.log.segments import Segments
 from moldau.wire.errors import ApiError, ErrorCode
 
@@ -44,6 +47,7 @@ class Flusher:
         "_cut",
         "_dir_changed",
         "_dir_state",
+        "_replaced",
         "_running",
         "_segments",
         "_waiters",
@@ -61,6 +65,7 @@ class Flusher:
         segments: Segments,
         recovery_point: int,
         now_ms: int,
+        new_files: bool = True,
     ) -> None:
         self._context = context
         self._dir_state = dir_state
@@ -69,15 +74,20 @@ class Flusher:
         self.recovery_point = recovery_point
         self.last_flush_ms = now_ms
         # New files are durable only when their directory is.
-        self._dir_changed = True
+        self._dir_changed = new_files
+        # Names of files replaced as a whole since the last flush.
+        self._replaced: set[str] = set()
         self._running = False
         # Where the log was cut while a flush ran: beyond it the flush proves nothing.
         self._cut: int | None = None
         self._wanted = recovery_point
         self._waiters: list[tuple[int, Waiter]] = []
 
-    def note_new_file(self) -> None:
+    def note_new_file(self, name: str | None = None) -> None:
+        """The directory has a new segment, or the small file `name` has been replaced."""
         self._dir_changed = True
+        if name is not None:
+            self._replaced.add(name)
 
     def plan(self, up_to: int) -> FlushPlan | None:
         """What makes everything below `up_to` durable; None when it is already."""
@@ -91,9 +101,14 @@ class Flusher:
                 syncs.append(segment.file.begin_sync())
             else:
                 syncs += segment.begin_sync()
+        disk, directory = self._context.disk, self.directory
+        for name in self._replaced:
+            file = disk.open(f"{directory}/{name}")
+            syncs.append(file.begin_sync())
+            file.close()
+        self._replaced.clear()
         if self._dir_changed:
-            disk, directory = self._context.disk, self.directory
-            syncs.append(lambda: disk.sync_dir(directory))
+            syncs.append(partial(_sync_dir, disk, directory))
             self._dir_changed = False
         return FlushPlan(up_to, tuple(syncs))
 
@@ -105,7 +120,7 @@ class Flusher:
                 plan.run()
             except OSError as error:
                 raise self._dir_state.fail(f"fsync in {self.directory}", error) from error
-            self.finished(plan, now_ms)
+            self._finished(plan.up_to, now_ms)
 
     def request(self, up_to: int, now_ms: int, waiter: Waiter | None = None) -> None:
         """Flush in the background; `waiter` is called when `up_to` is durable or lost."""
@@ -139,16 +154,16 @@ class Flusher:
             if error is not None:
                 self._failed(error)
                 return
-            self.finished(plan, now_ms)
+            up_to = plan.up_to if self._cut is None else min(plan.up_to, self._cut)
+            self._cut = None
+            self._finished(up_to, now_ms)
             self._wake()
             if self._wanted > self.recovery_point:
                 self._start(now_ms)
 
         self._context.background.submit(plan.run, done)
 
-    def finished(self, plan: FlushPlan, now_ms: int) -> None:
-        up_to = plan.up_to if self._cut is None else min(plan.up_to, self._cut)
-        self._cut = None
+    def _finished(self, up_to: int, now_ms: int) -> None:
         self.recovery_point = max(self.recovery_point, up_to)
         self.last_flush_ms = max(self.last_flush_ms, now_ms)
 
@@ -179,3 +194,9 @@ class Flusher:
         """Nothing below the log's start needs recovery."""
         self.recovery_point = max(self.recovery_point, start_offset)
         self._wanted = max(self._wanted, start_offset)
+
+
+def _sync_dir(disk: Disk, directory: str) -> None:
+    # A directory renamed meanwhile belongs to a partition that was deleted or moved.
+    with contextlib.suppress(FileNotFoundError):
+        disk.sync_dir(directory)

@@ -99,6 +99,7 @@ def open_log(
         topic_id=known_id,
         now_ms=now_ms,
         is_future=is_future,
+        new_files=loader.new_files,
     )
 
 
@@ -117,6 +118,7 @@ class _Loader:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.recovery_point = 0
+        self.new_files = True
 
     def load(
         self, files: dict[str, int], clean: bool, recovery_point: int, log_start_offset: int
@@ -133,10 +135,11 @@ class _Loader:
                 if n.endswith(SNAPSHOT_SUFFIX) and (o := offset_of_file(n)) is not None
             ],
         )
-        epochs_known = self._load_epochs(files)
+        self._load_epochs(files)
         damaged = self._load_segments(files)
-        if not epochs_known:
-            # The batches tell the epochs, all of them from the first on.
+        if not self._epochs_loaded:
+            # Missing, damaged, or emptied by a power failure before it was synced. The
+            # batches tell the epochs, all of them from the first on.
             damaged.update(s.base_offset for s in self.segments if s.size)
         recover_from = None if clean else recovery_point
         end_offset = self._recover(damaged, recover_from, log_start_offset)
@@ -157,12 +160,13 @@ class _Loader:
         self.recovery_point = (
             end_offset if clean and not damaged else min(recovery_point, end_offset)
         )
-        self._finish(clean, epochs_known)
+        self.new_files = bool(damaged) or not clean
+        self._finish(clean)
 
-    def _finish(self, clean: bool, epochs_known: bool) -> None:
-        changed = self.epochs.truncate_from_end(self.log_end_offset)
-        changed |= self.epochs.truncate_from_start(self.log_start_offset)
-        if changed or not epochs_known or self._epochs_loaded != self.epochs.entries():
+    def _finish(self, clean: bool) -> None:
+        self.epochs.truncate_from_end(self.log_end_offset)
+        self.epochs.truncate_from_start(self.log_start_offset)
+        if self._epochs_loaded != self.epochs.entries():
             self._write_epochs()
         self.snapshots.remove_stray(self.segments.base_offsets)
         rebuild_producers(
@@ -175,6 +179,9 @@ class _Loader:
             expiration_ms=self._context.producer_id_expiration_ms,
             clean=clean,
         )
+        # Most logs idle: descriptors and mappings come back with the first use.
+        for segment in self.segments:
+            segment.release()
 
     def _start_empty(self, offset: int) -> None:
         config = self._config
@@ -204,17 +211,15 @@ class _Loader:
             sync=False,
         )
 
-    def _load_epochs(self, files: dict[str, int]) -> bool:
+    def _load_epochs(self, files: dict[str, int]) -> None:
         if LEADER_EPOCH_CHECKPOINT not in files:
-            return False
+            return
         path = f"{self._dir}/{LEADER_EPOCH_CHECKPOINT}"
         try:
             self.epochs = LeaderEpochs(decode_epochs(path, self._disk.read_bytes(path)))
         except CorruptCheckpoint as error:
             logger.warning("%s; taking the epochs from the batches", error)
-            return False
         self._epochs_loaded = self.epochs.entries()
-        return True
 
     def _load_segments(self, files: dict[str, int]) -> set[int]:
         """Open every segment; the base offsets of those whose indexes are no good."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from moldau.broker.log import reader, surgery
@@ -86,6 +87,7 @@ class Log:
         topic_id: uuid.UUID | None,
         now_ms: int,
         is_future: bool = False,
+        new_files: bool = True,
     ) -> None:
         self.context = context
         self.dir_state = dir_state
@@ -104,7 +106,9 @@ class Log:
         # Where the log was cut since the cleaner last looked: what it had read from there
         # on may have been written anew since.
         self.lowest_cut = NEVER_CUT
-        self.flusher = Flusher(context, dir_state, directory, segments, recovery_point, now_ms)
+        self.flusher = Flusher(
+            context, dir_state, directory, segments, recovery_point, now_ms, new_files
+        )
         self.update_config(config)
 
     def __repr__(self) -> str:
@@ -139,7 +143,7 @@ class Log:
 
     def update_config(self, config: LogConfig) -> None:
         self.config = config
-        self._rules = ValidationRules.from_log_config(config)
+        self._rules = _rules_for(config)
         self._segment_bytes = config.segment_bytes
         # Only closed segments are compacted, so max.compaction.lag.ms bounds their age too.
         self._segment_ms = (
@@ -373,14 +377,14 @@ class Log:
             self.write_epochs()
 
     def write_epochs(self) -> None:
-        # Not synced here: after a crash epochs above the recovery point are found in the
-        # batches again, and those below it went to disk with the flush that moved it.
+        # Synced by the next flush, together with the batches the epochs are of: what is
+        # above the recovery point is found in the batches again after a crash.
         self.context.disk.write_atomic(
             f"{self.dir}/{LEADER_EPOCH_CHECKPOINT}",
             encode_epochs(self.leader_epochs.entries()),
             sync=False,
         )
-        self.flusher.note_new_file()
+        self.flusher.note_new_file(LEADER_EPOCH_CHECKPOINT)
 
     # Reading ------------------------------------------------------------------------
 
@@ -555,7 +559,7 @@ class Log:
         except OSError as error:
             raise self.dir_state.fail(f"writing {self.dir}", error) from error
         self.topic_id = topic_id
-        self.flusher.note_new_file()
+        self.flusher.note_new_file(PARTITION_METADATA)
 
     def rename_dir(self, directory: str) -> None:
         """Rename the partition's directory; reads in flight are not disturbed."""
@@ -568,3 +572,9 @@ class Log:
                 segment.release()
             return
         surgery.guarded(self, "closing", surgery.close)
+
+
+@lru_cache(maxsize=1024)
+def _rules_for(config: LogConfig) -> ValidationRules:
+    # Thousands of partitions share a few configurations.
+    return ValidationRules.from_log_config(config)

@@ -28,6 +28,7 @@ from moldau.broker.log.leader_epochs import LeaderEpochs
 from moldau.broker.log.loader import open_log
 from moldau.broker.log.log import Log
 from moldau.broker.log.log_dirs import LogDir, WrongLogDir
+from moldau.broker.log.moves import copy_step
 from moldau.broker.log.names import (
     CLEANER_CHECKPOINT,
     DELETE_DIR_SUFFIX,
@@ -382,10 +383,16 @@ class LogManager:
             self._set_aside(log, DELETE_DIR_SUFFIX)
 
     def replace_by_future_log(self, topic: str, partition: int) -> Log:
-        """The future log has everything: it becomes the partition's log."""
+        """Put the future log, which should have nearly everything, in the current one's place.
+
+        What it lacks is copied first, here and at once: nothing appended since the caller
+        last looked may be lost.
+        """
         key = (topic, partition)
         current = self._logs[key]
         future = self._future_logs[key]
+        while not copy_step(current, future, now_ms=self._now_ms()):
+            pass
         # Offsets without a batch (a truncated tail) and epochs without one count as well.
         future.log_end_offset = max(future.log_end_offset, current.log_end_offset)
         future.log_start_offset = max(future.log_start_offset, current.log_start_offset)

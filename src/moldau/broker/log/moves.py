@@ -1,15 +1,13 @@
-"""Moving a partition from one log folder to another while it is in use (KIP-113).
+"""Copying a partition into another log folder while it is in use (KIP-113).
 
-The future log copies the current one like a follower, by epochs and offsets, until it has
-everything; then it takes its place in one step on the loop, between two requests.
+The future log follows the current one like a follower, by epochs and offsets, until it has
+everything; `LogManager.replace_by_future_log` copies the rest and swaps the two in one step
+on the loop, between two requests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from moldau.broker.log.log import Log
-from moldau.broker.log.manager import LogManager
 
 COPY_BYTES_MAX = 1 << 20
 
@@ -33,37 +31,9 @@ def copy_step(current: Log, future: Log, *, now_ms: int, max_bytes: int = COPY_B
         min_one_batch=True,
     )
     if not result.buffers:
-        # Only offsets that compaction has emptied are left; they exist in no batch.
+        # Only offsets that no batch has are left (a truncated tail).
         return True
     for buffer in result.buffers:
         future.append_as_follower(buffer, now_ms=now_ms)
     future.set_high_watermark(current.high_watermark)
     return future.log_end_offset == current.log_end_offset
-
-
-async def move(
-    manager: LogManager,
-    topic: str,
-    partition: int,
-    *,
-    now_ms: Callable[[], int],
-    pause: Callable[[], Awaitable[object]],
-) -> Log | None:
-    """Copy until caught up and swap; the log now in use, None when the move was dropped.
-
-    `pause` lets others run between two steps (and is where a throttle would wait).
-    """
-    while True:
-        current = manager.get_log(topic, partition)
-        future = manager.get_future_log(topic, partition)
-        if current is None or future is None:
-            return None
-        if copy_step(current, future, now_ms=now_ms()):
-            await future.flush_async(now_ms=now_ms())
-            current = manager.get_log(topic, partition)
-            if current is None or manager.get_future_log(topic, partition) is not future:
-                return None
-            # What came during the flush is little; from here on nothing can interleave.
-            if copy_step(current, future, now_ms=now_ms()):
-                return manager.replace_by_future_log(topic, partition)
-        await pause()

@@ -75,8 +75,7 @@ def read(
 def _limit(
     segment: Segment, position: int, available: int, max_bytes: int, min_one_batch: bool
 ) -> tuple[int, bool]:
-    first = next(segment.places(position), None)
-    first_size = available if first is None else first.size
+    first_size = segment.batch_size_at(position)
     if min_one_batch:
         return min(max(max_bytes, first_size), available), False
     return max(max_bytes, 0), first_size > max_bytes

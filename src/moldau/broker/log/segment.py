@@ -453,10 +453,14 @@ class Segment:
     def begin_sync(self) -> list[Callable[[], None]]:
         """What a thread must call to make this segment durable."""
         syncs = [self.file.begin_sync()]
-        if self.offset_index.file_exists:
-            syncs.append(self.offset_index.file().begin_sync())
-        if self.time_index.file_exists:
-            syncs.append(self.time_index.file().begin_sync())
+        for index in (self.offset_index, self.time_index):
+            if index.file_exists:
+                syncs.append(index.file().begin_sync())
+                index.close()
+        if self.txn_index.file_size:
+            file = self._disk.open(self.txn_index.path, size=self.txn_index.file_size)
+            syncs.append(file.begin_sync())
+            file.close()
         return syncs
 
     def close(self) -> None:
