@@ -323,6 +323,36 @@ class TestFlush:
         asyncio.run(scenario())
         log.close(clean=False)
 
+    def test_deleting_a_log_during_its_flush_is_no_failure(self, tmp_path: Path) -> None:
+        started: list[tuple[Callable[[], object], Done]] = []
+
+        class Held(InlineBackground):
+            def submit(self, work: Callable[[], object], done: Done) -> None:
+                started.append((work, done))
+
+        manager = LogManager(
+            [str(tmp_path)],
+            disk=OsDisk(),
+            background=Held(),
+            now_ms=lambda: NOW_MS,
+            random_bytes=os.urandom,
+        )
+        manager.open_dirs()
+        log = manager.create_log("t", 0, LogConfig(file_delete_delay_ms=0))
+        outcomes: list[BaseException | None] = []
+        append(log, b"a")
+        log.flusher.request(1, NOW_MS, outcomes.append)
+        append(log, b"b")
+        log.flusher.request(2, NOW_MS, outcomes.append)
+        manager.delete_log("t", 0)
+        manager.removals.run_all()
+        work, done = started.pop(0)
+        work()
+        done(None)
+        assert manager.offline_dirs == []
+        assert [isinstance(outcome, ApiError) for outcome in outcomes] == [True, True]
+        manager.unlock()
+
     def test_threads_do_the_waiting(self, tmp_path: Path) -> None:
         async def scenario() -> int:
             background = ThreadBackground(asyncio.get_running_loop())

@@ -43,6 +43,7 @@ class FlushPlan:
 
 class Flusher:
     __slots__ = (
+        "_closed",
         "_context",
         "_cut",
         "_dir_changed",
@@ -82,6 +83,7 @@ class Flusher:
         self._cut: int | None = None
         self._wanted = recovery_point
         self._waiters: list[tuple[int, Waiter]] = []
+        self._closed = False
 
     def note_new_file(self, name: str | None = None) -> None:
         """The directory has a new segment, or the small file `name` has been replaced."""
@@ -124,9 +126,9 @@ class Flusher:
 
     def request(self, up_to: int, now_ms: int, waiter: Waiter | None = None) -> None:
         """Flush in the background; `waiter` is called when `up_to` is durable or lost."""
-        if self._dir_state.failure is not None:
+        if self._closed or self._dir_state.failure is not None:
             if waiter is not None:
-                waiter(self._dir_state.failure)
+                waiter(self._dir_state.failure or _gone())
             return
         if up_to <= self.recovery_point and not self._dir_changed:
             if waiter is not None:
@@ -151,6 +153,8 @@ class Flusher:
 
         def done(error: BaseException | None) -> None:
             self._running = False
+            if self._closed:
+                return
             if error is not None:
                 self._failed(error)
                 return
@@ -179,6 +183,13 @@ class Flusher:
         for _, waiter in waiters:
             waiter(failure)
 
+    def close(self) -> None:
+        """The log is closed: its files may be gone any moment, so nothing is flushed now."""
+        self._closed = True
+        waiters, self._waiters = self._waiters, []
+        for _, waiter in waiters:
+            waiter(_gone())
+
     def truncated(self, end_offset: int) -> None:
         """Offsets from `end_offset` on are gone; nothing there is durable any more."""
         self.recovery_point = min(self.recovery_point, end_offset)
@@ -188,12 +199,18 @@ class Flusher:
         lost = [waiter for up_to, waiter in self._waiters if up_to > end_offset]
         self._waiters = [entry for entry in self._waiters if entry[0] <= end_offset]
         for waiter in lost:
-            waiter(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "truncated before it was flushed"))
+            waiter(_gone())
 
     def started_at(self, start_offset: int) -> None:
         """Nothing below the log's start needs recovery."""
         self.recovery_point = max(self.recovery_point, start_offset)
         self._wanted = max(self._wanted, start_offset)
+
+
+def _gone() -> ApiError:
+    return ApiError(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER, "the records were cut or the log closed before a flush"
+    )
 
 
 def _sync_dir(disk: Disk, directory: str) -> None:

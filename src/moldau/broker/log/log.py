@@ -567,6 +567,7 @@ class Log:
 
     def close(self, *, clean: bool = True) -> None:
         """Let go of all files; `clean` leaves them as a clean stop should."""
+        self.flusher.close()
         if not clean or self.offline:
             for segment in self.segments:
                 segment.release()
