@@ -29,7 +29,7 @@ from moldau.broker.log.replay import end_marker, record_batch
 from moldau.broker.log.segment import Segment
 from moldau.broker.log.segments import Segments
 from moldau.broker.log.transaction_index import AbortedTransaction
-from moldau.broker.log.validation import ValidationRules, validate_batch
+from moldau.broker.log.validation import ValidatedBatch, ValidationRules, validate_batch
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.records import BatchHeader, crc_matches, iterate_headers, read_header
@@ -190,28 +190,9 @@ class Log:
         if producer_id >= 0:
             if valid.is_control:
                 return self._append_marker(valid.buffer, now_ms, transaction_version)
-            if origin is AppendOrigin.CLIENT:
-                duplicate = self.producers.find_duplicate(
-                    producer_id, valid.producer_epoch, valid.base_sequence, valid.last_sequence
-                )
-                if duplicate is not None:
-                    return AppendInfo(
-                        duplicate.first_offset,
-                        duplicate.last_offset,
-                        duplicate.timestamp,
-                        self.log_start_offset,
-                        True,
-                        False,
-                        0,
-                    )
-            self.producers.check(
-                producer_id,
-                valid.producer_epoch,
-                valid.base_sequence,
-                transactional=valid.is_transactional,
-                check_sequence=origin is AppendOrigin.CLIENT,
-                unknown_starts_at_zero=unknown_starts_at_zero,
-            )
+            duplicate = self._check_producer(valid, origin, unknown_starts_at_zero)
+            if duplicate is not None:
+                return duplicate
         self._write(
             valid.buffer,
             valid.size,
@@ -240,6 +221,35 @@ class Log:
             self._flush_due(),
             valid.size,
         )
+
+    def _check_producer(
+        self, valid: ValidatedBatch, origin: AppendOrigin, unknown_starts_at_zero: bool
+    ) -> AppendInfo | None:
+        """Refuse what is out of order; the former answer when the batch is a repetition."""
+        from_client = origin is AppendOrigin.CLIENT
+        if from_client:
+            duplicate = self.producers.find_duplicate(
+                valid.producer_id, valid.producer_epoch, valid.base_sequence, valid.last_sequence
+            )
+            if duplicate is not None:
+                return AppendInfo(
+                    duplicate.first_offset,
+                    duplicate.last_offset,
+                    duplicate.timestamp,
+                    self.log_start_offset,
+                    True,
+                    False,
+                    0,
+                )
+        self.producers.check(
+            valid.producer_id,
+            valid.producer_epoch,
+            valid.base_sequence,
+            transactional=valid.is_transactional,
+            check_sequence=from_client,
+            unknown_starts_at_zero=unknown_starts_at_zero,
+        )
+        return None
 
     def _append_marker(
         self, batch: memoryview, now_ms: int, transaction_version: int
