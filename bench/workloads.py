@@ -86,7 +86,7 @@ def consume(server: Server, topic: str, *, message_size: int, count: int) -> Thr
     cpu_before, started = server.cpu_seconds(), time.perf_counter()
     seen = 0
     while seen < count:
-        messages = consumer.consume(10_000, timeout=30)
+        messages = consumer.consume(10_000, timeout=1)
         if not messages:
             raise RuntimeError(f"{server.name} delivered {seen} of {count} messages, then nothing")
         seen += len(messages)

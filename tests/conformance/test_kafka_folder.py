@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from support.processes import (
@@ -19,6 +21,7 @@ from support.processes import (
     moldau,
     write_properties,
 )
+from support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 
@@ -53,17 +56,30 @@ def create_topics(bootstrap: str) -> None:
         future.result(30)
 
 
+def end_offset(consumer: Consumer, partition: TopicPartition) -> int | None:
+    """None while there is no leader: Kafka accepts connections before it has elected any."""
+    try:
+        return int(consumer.get_watermark_offsets(partition, 30)[1])
+    except KafkaException:
+        return None
+
+
 def read_all(bootstrap: str) -> dict[tuple[str, int], Seen]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "check.crcs": True,
                          "enable.auto.commit": False, "isolation.level": "read_committed"})
     contents: dict[tuple[str, int], Seen] = {}
     for name, (count, _) in TOPICS.items():
         for index in range(count):
-            _, end = consumer.get_watermark_offsets(TopicPartition(name, index), 30)
+            end = eventually(
+                partial(end_offset, consumer, TopicPartition(name, index)),
+                what=f"{name}-{index} has a leader and records",
+            )
             consumer.assign([TopicPartition(name, index, 0)])
             rows: Seen = []
+            deadline = time.monotonic() + 60
             while not rows or rows[-1][0] < end - 1:
-                for message in consumer.consume(1000, 30):
+                assert time.monotonic() < deadline, f"{name}-{index}: {len(rows)} records came"
+                for message in consumer.consume(1000, 0.1):
                     assert message.error() is None, message.error()
                     rows.append((message.offset(), message.key(), message.value(),
                                  message.timestamp()[1], message.headers()))

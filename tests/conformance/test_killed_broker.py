@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -89,8 +90,10 @@ def read_everything(bootstrap: str) -> Acknowledged:
             for index in range(PARTITIONS)}
     consumer.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
     seen: Acknowledged = {}
+    deadline = time.monotonic() + 120
     while len(seen) < sum(ends.values()):
-        for message in consumer.consume(1000, 30):
+        assert time.monotonic() < deadline, f"{len(seen)} of {sum(ends.values())} records came"
+        for message in consumer.consume(1000, 0.1):
             assert message.error() is None, message.error()
             seen[message.partition(), message.offset()] = message.value()
     consumer.close()
