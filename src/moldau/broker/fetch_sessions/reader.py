@@ -92,7 +92,7 @@ class SlotReader:
             partition = slot.partition = self._replicas.find(slot.key, wanted.partition)
             if partition is None:
                 code = self._replicas.absence(slot.key, wanted.partition)
-                return PartitionData(wanted.partition, code)
+                return PartitionData(wanted.partition, code, aborted_transactions=())
         max_bytes = wanted.max_bytes
         if bytes_left < max_bytes:
             max_bytes = bytes_left

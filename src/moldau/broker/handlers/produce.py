@@ -50,8 +50,26 @@ _COMPRESSION_MASK = 0x07
 _ZSTD = 4
 _TRANSACTIONAL = 0x10
 
+# With these Kafka does not tell where the log starts: the log was not reached, or not believed.
+_LOG_START_UNTOLD = frozenset({
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.INVALID_REQUIRED_ACKS,
+    ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+})
+
 _Appended = tuple[tuple[int, int], Partition, AppendInfo]
 """The place of the answer in the response, the partition, and what became of its batch."""
+
+
+class _MalformedRequest(ApiError):
+    """Refused before any log is asked."""
 
 
 class ProduceReplicas(Protocol):
@@ -181,16 +199,19 @@ class ProduceHandler:
         )
 
     def _refused(self, index: int, partition: Partition, error: Exception) -> PartitionAnswer:
-        if isinstance(error, RecordValidationError):
+        if isinstance(error, _MalformedRequest):
+            return PartitionAnswer(index, error.code, error_message=error.message)
+        if isinstance(error, ApiError):
+            told = error.code not in _LOG_START_UNTOLD
             return PartitionAnswer(
                 index,
                 error.code,
-                log_start_offset=partition.log.log_start_offset,
-                record_errors=error.record_errors,
+                log_start_offset=partition.log.log_start_offset if told else -1,
+                record_errors=(
+                    error.record_errors if isinstance(error, RecordValidationError) else ()
+                ),
                 error_message=error.message or None,
             )
-        if isinstance(error, ApiError):
-            return PartitionAnswer(index, error.code, error_message=error.message or None)
         logger.error("append to %s failed: %s", partition, error, exc_info=error)
         return PartitionAnswer(index, ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -274,25 +295,25 @@ def _one_batch(records: memoryview | None, version: int) -> tuple[memoryview, in
     """The one batch that `records` must be, and its attributes' low byte."""
     size = 0 if records is None else len(records)
     if records is None or size < _MAGIC_END:
-        raise ApiError(
+        raise _MalformedRequest(
             ErrorCode.INVALID_RECORD,
             f"Produce requests with version {version} must have at least one record batch"
             " per partition",
         )
     if size < _BATCH_START.size:
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes has no header")
+        raise _MalformedRequest(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes has no header")
     batch_length, magic, attributes = _BATCH_START.unpack_from(records)
     batch_size = batch_length + _LOG_OVERHEAD
     if batch_size != size:
         records = _first_batch(records, batch_size, version)
     if magic != _MAGIC:
-        raise ApiError(
+        raise _MalformedRequest(
             ErrorCode.INVALID_RECORD,
             f"Produce requests with version {version} are only allowed to contain record batches"
             f" with magic version 2, not {magic}",
         )
     if version < ZSTD_SINCE and attributes & _COMPRESSION_MASK == _ZSTD:
-        raise ApiError(
+        raise _MalformedRequest(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Produce requests with version {version} are not allowed to use ZStandard compression",
         )
@@ -302,9 +323,11 @@ def _one_batch(records: memoryview | None, version: int) -> tuple[memoryview, in
 def _first_batch(records: memoryview, batch_size: int, version: int) -> memoryview:
     """`records` without the incomplete batch that may follow the first, as Kafka trims them."""
     if batch_size < _MAGIC_END:
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch claims a size of {batch_size} bytes")
+        raise _MalformedRequest(
+            ErrorCode.CORRUPT_MESSAGE, f"a batch claims a size of {batch_size} bytes"
+        )
     if batch_size > len(records):
-        raise ApiError(
+        raise _MalformedRequest(
             ErrorCode.INVALID_RECORD,
             f"Produce requests with version {version} must have at least one whole record batch"
             f" per partition; this one has {len(records)} of {batch_size} bytes",
@@ -313,7 +336,7 @@ def _first_batch(records: memoryview, batch_size: int, version: int) -> memoryvi
     if len(rest) >= _BATCH_START.size:
         (batch_length, _, _) = _BATCH_START.unpack_from(rest)
         if batch_length + _LOG_OVERHEAD <= len(rest):
-            raise ApiError(
+            raise _MalformedRequest(
                 ErrorCode.INVALID_RECORD,
                 f"Produce requests with version {version} are only allowed to contain exactly"
                 " one record batch per partition",
