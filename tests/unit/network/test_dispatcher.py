@@ -422,3 +422,31 @@ class TestApiVersions:
         response = handler.handle(RequestContext(ApiKey.API_VERSIONS, 0), ApiVersionsRequest())
         assert self.served(response) == ((0, 3, 13),)
         encode_response_frame(API_BY_KEY[18], 0, 1, response)
+
+
+def test_a_request_is_carried_out_although_its_client_has_gone() -> None:
+    """LeaveGroup is often the last word of a connection."""
+    carried_out: list[str] = []
+
+    async def scenario() -> None:
+        done = asyncio.Event()
+
+        async def handle(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+            await asyncio.sleep(0)
+            carried_out.append(request.group_id)
+            done.set()
+            return HeartbeatResponse()
+
+        dispatcher = Dispatcher({ApiKey.HEARTBEAT: Route(handle)})
+        frame = encode_request_frame(
+            API_BY_KEY[ApiKey.HEARTBEAT], 4, 1, "c", HeartbeatRequest(group_id="g")
+        )
+        reply = dispatcher.dispatch(ConnectionInfo(), memoryview(bytearray(frame[4:])))
+        assert isinstance(reply, Awaitable)
+        waiting = asyncio.ensure_future(reply)
+        waiting.cancel()
+        await asyncio.wait_for(done.wait(), 10)
+        await dispatcher.stop()
+
+    asyncio.run(scenario())
+    assert carried_out == ["g"]

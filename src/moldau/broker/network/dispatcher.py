@@ -10,6 +10,7 @@ A handler that answers at once costs no task: only what must wait comes back as 
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 import struct
@@ -66,6 +67,7 @@ class Dispatcher:
     ) -> None:
         """`listener_routes` names the listeners that serve something else than `routes`."""
         self._targets = _targets_of(routes)
+        self._running: set[asyncio.Task[Reply]] = set()
         self._listener_targets = {
             name: _targets_of(own) for name, own in (listener_routes or {}).items()
         }
@@ -124,7 +126,21 @@ class Dispatcher:
                 )
         except Exception as error:
             return self._answer_error(target, context, error)
-        return self._answer_later(target, context, response)
+        # A request that was received is carried out even if its client has gone: LeaveGroup is
+        # often the last word of a connection. Only the answer is then dropped.
+        task = asyncio.get_running_loop().create_task(
+            self._answer_later(target, context, response)
+        )
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return asyncio.shield(task)
+
+    async def stop(self) -> None:
+        """Cancel the requests that still run; the network has stopped."""
+        running = tuple(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
     async def _answer_later(
         self, target: _Target, context: RequestContext, response: Awaitable[Message]
