@@ -123,6 +123,72 @@ def test_threads_clean_different_logs_and_follow_the_setting(tmp_path: Path) -> 
     broker.manager.unlock()
 
 
+def test_settings_reach_the_job(tmp_path: Path) -> None:
+    broker = Broker(
+        tmp_path,
+        threads=2,
+        dedupe_buffer_size=8_000_000,
+        io_buffer_load_factor=0.5,
+        io_buffer_size=1234,
+        io_max_bytes_per_second=3000,
+    )
+    broker.create(delete_retention_ms=77, segment_bytes=5000, segment_index_bytes=64)
+    fill(broker)
+    jobs: list[CleanJob] = []
+
+    class Spy(InlineWorker):
+        def clean(self, job: CleanJob) -> AsyncGenerator[CleanEvent, None]:
+            jobs.append(job)
+            return super().clean(job)
+
+    broker.cleaner._make_worker = lambda: Spy(OsDisk())
+    assert broker.clean() is not None
+    (job,) = jobs
+    assert (job.map_size_max, job.buffer_size, job.bytes_per_second_max) == (2_000_000, 1234, 1500)
+    assert (job.delete_retention_ms, job.segment_bytes, job.segment_index_bytes) == (77, 5000, 64)
+    assert (job.first_dirty_offset, job.upper_offset, job.now_ms) == (0, 4, broker.now_ms)
+    broker.cleaner.update_config(
+        broker.config().replace(log_cleaner_io_max_bytes_per_second=1.7976931348623157e308)
+    )
+    fill(broker)
+    assert broker.clean() is not None
+    assert jobs[1].bytes_per_second_max is None
+    broker.manager.unlock()
+
+
+@pytest.mark.parametrize(
+    ("config", "waited_ms", "records"),
+    [
+        pytest.param({"min_compaction_lag_ms": 1000}, 999, 4, id="too young"),
+        pytest.param({"min_compaction_lag_ms": 1000}, 1003, 2, id="old enough"),
+        pytest.param({"min_cleanable_dirty_ratio": 1.0}, 5000, 4, id="not dirty enough"),
+        pytest.param(
+            {"min_cleanable_dirty_ratio": 1.0, "max_compaction_lag_ms": 4000},
+            5000,
+            2,
+            id="overdue all the same",
+        ),
+    ],
+)
+def test_compaction_lags(
+    broker: Broker, config: dict[str, float], waited_ms: int, records: int
+) -> None:
+    broker.create(**config)
+    log = fill(broker)
+    broker.now_ms += waited_ms
+    asyncio.run(run_until_idle(broker))
+    assert len(contents(log)) == records
+
+
+def test_the_active_segment_does_not_outlast_the_compaction_lag(broker: Broker) -> None:
+    log = broker.create(max_compaction_lag_ms=1000)
+    put(log, (b"k", b"1"))
+    put(log, (b"k", b"2"), timestamp=broker.now_ms + 1000)
+    assert len(log.segments) == 1
+    put(log, (b"k", b"3"), timestamp=broker.now_ms + 1001)
+    assert len(log.segments) == 2
+
+
 # What comes in between --------------------------------------------------------------
 
 
@@ -307,6 +373,22 @@ def test_trouble_that_may_pass_is_tried_again(
     assert [record.getMessage() for record in caplog.records] == [
         "no space left; cleaning it is tried again"
     ]
+
+
+def test_a_log_in_trouble_does_not_keep_others_waiting(broker: Broker) -> None:
+    filthiest, other = fill(broker, "filthiest"), fill(broker, "other", clean=4, dirty=8)
+
+    class Failing(InlineWorker):
+        async def clean(self, job: CleanJob) -> AsyncGenerator[CleanEvent, None]:
+            if "filthiest" in job.directory:
+                raise OSError("pipe broke")
+            async for event in super().clean(job):
+                yield event
+
+    broker.cleaner._make_worker = lambda: Failing(OsDisk())
+    asyncio.run(run_until_idle(broker))
+    assert len(contents(other)) == 2
+    assert len(contents(filthiest)) == 4
 
 
 # Checkpoints ------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from moldau.broker.log.checkpoints import Partition
@@ -101,6 +101,8 @@ class Cleaner:
         # Logs that cannot be cleaned, and those whose trouble has been reported.
         self._uncleanable: set[Log] = set()
         self._reported: set[Log] = set()
+        # Logs that could not be cleaned in this round: the others come first.
+        self._put_off: set[Log] = set()
 
     # Life ---------------------------------------------------------------------------
 
@@ -131,22 +133,23 @@ class Cleaner:
         worker = self._make_worker()
         try:
             while True:
-                cleaned = False
-                try:
-                    cleaned = await self._clean_next(worker)
-                except Exception:
-                    # One log's trouble must not end the cleaning of all others.
-                    logger.exception("cleaning failed; trying again")
-                if not cleaned:
+                cleaning = self._pick()
+                if cleaning is None:
+                    self._put_off.clear()
                     await worker.close()
                     await self._sleep(self._config.log_cleaner_backoff_ms / 1000)
+                elif await self._clean_guarded(cleaning, worker) is None:
+                    self._put_off.add(cleaning.log)
         finally:
             await worker.kill()
 
-    async def _clean_next(self, worker: Worker) -> bool:
-        """Clean the log that needs it most; False when there was none or it failed."""
-        cleaning = self._pick()
-        return cleaning is not None and await self._clean(cleaning, worker) is not None
+    async def _clean_guarded(self, cleaning: Cleaning, worker: Worker) -> CleanDone | None:
+        try:
+            return await self._clean(cleaning, worker)
+        except Exception:
+            # One log's trouble must not end the cleaning of all others.
+            logger.exception("%s: cleaning failed", cleaning.log.dir)
+            return None
 
     async def clean_now(self, topic: str, partition: int) -> CleanDone | None:
         """Clean what may be cleaned of a partition, however little; None if nothing could."""
@@ -171,17 +174,25 @@ class Cleaner:
     def _pick(self) -> Cleaning | None:
         logs = self._manager.compacted_logs()
         self._forget_all_but(logs)
-        found = filthiest(
-            (log, self._range_of(log), _policy(log.config))
-            for log in logs
-            # Without a closed segment there is nothing to clean, the usual case.
-            if len(log.segments) > 1
-            and log not in self._in_progress
-            and log not in self._uncleanable
-            # A log on its way to another folder is being copied as it is.
-            and self._manager.get_future_log(log.topic, log.partition) is None
-        )
+        found = filthiest(self._candidates(logs))
         return None if found is None else self._cleaning(*found)
+
+    def _candidates(self, logs: list[Log]) -> Iterator[tuple[Log, CleanRange, CleaningPolicy]]:
+        for log in logs:
+            if (
+                # Without a closed segment there is nothing to clean, the usual case.
+                len(log.segments) == 1
+                or log in self._in_progress
+                or log in self._uncleanable
+                or log in self._put_off
+                # A log on its way to another folder is being copied as it is.
+                or self._manager.get_future_log(log.topic, log.partition) is not None
+            ):
+                continue
+            try:
+                yield log, self._range_of(log), _policy(log.config)
+            except OSError as error:
+                log.dir_state.fail(f"reading {log.dir}", error)
 
     def _range_of(self, log: Log) -> CleanRange:
         offset = self._clean_up_to(log)
@@ -351,6 +362,7 @@ class Cleaner:
         kept = set(logs)
         self._uncleanable &= kept
         self._reported &= kept
+        self._put_off &= kept
         offsets = self._offsets()
         if not offsets:
             return
