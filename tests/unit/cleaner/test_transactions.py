@@ -8,8 +8,8 @@ import pytest
 
 from moldau.broker.log.log import Log
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.records import ControlType, decode_control_type
-from support.compaction import Broker, batches, contents, end_transaction, put
+from moldau.wire.records import Compression, ControlType, decode_control_type
+from support.compaction import NOW_MS, Broker, batches, contents, end_transaction, put
 
 ABORT, COMMIT = "abort", "commit"
 
@@ -214,3 +214,29 @@ def test_the_last_marker_of_a_producer_stays_as_a_header(broker: Broker) -> None
 
 def log_files(broker: Broker, suffix: str) -> list[Path]:
     return [p for p in Path(broker.log().dir).iterdir() if p.name.endswith(suffix)]
+
+
+def test_a_batch_kept_for_its_producer_is_a_bare_header(broker: Broker) -> None:
+    log = broker.create()
+    put(
+        log,
+        (b"a", b"1"),
+        (b"b", b"1"),
+        timestamp=NOW_MS + 7,
+        compression=Compression.ZSTD,
+        producer_id=5,
+        producer_epoch=3,
+        base_sequence=0,
+    )
+    before = batches(log)[0][0]
+    put(log, (b"a", b"2"), (b"b", b"2"))
+    clean_later(broker, log)
+    after = batches(log)[0][0]
+    # Compared with what Kafka's cleaner writes: everything but what the records need.
+    assert after == before._replace(
+        batch_length=49, crc=after.crc, attributes=0, base_timestamp=-1, record_count=0
+    )
+    assert after.max_timestamp == NOW_MS + 8
+    # Cleaning it again changes nothing.
+    clean_later(broker, log)
+    assert batches(log)[0][0] == after
