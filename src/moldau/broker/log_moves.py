@@ -2,8 +2,8 @@
 
 A move copies the log into a future log in the other folder, a piece at a time so that clients get
 their turn in between, and swaps the two in one step on the loop when nothing is left to copy.
-What always holds: until the swap the current log is the only one that is served, and a move that
-fails leaves it as it was.
+What always holds: until the swap the current log is the only one that is served, a move that fails
+leaves it as it was, and what was durable before the swap is durable after it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from collections.abc import Callable
 from moldau.broker.log.log import Log
 from moldau.broker.log.log_dirs import LogDir
 from moldau.broker.log.manager import LogManager
+from moldau.broker.log.moves import copy_step
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
 
-PIECE_BYTES = 1 << 20
+# A log that is flushed with every append stays ahead of its copy's flushes; then the last one
+# happens in the swap, over the little that has come since.
+FLUSH_ROUNDS_MAX = 8
 
 
 class LogMoves:
@@ -40,11 +43,13 @@ class LogMoves:
             raise ApiError(
                 ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not in log.dirs of this broker ({known})"
             )
-        partition = self._replicas.get(topic, index)
         if directory.failure is not None:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path} is offline")
+            raise directory.failure
+        current = self._replicas.get(topic, index).log
+        if current.dir_state.failure is not None:
+            raise current.dir_state.failure
         self._cancel(topic, index)
-        if partition.log.dir_state is directory:
+        if current.dir_state is directory:
             self._logs.drop_future_log(topic, index)
             return
         future = self._logs.create_future_log(topic, index, directory)
@@ -71,13 +76,9 @@ class LogMoves:
 
     async def _move(self, topic: str, index: int, future: Log) -> None:
         try:
-            copying = True
-            while copying:
-                copying = self._copy_piece(topic, index, future)
-                # Clients have their turn between two pieces.
-                await asyncio.sleep(0)
-            self._replicas.move_to_future_log(topic, index)
-            logger.info("%s-%d now lies in %s", topic, index, future.dir_state.path)
+            if await self._catch_up(topic, index, future):
+                self._replicas.move_to_future_log(topic, index)
+                logger.info("%s-%d now lies in %s", topic, index, future.dir_state.path)
         except ApiError as error:
             # The partition is gone, or one of the two folders.
             logger.error("%s-%d was not moved: %s", topic, index, error.message)
@@ -87,19 +88,20 @@ class LogMoves:
             if self._tasks.get((topic, index)) is asyncio.current_task():
                 del self._tasks[topic, index]
 
-    def _copy_piece(self, topic: str, index: int, future: Log) -> bool:
-        """Copy the next batches; False when the future log has everything."""
-        current = self._replicas.get(topic, index).log
-        start, end = current.log_start_offset, current.log_end_offset
-        if future.log_end_offset < start:
-            future.truncate_fully_and_start_at(start, now_ms=self._clock_ms())
-        if future.log_end_offset >= end:
-            return False
-        found = current.read(
-            future.log_end_offset, PIECE_BYTES, upper_offset=end, min_one_batch=True
-        )
-        if found.size == 0:
-            return False
-        data = found.buffers[0] if len(found.buffers) == 1 else b"".join(found.buffers)
-        future.append_as_follower(data, now_ms=self._clock_ms())
-        return True
+    async def _catch_up(self, topic: str, index: int, future: Log) -> bool:
+        """Copy until the two may be swapped; False when the move was given up meanwhile."""
+        flush_rounds = 0
+        while self._logs.get_future_log(topic, index) is future:
+            current = self._replicas.get(topic, index).log
+            now_ms = self._clock_ms()
+            if not copy_step(current, future, now_ms=now_ms):
+                # Clients have their turn between two pieces.
+                await asyncio.sleep(0)
+            elif future.recovery_point >= current.recovery_point:
+                return True
+            elif flush_rounds < FLUSH_ROUNDS_MAX:
+                flush_rounds += 1
+                await future.flush_async(now_ms=now_ms)
+            else:
+                future.flush(now_ms=now_ms)
+        return False
