@@ -98,6 +98,7 @@ class Broker:
         self._reports: DirectoryReports
         self._moves: LogMoves
         self._maintenance: Maintenance
+        self._requests: Dispatcher
 
     @property
     def config(self) -> BrokerConfig:
@@ -126,7 +127,8 @@ class Broker:
         await self.groups.loaded()
         self._moves.resume()
         self._maintenance.start()
-        await environment.network.start(self._dispatcher(cluster_id))
+        self._requests = self._dispatcher(cluster_id)
+        await environment.network.start(self._requests)
         return BrokerInfo(cluster_id, self._node_id, self._bound(config.listeners))
 
     def _metadata_log_dir(self, config: BrokerConfig) -> LogDir:
@@ -181,6 +183,7 @@ class Broker:
             on_failure=self._on_failure,
         )
         await self.metadata.start(self._identity())
+        self._reports = DirectoryReports(self.metadata, node_id=self._node_id)
 
     def _identity(self) -> BrokerIdentity:
         config = self.config
@@ -219,7 +222,6 @@ class Broker:
 
     def _build_parts(self) -> None:
         environment, config = self._environment, self.config
-        self._reports = DirectoryReports(self.metadata, node_id=self._node_id)
         self.replicas = ReplicaManager(
             node_id=self._node_id,
             logs=self.logs,
@@ -328,8 +330,11 @@ class Broker:
                 self.groups.on_resigned(index, state.leader_epoch)
 
     def _on_dir_failed(self, directory: LogDir) -> None:
+        # It may fail at any time, also before these exist.
         if hasattr(self, "replicas"):
             self.replicas.on_log_dir_failed(directory)
+        if hasattr(self, "_reports") and directory.directory_id is not None:
+            self._reports.report_failed(directory.directory_id)
         if directory is self._metadata_dir or not self.logs.live_dirs:
             failure = directory.failure
             self._on_failure(failure or WrongLogDir(f"{directory.path} is offline"))
@@ -343,10 +348,12 @@ class Broker:
 
     async def stop(self) -> None:
         """Answer what is under way, then make everything durable and leave the folders clean."""
+        # Members that wait for others would wait for ever: they are told to look elsewhere.
+        self.groups.close()
         await self._environment.network.stop(STOP_GRACE_S)
+        await self._requests.stop()
         self._maintenance.stop()
         await self._moves.stop()
-        self.groups.close()
         for task in tuple(self._tasks):
             task.cancel()
         await self.metadata.stop()

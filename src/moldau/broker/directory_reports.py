@@ -1,6 +1,7 @@
-"""Tells the controller in which log folder each replica lies (KIP-858).
+"""Tells the controller in which log folder each replica lies, and which folders failed (KIP-858).
 
-Reports that come together, as when a topic is created, go in one request.
+Reports that come together, as when a topic is created, go in one request. A failure goes first:
+whoever leads in that folder cannot.
 """
 
 from __future__ import annotations
@@ -25,10 +26,18 @@ class DirectoryReports:
         self._metadata = metadata
         self._node_id = node_id
         self._waiting: dict[tuple[UUID, int], UUID] = {}
+        self._failed: set[UUID] = set()
         self._sending: asyncio.Task[None] | None = None
 
     def report(self, topic_id: UUID, partition: int, directory_id: UUID) -> None:
         self._waiting[topic_id, partition] = directory_id
+        self._start_sending()
+
+    def report_failed(self, directory_id: UUID) -> None:
+        self._failed.add(directory_id)
+        self._start_sending()
+
+    def _start_sending(self) -> None:
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
@@ -39,14 +48,27 @@ class DirectoryReports:
 
     async def _send(self) -> None:
         try:
-            while self._waiting:
+            while self._waiting or self._failed:
+                if self._failed:
+                    failed, self._failed = self._failed, set()
+                    await self._take_offline(failed)
                 reports, self._waiting = self._waiting, {}
-                await self._assign(self._request(reports))
+                if reports:
+                    await self._assign(self._request(reports))
         except ApiError as error:
             # It is told again with the next start; nothing is served differently meanwhile.
             logger.warning("the controller was not told of log folders: %s", error.message)
         finally:
             self._sending = None
+
+    async def _take_offline(self, directories: set[UUID]) -> None:
+        await self._metadata.run(
+            lambda controller: controller.take_log_dirs_offline(
+                broker_id=self._node_id,
+                broker_epoch=self._metadata.broker_epoch,
+                directories=directories,
+            )
+        )
 
     async def _assign(self, request: AssignReplicasToDirsRequest) -> None:
         await self._metadata.run(lambda controller: controller.assign_replicas_to_dirs(request))

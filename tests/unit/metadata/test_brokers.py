@@ -372,3 +372,122 @@ def test_producer_ids_come_in_blocks_and_never_twice(world: World) -> None:
             AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch + 1)
         )
     assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH
+
+
+class TestLogFolders:
+    """Broker 1 has folders 1001 and 1002; partition 0 lies in the first, 1 in the second."""
+
+    @pytest.fixture
+    def two_folders(self, new_world: Any) -> Any:
+        world = new_world()
+        request = world.registration(1, incarnation=1, log_dirs=[1001, 1002])
+        epoch = world.apply(world.controller.register_broker(request)).broker_epoch
+        world.apply(world.controller.unfence_broker(broker_id=1, broker_epoch=epoch))
+        world.create("t", 2)
+        self.assign(world, {0: 1001, 1: 1002})
+        return world
+
+    def assign(self, world: Any, folders: dict[int, int]) -> None:
+        topic_id = world.image.topics_by_name["t"].id
+        broker = world.image.brokers[1]
+        request = AssignReplicasToDirsRequest(
+            broker_id=1,
+            broker_epoch=broker.epoch,
+            directories=[
+                AssignReplicasToDirsRequest.DirectoryData(
+                    id=UUID(int=folder),
+                    topics=[
+                        AssignReplicasToDirsRequest.TopicData(
+                            topic_id=topic_id,
+                            partitions=[
+                                AssignReplicasToDirsRequest.PartitionData(partition_index=index)
+                            ],
+                        )
+                    ],
+                )
+                for index, folder in folders.items()
+            ],
+        )
+        world.apply(world.controller.assign_replicas_to_dirs(request))
+
+    def fail(self, world: Any, *folders: int) -> None:
+        world.apply(
+            world.controller.take_log_dirs_offline(
+                broker_id=1,
+                broker_epoch=world.image.brokers[1].epoch,
+                directories={UUID(int=folder) for folder in folders},
+            )
+        )
+
+    def restart(self, world: Any, *folders: int, clean: bool = False) -> None:
+        old = world.image.brokers[1]
+        request = world.registration(
+            1,
+            incarnation=old.incarnation_id.int + 1,
+            log_dirs=folders,
+            previous_epoch=old.epoch if clean else -1,
+        )
+        epoch = world.apply(world.controller.register_broker(request)).broker_epoch
+        world.apply(world.controller.unfence_broker(broker_id=1, broker_epoch=epoch))
+
+    def leaders(self, world: Any) -> list[int]:
+        return [p.leader for p in world.image.topics_by_name["t"].partitions.values()]
+
+    def test_a_failed_folder_takes_only_its_partitions(self, two_folders: Any) -> None:
+        self.fail(two_folders, 1002)
+        kept, lost = two_folders.image.topics_by_name["t"].partitions.values()
+        assert (kept.leader, kept.leader_epoch, kept.isr) == (1, 0, (1,))
+        assert (lost.leader, lost.leader_epoch, lost.isr, lost.elr) == (-1, 1, (), (1,))
+        assert two_folders.image.brokers[1].log_dirs == (UUID(int=1001),)
+        assert two_folders.image.brokers[1].active
+
+    def test_a_failure_is_told_once_and_unknown_folders_are_nobodys(self, two_folders: Any) -> None:
+        self.fail(two_folders, 1002, 77)
+        self.fail(two_folders, 1002)
+        assert two_folders.records == []
+
+    def test_another_replica_takes_over(self, two_folders: Any) -> None:
+        world = two_folders
+        world.add_broker(2)
+        topic = world.topic("both", -1, -1, assignments={0: [1, 2]})
+        world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+        partition = world.image.topics_by_name["both"].partitions[0]
+        record = PartitionChangeRecord(
+            partition_id=0,
+            topic_id=world.image.topics_by_name["both"].id,
+            directories=[UUID(int=1002), partition.directories[1]],
+        )
+        world.controller.replay([record], base_offset=world.controller.next_offset)
+        self.fail(world, 1002)
+        moved = world.image.topics_by_name["both"].partitions[0]
+        assert (moved.leader, moved.isr) == (2, (2,))
+
+    @pytest.mark.parametrize("clean", [True, False])
+    def test_a_mended_folder_leads_again(self, two_folders: Any, clean: bool) -> None:
+        self.fail(two_folders, 1002)
+        self.restart(two_folders, 1001, 1002, clean=clean)
+        assert self.leaders(two_folders) == [1, 1]
+        mended = two_folders.image.topics_by_name["t"].partitions[1]
+        assert (mended.isr, mended.elr) == ((1,), ())
+        assert mended.leader_recovery_state == LeaderRecoveryState.RECOVERED
+
+    @pytest.mark.parametrize("clean", [True, False])
+    def test_a_folder_missing_at_a_start(self, two_folders: Any, clean: bool) -> None:
+        self.restart(two_folders, 1001, clean=clean)
+        assert self.leaders(two_folders) == [1, -1]
+        self.restart(two_folders, 1001, clean=clean)
+        assert self.leaders(two_folders) == [1, -1]
+        self.restart(two_folders, 1001, 1002, clean=clean)
+        assert self.leaders(two_folders) == [1, 1]
+
+    def test_a_replica_that_found_another_folder_leads_again(self, two_folders: Any) -> None:
+        self.restart(two_folders, 1001)
+        self.assign(two_folders, {1: 1001})
+        assert self.leaders(two_folders) == [1, 1]
+
+    def test_a_stale_broker_is_refused(self, two_folders: Any) -> None:
+        with pytest.raises(ApiError) as caught:
+            two_folders.controller.take_log_dirs_offline(
+                broker_id=1, broker_epoch=-7, directories={UUID(int=1002)}
+            )
+        assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import DIRECTORY_LOST, Partition
+from moldau.broker.metadata.model import Partition
 
 
 def offline_replicas(partition: Partition, image: MetadataImage) -> list[int]:
@@ -11,6 +11,6 @@ def offline_replicas(partition: Partition, image: MetadataImage) -> list[int]:
     offline = []
     for node, directory in zip(partition.replicas, partition.directories, strict=True):
         broker = image.brokers.get(node)
-        if broker is None or broker.fenced or directory == DIRECTORY_LOST:
+        if broker is None or broker.fenced or not broker.has_online(directory):
             offline.append(node)
     return offline

@@ -2,11 +2,12 @@
 
 A broker that registers is fenced until it has caught up with the metadata. A new incarnation gets
 a new epoch, the offset its record will have, and whatever the old one led is taken from it first.
+A replica whose log folder is not online neither leads nor is in sync.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.metadata.decision import Decision
@@ -32,6 +33,8 @@ from moldau.wire.messages import (
 )
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from moldau.broker.metadata.controller import Controller
 
 
@@ -72,7 +75,7 @@ def register_broker(
     records: list[Any] = [broker_record(broker, controller.image.metadata_version)]
     if existing is not None and not same_incarnation:
         clean = request.previous_broker_epoch == existing.epoch
-        records += _records_for_restart(controller, existing, clean=clean)
+        records += _records_for_restart(controller, existing, broker, clean=clean)
     return Decision(tuple(records), BrokerRegistrationResponse(broker_epoch=epoch), atomic=False)
 
 
@@ -114,11 +117,18 @@ def _check_features(controller: Controller, request: BrokerRegistrationRequest) 
             )
 
 
-def _records_for_restart(controller: Controller, old: Broker, *, clean: bool) -> list[Any]:
+def _records_for_restart(
+    controller: Controller, old: Broker, new: Broker, *, clean: bool
+) -> list[Any]:
     records: list[Any] = []
     for topic, index, partition in _partitions_of(controller, old.id):
-        if partition.replicas != (old.id,):
-            record = _without_broker(controller, topic, index, partition, old.id, clean=clean)
+        sole = partition.replicas == (old.id,)
+        online = new.has_online(partition.directory_of(old.id))
+        if not sole or not online:
+            # A sole replica stays eligible: nobody else can ever have more than it has.
+            record = _without_broker(
+                controller, topic, index, partition, old.id, clean=clean or sole
+            )
             if record is not None:
                 records.append(record)
         elif not clean and partition.leader == old.id:
@@ -137,24 +147,39 @@ def unfence_broker(controller: Controller, *, broker_id: int, broker_epoch: int)
     records: list[Any] = [
         BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=-1)
     ]
-    brokers = controller.image.brokers
-
-    def acceptable(replica: int) -> bool:
-        return replica == broker_id or (replica in brokers and brokers[replica].active)
-
     for topic, index, partition in _partitions_of(controller, broker_id):
         if partition.leader == NO_LEADER:
-            record = change_partition(
-                partition,
-                topic_id=topic.id,
-                index=index,
-                isr=partition.isr,
-                acceptable=acceptable,
-                rules=controller.election_rules(topic),
-            )
+            record = elect_leader(controller, topic, index, partition, unfenced=broker_id)
             if record is not None:
                 records.append(record)
     return Decision(tuple(records), None, atomic=False)
+
+
+def elect_leader(
+    controller: Controller,
+    topic: Topic,
+    index: int,
+    partition: Partition,
+    *,
+    unfenced: int | None = None,
+) -> PartitionChangeRecord | None:
+    """A leader for a partition that has none; broker `unfenced` may be chosen although the image
+    still has it fenced."""
+    brokers = controller.image.brokers
+
+    def acceptable(replica: int) -> bool:
+        if replica == unfenced:
+            return brokers[replica].has_online(partition.directory_of(replica))
+        return may_lead(controller, partition, replica)
+
+    return change_partition(
+        partition,
+        topic_id=topic.id,
+        index=index,
+        isr=partition.isr,
+        acceptable=acceptable,
+        rules=controller.election_rules(topic),
+    )
 
 
 def fence_broker(controller: Controller, *, broker_id: int, broker_epoch: int) -> Decision[None]:
@@ -187,6 +212,40 @@ def unregister_broker(controller: Controller, *, broker_id: int) -> Decision[Non
         )
     record = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
     return Decision((*_removals(controller, broker_id), record), None, atomic=False)
+
+
+def take_log_dirs_offline(
+    controller: Controller, *, broker_id: int, broker_epoch: int, directories: Collection[UUID]
+) -> Decision[None]:
+    """Log folders of a live broker have failed: others take over what it led there.
+
+    Until the broker registers anew a failed folder stays out, as the broker does not use it again.
+    """
+    broker = _checked(controller, broker_id, broker_epoch)
+    lost = set(directories) & set(broker.log_dirs)
+    if not lost:
+        return Decision((), None)
+    records: list[Any] = []
+    for topic, index, partition in _partitions_of(controller, broker_id):
+        if partition.directory_of(broker_id) in lost:
+            record = _without_broker(controller, topic, index, partition, broker_id, clean=True)
+            if record is not None:
+                records.append(record)
+    remaining = [directory for directory in broker.log_dirs if directory not in lost]
+    records.append(
+        BrokerRegistrationChangeRecord(
+            broker_id=broker_id, broker_epoch=broker_epoch, log_dirs=remaining
+        )
+    )
+    return Decision(tuple(records), None, atomic=False)
+
+
+def may_lead(controller: Controller, partition: Partition, replica: int) -> bool:
+    """Whether the replica's broker is alive and the folder it lies in is online."""
+    broker = controller.image.brokers.get(replica)
+    return (
+        broker is not None and broker.active and broker.has_online(partition.directory_of(replica))
+    )
 
 
 def _checked(controller: Controller, broker_id: int, broker_epoch: int) -> Broker:
@@ -222,14 +281,13 @@ def _without_broker(
     *,
     clean: bool,
 ) -> PartitionChangeRecord | None:
-    brokers = controller.image.brokers
     return change_partition(
         partition,
         topic_id=topic.id,
         index=index,
         isr=tuple(replica for replica in partition.isr if replica != broker_id),
         acceptable=lambda replica: (
-            replica != broker_id and replica in brokers and brokers[replica].active
+            replica != broker_id and may_lead(controller, partition, replica)
         ),
         rules=controller.election_rules(topic),
         unclean_shutdown=() if clean else (broker_id,),

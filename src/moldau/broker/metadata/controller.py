@@ -7,7 +7,7 @@ but not yet committed; so two decisions in a row see each other although neither
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -275,6 +275,13 @@ class Controller:
     def begin_controlled_shutdown(self, *, broker_id: int, broker_epoch: int) -> Decision[None]:
         return brokers.begin_controlled_shutdown(
             self, broker_id=broker_id, broker_epoch=broker_epoch
+        )
+
+    def take_log_dirs_offline(
+        self, *, broker_id: int, broker_epoch: int, directories: Collection[UUID]
+    ) -> Decision[None]:
+        return brokers.take_log_dirs_offline(
+            self, broker_id=broker_id, broker_epoch=broker_epoch, directories=directories
         )
 
     def unregister_broker(self, *, broker_id: int) -> Decision[None]:

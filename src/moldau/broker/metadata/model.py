@@ -125,6 +125,14 @@ class Broker:
         """Whether it may lead partitions and be in their ISR."""
         return not self.fenced and not self.in_controlled_shutdown
 
+    def has_online(self, directory: UUID | None) -> bool:
+        """Whether a replica in `directory` can be served."""
+        if directory is None or directory == DIRECTORY_LOST:
+            return False
+        # A replica that was not put anywhere yet is put where there is room; registrations older
+        # than directories (KIP-858) name none and vouch for all.
+        return not self.log_dirs or is_reserved_directory(directory) or directory in self.log_dirs
+
     def endpoint(self, listener_name: str) -> Endpoint | None:
         return next((item for item in self.endpoints if item.name == listener_name), None)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker.metadata.brokers import check_broker_epoch
+from moldau.broker.metadata.brokers import check_broker_epoch, elect_leader, may_lead
 from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.elections import change_partition
 from moldau.broker.metadata.features import DIRECTORY_METADATA_VERSION
-from moldau.broker.metadata.model import LeaderRecoveryState, Partition, Topic
+from moldau.broker.metadata.model import NO_LEADER, LeaderRecoveryState, Partition, Topic
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterPartitionRequest,
@@ -73,13 +73,12 @@ def _alter(
     wanted = {state.broker_id: state.broker_epoch for state in data.new_isr_with_epochs}
     wanted = wanted or dict.fromkeys(data.new_isr, NEVER_BROKER_EPOCH)
     state = _checked_isr(controller, partition, broker_id, wanted, data)
-    brokers = controller.image.brokers
     record = change_partition(
         partition,
         topic_id=topic.id,
         index=data.partition_index,
         isr=tuple(wanted),
-        acceptable=lambda replica: replica in brokers and brokers[replica].active,
+        acceptable=lambda replica: may_lead(controller, partition, replica),
         rules=controller.election_rules(topic),
         recovery_state=state,
     )
@@ -193,15 +192,20 @@ def _assign(
         records.append(
             PartitionChangeRecord(partition_id=index, topic_id=topic.id, directories=directories)
         )
-    if not online:
-        brokers = controller.image.brokers
+    if online:
+        if partition.leader == NO_LEADER and records:
+            # It was left in a folder that is gone, and found a new one.
+            moved = partition.changed_by(records[0])
+            elected = elect_leader(controller, topic, index, moved)
+            records += [] if elected is None else [elected]
+    else:
         record = change_partition(
             partition,
             topic_id=topic.id,
             index=index,
             isr=tuple(replica for replica in partition.isr if replica != broker_id),
             acceptable=lambda replica: (
-                replica != broker_id and replica in brokers and brokers[replica].active
+                replica != broker_id and may_lead(controller, partition, replica)
             ),
             rules=controller.election_rules(topic),
         )
