@@ -5,6 +5,7 @@ Each is a process of its own on 127.0.0.1, started by a context manager and stop
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -69,11 +70,18 @@ def wait_until_listening(port: int, process: subprocess.Popen[bytes]) -> None:
     raise RuntimeError(f"{process.args!r} did not listen within {START_SECONDS_MAX:.0f} s")
 
 
+def _environment() -> dict[str, str]:
+    """As a user has it: without this variable Python keeps compiled modules between starts."""
+    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+
+
 @contextmanager
 def _running(name: str, port: int, command: list[str], folder: Path) -> Iterator[Server]:
     with (folder / f"{name}.out").open("wb") as output:
         started = time.monotonic()
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder)
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=_environment()
+        )
         try:
             wait_until_listening(port, process)
             yield Server(name, port, process.pid, started, time.monotonic() - started)

@@ -81,6 +81,12 @@ class Parts:
     def image(self) -> MetadataImage:
         return self.metadata.image
 
+    async def settled(self) -> None:
+        """Wait until every partition that the metadata puts here is open."""
+        settled = asyncio.Event()
+        self.replicas.when_settled(settled.set)
+        await settled.wait()
+
     def feature_levels(self) -> FeatureLevels:
         return FeatureLevels(
             {name: (each.min_version, each.max_version)
@@ -153,7 +159,7 @@ def _group_routes(parts: Parts) -> Routes:
 
 def _admin_routes(parts: Parts) -> Routes:
     image, cluster_id, node_id = parts.image, parts.cluster_id, parts.node_id
-    controller = ControllerApis(parts.metadata)
+    controller = ControllerApis(parts.metadata, parts.settled)
     metadata = MetadataHandler(
         image,
         cluster_id=cluster_id,

@@ -11,6 +11,7 @@ what a client was told is on disk before the mark of a clean stop is written.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import Callable, Coroutine
@@ -32,6 +33,7 @@ from moldau.broker.coordinator.partition_log import PartitionLog
 from moldau.broker.coordinator.producer_ids import ProducerIds
 from moldau.broker.directory_reports import DirectoryReports
 from moldau.broker.environment import Environment
+from moldau.broker.log.cleaner.shell import Cleaner
 from moldau.broker.log.log_dirs import LogDir, MetaProperties, WrongLogDir
 from moldau.broker.log.manager import LogManager
 from moldau.broker.log.names import META_PROPERTIES
@@ -90,6 +92,7 @@ class Broker:
             producer_id_expiration_ms=config.log.producer_id_expiration_ms,
             on_dir_failure=self._on_dir_failed,
         )
+        self._cleaner = Cleaner(self.logs, config.log, environment.clock_ms)
         self._metadata_dir = self._metadata_log_dir(config)
         self.metadata: MetadataShell
         self.replicas: ReplicaManager
@@ -127,6 +130,7 @@ class Broker:
         await self.groups.loaded()
         self._moves.resume()
         self._maintenance.start()
+        self._cleaner.start()
         self._requests = self._dispatcher(cluster_id)
         await environment.network.start(self._requests)
         return BrokerInfo(cluster_id, self._node_id, self._bound(config.listeners))
@@ -227,6 +231,7 @@ class Broker:
             logs=self.logs,
             log_config=self._log_config,
             report_directory=self._reports.report,
+            defer=asyncio.get_running_loop().call_soon,
         )
         self.groups = GroupCoordinator(
             GroupConfig.from_broker_config(config),
@@ -299,6 +304,7 @@ class Broker:
         if changed:
             logger.info("dynamic configuration now differs in %s", ", ".join(sorted(changed)))
             self._environment.network.update_settings(self.config.network)
+            self._cleaner.update_config(self.config.log)
 
     def _take_subscriptions(self, delta: MetadataDelta, image: MetadataImage) -> None:
         keys = image.configs if delta.from_snapshot else delta.configs
@@ -353,6 +359,7 @@ class Broker:
         await self._environment.network.stop(STOP_GRACE_S)
         await self._requests.stop()
         self._maintenance.stop()
+        await self._cleaner.stop()
         await self._moves.stop()
         for task in tuple(self._tasks):
             task.cancel()
@@ -364,6 +371,13 @@ class Broker:
 
 def _report_bug(error: Exception) -> None:
     logger.error("a coordinator failed", exc_info=error)
+
+
+def _spare_the_collector() -> None:
+    """What is alive after the start stays alive: looking for garbage in it only costs latency."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 async def serve(config: BrokerConfig, on_ready: Callable[[BrokerInfo], None]) -> int:
@@ -382,6 +396,7 @@ async def serve(config: BrokerConfig, on_ready: Callable[[BrokerInfo], None]) ->
     broker = Broker(config, environment, on_failure=fail)
     try:
         on_ready(await broker.start())
+        _spare_the_collector()
         await stopping.wait()
         await broker.stop()
     finally:

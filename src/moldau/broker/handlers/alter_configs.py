@@ -15,7 +15,7 @@ from moldau.broker.config import ConfigResourceType
 from moldau.broker.loggers import BrokerLoggers
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
-from moldau.broker.topics import topic_name_problem
+from moldau.broker.topics import check_topic_name
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterConfigsRequest,
@@ -91,8 +91,8 @@ class AlterConfigsHandler:
         return True
 
     def _check(self, kind: int, name: str) -> None:
-        if kind == ConfigResourceType.TOPIC and (problem := topic_name_problem(name)):
-            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        if kind == ConfigResourceType.TOPIC:
+            check_topic_name(name)
         of_broker = kind in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER)
         every_broker = kind == ConfigResourceType.BROKER and name == ""
         if of_broker and not every_broker and name != str(self._node_id):

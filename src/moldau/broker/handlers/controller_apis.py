@@ -7,6 +7,8 @@ committed; that is all a handler does here.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import (
@@ -20,13 +22,18 @@ from moldau.wire.messages import (
 
 
 class ControllerApis:
-    def __init__(self, metadata: MetadataShell) -> None:
+    """Answers about new partitions wait until this broker can serve them: clients use them next."""
+
+    def __init__(self, metadata: MetadataShell, settled: Callable[[], Awaitable[None]]) -> None:
         self._metadata = metadata
+        self._settled = settled
 
     async def create_topics(
         self, context: RequestContext, request: CreateTopicsRequest
     ) -> CreateTopicsResponse:
-        return await self._metadata.run(lambda controller: controller.create_topics(request))
+        response = await self._metadata.run(lambda controller: controller.create_topics(request))
+        await self._settled()
+        return response
 
     async def delete_topics(
         self, context: RequestContext, request: DeleteTopicsRequest
@@ -39,4 +46,8 @@ class ControllerApis:
     async def create_partitions(
         self, context: RequestContext, request: CreatePartitionsRequest
     ) -> CreatePartitionsResponse:
-        return await self._metadata.run(lambda controller: controller.create_partitions(request))
+        response = await self._metadata.run(
+            lambda controller: controller.create_partitions(request)
+        )
+        await self._settled()
+        return response

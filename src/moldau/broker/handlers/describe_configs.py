@@ -24,7 +24,7 @@ from moldau.broker.config import (
 from moldau.broker.loggers import BrokerLoggers
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.network.context import RequestContext
-from moldau.broker.topics import topic_name_problem
+from moldau.broker.topics import check_topic_name
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import DescribeConfigsRequest, DescribeConfigsResponse
 
@@ -88,8 +88,7 @@ class DescribeConfigsHandler:
         return describer(resource.resource_name)
 
     def _topic(self, name: str) -> list[ConfigEntry]:
-        if problem := topic_name_problem(name):
-            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        check_topic_name(name)
         image = self._image()
         if image.topic(name) is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")

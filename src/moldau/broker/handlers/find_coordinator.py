@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from moldau.broker.coordinator.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
+from moldau.broker.coordinator.group.coordinator import GroupCoordinator
 from moldau.broker.coordinator.topics import Node, Topics
 from moldau.broker.network.context import RequestContext
+from moldau.broker.topics import GROUP_OFFSETS_TOPIC
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -81,20 +82,20 @@ class FindCoordinatorHandler:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST, f"there is no coordinator of key type {key_type}"
             )
-        if self._topics.partition_count(OFFSETS_TOPIC) is None:
+        if self._topics.partition_count(GROUP_OFFSETS_TOPIC) is None:
             try:
-                await self._ensure_internal_topic(OFFSETS_TOPIC)
+                await self._ensure_internal_topic(GROUP_OFFSETS_TOPIC)
             except ApiError as failure:
                 raise ApiError(
                     ErrorCode.COORDINATOR_NOT_AVAILABLE,
-                    f"{OFFSETS_TOPIC} could not be created: {failure.message}",
+                    f"{GROUP_OFFSETS_TOPIC} could not be created: {failure.message}",
                 ) from failure
         node = self._topics.leader(
-            OFFSETS_TOPIC, self._coordinator.partition_for(key), context.listener_name
+            GROUP_OFFSETS_TOPIC, self._coordinator.partition_for(key), context.listener_name
         )
         if node is None:
             raise ApiError(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
-                f"the partition of {OFFSETS_TOPIC} that holds the group has no leader",
+                f"the partition of {GROUP_OFFSETS_TOPIC} that holds the group has no leader",
             )
         return node

@@ -6,7 +6,6 @@ Nothing is created for a request with validate_only.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.model import Partition, Topic
 from moldau.broker.metadata.placement import default_directories, place_replicas
 from moldau.broker.metadata.writer import partition_record
+from moldau.broker.topics import METADATA_TOPIC, check_topic_name
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
@@ -34,33 +34,7 @@ from moldau.wire.uuids import ZERO_UUID, random_uuid
 if TYPE_CHECKING:
     from moldau.broker.metadata.controller import Controller
 
-TOPIC_NAME_LENGTH_MAX = 249
 PARTITIONS_PER_REQUEST_MAX = 10_000
-METADATA_TOPIC = "__cluster_metadata"
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
-
-
-def check_topic_name(name: str) -> None:
-    """INVALID_TOPIC_EXCEPTION unless the name is legal."""
-    if not name:
-        problem = "the empty string is not allowed"
-    elif name in (".", ".."):
-        problem = f"'{name}' is not allowed"
-    elif len(name) > TOPIC_NAME_LENGTH_MAX:
-        problem = (
-            f"the length of '{name}' is longer than the max allowed length {TOPIC_NAME_LENGTH_MAX}"
-        )
-    elif _LEGAL_NAME.fullmatch(name) is None:
-        problem = (
-            f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_'"
-            " and '-'"
-        )
-    else:
-        return
-    raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
-
 
 def has_collision_chars(name: str) -> bool:
     """Metric names turn '.' into '_', so topics must not differ by that alone."""

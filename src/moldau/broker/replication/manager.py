@@ -2,13 +2,15 @@
 
 Decided here: which logs exist on this node and who leads what. What always holds: a partition is
 found here exactly if the image assigns it to this node and its log could be opened; its error,
-epochs and config are those of the newest delta applied. Applying a delta costs what changed.
+epochs and config are those of the newest delta applied. Applying a delta costs what changed, and
+one that brings very many partitions is worked off in turns, between which clients are served.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from uuid import UUID
 
 from moldau.broker.config import LogConfig
@@ -21,9 +23,13 @@ from moldau.broker.metadata.model import Partition as PartitionState
 from moldau.broker.metadata.model import ResourceType, Topic, is_reserved_directory
 from moldau.broker.replication.names import CurrentLeader, NodeEndpoint, TopicKey
 from moldau.broker.replication.partition import Partition
+from moldau.broker.topics import INTERNAL_TOPICS
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
+
+HOSTED_AT_ONCE_MAX = 100
+HOSTED_PER_TURN = 10
 
 
 class ReplicaManager:
@@ -36,13 +42,18 @@ class ReplicaManager:
         logs: LogManager,
         log_config: Callable[[str], LogConfig],
         report_directory: Callable[[UUID, int, UUID], None] = lambda *_: None,
+        defer: Callable[[Callable[[], None]], object] = lambda work: work(),
     ) -> None:
         """`log_config(topic)` gives a topic's config as the image has it now;
-        `report_directory(topic id, partition, directory id)` is told where a replica was put."""
+        `report_directory(topic id, partition, directory id)` is told where a replica was put;
+        `defer(work)` has work done in the loop's next turn."""
         self._node_id = node_id
         self._logs = logs
         self._log_config = log_config
         self._report_directory = report_directory
+        self._defer = defer
+        self._backlog: dict[tuple[UUID, int], None] = {}
+        self._settled: list[Callable[[], object]] = []
         self._image = MetadataImage()
         # The same inner dicts under the topic's name and its 16-byte id, so that a lookup is two
         # dict accesses whatever the request version.
@@ -74,6 +85,8 @@ class ReplicaManager:
         state = topic.partitions.get(index)
         if state is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if (topic.id, index) in self._backlog:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self._node_id in state.replicas:
             # It should be here, so its log directory cannot be used.
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -113,10 +126,43 @@ class ReplicaManager:
             return
         for topic in delta.deleted_topics.values():
             self._remove_topic(topic.name, topic.id)
+        hosted = 0
         for changed in delta.topics.values():
             for index, (_, state) in changed.changed_partitions.items():
-                self._host(changed.topic, index, state)
+                if hosted < HOSTED_AT_ONCE_MAX or changed.topic.name in INTERNAL_TOPICS:
+                    self._host(changed.topic, index, state)
+                    hosted += 1
+                else:
+                    self._put_off(changed.topic.id, index)
         self._apply_configs(delta)
+
+    def _put_off(self, topic_id: UUID, index: int) -> None:
+        """To make a log's files takes a while: after so many, clients get their turn in between."""
+        idle = not self._backlog
+        self._backlog[topic_id, index] = None
+        if idle:
+            self._defer(self._host_some)
+
+    def _host_some(self) -> None:
+        for topic_id, index in list(islice(self._backlog, HOSTED_PER_TURN)):
+            del self._backlog[topic_id, index]
+            # The topic may have changed or gone meanwhile.
+            topic = self._image.topics_by_id.get(topic_id)
+            if topic is not None and (state := topic.partitions.get(index)) is not None:
+                self._host(topic, index, state)
+        if self._backlog:
+            self._defer(self._host_some)
+            return
+        waiting, self._settled = self._settled, []
+        for tell in waiting:
+            tell()
+
+    def when_settled(self, tell: Callable[[], object]) -> None:
+        """Call `tell` once every partition that the metadata puts here has been opened."""
+        if self._backlog:
+            self._settled.append(tell)
+        else:
+            tell()
 
     def apply_image(self, image: MetadataImage) -> None:
         """Take over a whole image, at start or after a snapshot."""

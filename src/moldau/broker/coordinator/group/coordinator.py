@@ -42,8 +42,6 @@ from moldau.wire.messages import (
     SyncGroupResponse,
 )
 
-OFFSETS_TOPIC = "__consumer_offsets"
-
 
 class GroupCoordinator:
     def __init__(
