@@ -107,6 +107,10 @@ class Cleaner:
     # Life ---------------------------------------------------------------------------
 
     def start(self) -> None:
+        # As Kafka does: the file is there from the start, so tools and people find it.
+        for directory in self._manager.live_dirs:
+            offsets = self._manager.cleaner_offsets(directory)
+            self._manager.write_cleaner_offsets(directory, offsets)
         if self._config.log_cleaner_enable:
             self._set_task_count(self._config.log_cleaner_threads)
 
