@@ -1,0 +1,73 @@
+"""Apache Kafka's Java side beside the tests: its command line tools, and programs of tests/java.
+
+A program is started from its source file, so there is no build step. The tools run one after the
+other in one virtual machine: a start for each would cost more than all they do.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from types import TracebackType
+
+from support.processes import KAFKA_JARS, ROOT
+
+SOURCES = ROOT / "tests" / "java"
+# Short lives: compiling little and collecting simply starts faster and leaves the other core free.
+JAVA = ["java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{KAFKA_JARS}/*"]
+
+
+def run_program(source: str, *arguments: str, seconds_max: float = 240) -> str:
+    """What a program of tests/java prints; fails with all of it when the program fails."""
+    command = [*JAVA, str(SOURCES / source), *arguments]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=seconds_max, check=False
+    )
+    assert ended.returncode == 0, f"{source}:\n{ended.stdout[-3000:]}\n{ended.stderr[-5000:]}"
+    return ended.stdout
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int
+    output: str
+
+
+class KafkaTools:
+    """Apache Kafka's command line tools, pointed at one broker."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        command = [*JAVA, str(SOURCES / "RunTools.java")]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def run(self, tool: str, *arguments: str, typed: str = "") -> Outcome:
+        """Run one tool to its end; the broker's address in its output becomes BROKER."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        escaped = typed.replace("\n", "\\n").replace("\t", "\\t")
+        words = [tool, escaped, "--bootstrap-server", self.bootstrap, *arguments]
+        stdin.write(("\t".join(words) + "\n").encode())
+        stdin.flush()
+        head = stdout.readline().split()
+        assert len(head) == 2, f"the tools ended while running {tool}"
+        status, size = map(int, head)
+        return Outcome(status, stdout.read(size).decode().replace(self.bootstrap, "BROKER"))
+
+    def __enter__(self) -> KafkaTools:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        finally:
+            self._process.kill()
+            self._process.wait()
