@@ -1,0 +1,72 @@
+"""What README and the start message tell a stranger to copy works as written."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.processes import ROOT, BrokerProcess, moldau
+from support.waiting import eventually
+
+
+def readme_block(language: str, containing: str) -> str:
+    blocks = re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    [block] = [block for block in blocks if containing in block]
+    return str(block)
+
+
+def run(command: list[str] | str, *, shell: bool = False) -> str:
+    done = subprocess.run(
+        command, shell=shell, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_python_example_of_the_readme(broker: BrokerProcess) -> None:
+    program = readme_block("python", "confluent_kafka").replace("127.0.0.1:9092", broker.bootstrap)
+    assert run([sys.executable, "-c", program]).strip() == "b'hello'"
+
+
+def test_the_commands_of_the_readme_are_targets() -> None:
+    commands = re.findall(r"^make (\w+)", readme_block("sh", "make run"), re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text()
+    assert commands == ["run", "test"]
+    for command in commands:
+        assert re.search(rf"^{command}:", makefile, re.MULTILINE)
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_links_of_the_documentation_lead_somewhere() -> None:
+    for document in [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_files_named_by_the_architecture_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    package = ROOT / "src" / "moldau"
+    known = {path.name for path in package.rglob("*.py")} | {
+        path.name for path in (ROOT / "tools").glob("*.py")
+    }
+    named = {Path(name).name for name in re.findall(r"`([\w/]+\.py)`", text)}
+    assert named
+    assert named - known == set()
+
+
+def test_the_lines_of_the_start_message(tmp_path: Path) -> None:
+    with moldau(tmp_path) as process:
+        eventually(lambda: "Ctrl-C stops it." in process.log.read_text(), what="it says it is up")
+        ready = process.log.read_text()
+        assert f"PLAINTEXT://{process.bootstrap}" in ready
+        [python_line] = re.findall(r"^  python (-c .*)$", ready, re.MULTILINE)
+        run(f"{sys.executable} {python_line}", shell=True)
+        if shutil.which("kcat") is None:
+            pytest.skip("kcat is not installed here: Debian's package kcat has it")
+        [kcat_line] = re.findall(r"^  (echo hello \| kcat.*)$", ready, re.MULTILINE)
+        assert "hello" in run(kcat_line, shell=True)
