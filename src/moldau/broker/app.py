@@ -89,10 +89,10 @@ class Broker:
             background=environment.background,
             now_ms=environment.clock_ms,
             random_bytes=environment.random_bytes,
-            producer_id_expiration_ms=config.log.producer_id_expiration_ms,
             on_dir_failure=self._on_dir_failed,
         )
         self._cleaner = Cleaner(self.logs, config.log, environment.clock_ms)
+        self._configure_logs()
         self._metadata_dir = self._metadata_log_dir(config)
         self.metadata: MetadataShell
         self.replicas: ReplicaManager
@@ -305,6 +305,14 @@ class Broker:
             logger.info("dynamic configuration now differs in %s", ", ".join(sorted(changed)))
             self._environment.network.update_settings(self.config.network)
             self._cleaner.update_config(self.config.log)
+            self._configure_logs()
+
+    def _configure_logs(self) -> None:
+        log = self.config.log
+        self.logs.configure(
+            producer_id_expiration_ms=log.producer_id_expiration_ms,
+            cordoned=log.cordoned_log_dirs,
+        )
 
     def _take_subscriptions(self, delta: MetadataDelta, image: MetadataImage) -> None:
         keys = image.configs if delta.from_snapshot else delta.configs

@@ -101,9 +101,17 @@ class LogManager:
         )
         self._logs: dict[Partition, Log] = {}
         self._future_logs: dict[Partition, Log] = {}
+        self._cordoned: frozenset[str] = frozenset()
         self._timed_flush: set[Log] = set()
         # Those the cleaner looks at, apart so that it need not walk all others.
         self._compacted: dict[Log, None] = {}
+
+    def configure(self, *, producer_id_expiration_ms: int, cordoned: Iterable[str]) -> None:
+        """Take over what may change in a running broker; `cordoned` folders get no new logs."""
+        self.context.producer_id_expiration_ms = producer_id_expiration_ms
+        paths = {path.rstrip("/") or "/" for path in cordoned}
+        everything = {directory.path for directory in self.dirs}
+        self._cordoned = frozenset(everything if "*" in paths else paths)
 
     def _jitter(self, jitter_ms_max: int) -> int:
         if jitter_ms_max <= 0:
@@ -301,6 +309,8 @@ class LogManager:
         live = self.live_dirs
         if not live:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
+        # When all are cordoned the cluster has nowhere else to put what it assigned to this broker.
+        live = [directory for directory in live if directory.path not in self._cordoned] or live
         if len(live) == 1:
             return live[0]
         counts = Counter(id(log.dir_state) for log in self._logs.values())
