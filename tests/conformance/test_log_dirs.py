@@ -192,3 +192,26 @@ def test_without_the_metadata_folder_the_broker_stops(tmp_path: Path, small_disk
     with broker_on(tmp_path, small_disk, big) as broker, RawConnection(broker.port) as to:
         for index in range(2):
             assert values_of(to, index) == stored[index]
+
+
+def test_cordoned_folders_get_nothing_new(tmp_path: Path) -> None:
+    """Taken out of use for new replicas while running, and again after a restart (KIP-1066)."""
+    one, two = tmp_path / "one", tmp_path / "two"
+
+    def cordon(to: RawConnection, value: str | None) -> None:
+        changes = {"cordoned.log.dirs": value}
+        assert asking.alter_config(to, asking.BROKER_CONFIG, "1", changes) == (0, None)
+
+    with broker_on(tmp_path, one, two) as broker, RawConnection(broker.port) as to:
+        cordon(to, str(two))
+        asking.create_topic(to, TOPIC, 4)
+        assert (partitions_in(to, one), partitions_in(to, two)) == ([0, 1, 2, 3], [])
+    with broker_on(tmp_path, one, two) as broker, RawConnection(broker.port) as to:
+        asking.create_topic(to, "after-restart", 4)
+        assert asking.log_folders(to)[str(two)].current == {}
+        cordon(to, "*")
+        with pytest.raises(AssertionError, match="log directories cordoned"):
+            asking.create_topic(to, "nowhere", 1)
+        cordon(to, None)
+        asking.create_topic(to, "anywhere", 4)
+        assert len(asking.log_folders(to)[str(two)].current) == 4

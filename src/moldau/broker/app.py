@@ -122,6 +122,7 @@ class Broker:
             self.logs.unlock()
             raise
         self._take_configs(self.metadata.image)
+        self._report_cordoned()
         self.logs.load(self._log_config)
         self._build_parts()
         self.metadata.subscribe(self._on_metadata)
@@ -306,6 +307,7 @@ class Broker:
             self._environment.network.update_settings(self.config.network)
             self._cleaner.update_config(self.config.log)
             self._configure_logs()
+            self._report_cordoned()
 
     def _configure_logs(self) -> None:
         log = self.config.log
@@ -313,6 +315,10 @@ class Broker:
             producer_id_expiration_ms=log.producer_id_expiration_ms,
             cordoned=log.cordoned_log_dirs,
         )
+
+    def _report_cordoned(self) -> None:
+        directory_ids = (directory.directory_id for directory in self.logs.cordoned_dirs)
+        self._reports.report_cordoned(frozenset(each for each in directory_ids if each is not None))
 
     def _take_subscriptions(self, delta: MetadataDelta, image: MetadataImage) -> None:
         keys = image.configs if delta.from_snapshot else delta.configs

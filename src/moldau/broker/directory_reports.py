@@ -1,4 +1,5 @@
-"""Tells the controller in which log folder each replica lies, and which folders failed (KIP-858).
+"""Tells the controller about log folders: which replica lies where and which failed (KIP-858),
+and which take no new replicas (KIP-1066).
 
 Reports that come together, as when a topic is created, go in one request. A failure goes first:
 whoever leads in that folder cannot.
@@ -27,6 +28,7 @@ class DirectoryReports:
         self._node_id = node_id
         self._waiting: dict[tuple[UUID, int], UUID] = {}
         self._failed: set[UUID] = set()
+        self._cordoned: frozenset[UUID] | None = None
         self._sending: asyncio.Task[None] | None = None
 
     def report(self, topic_id: UUID, partition: int, directory_id: UUID) -> None:
@@ -35,6 +37,11 @@ class DirectoryReports:
 
     def report_failed(self, directory_id: UUID) -> None:
         self._failed.add(directory_id)
+        self._start_sending()
+
+    def report_cordoned(self, directory_ids: frozenset[UUID]) -> None:
+        """All that are cordoned now."""
+        self._cordoned = directory_ids
         self._start_sending()
 
     def _start_sending(self) -> None:
@@ -48,10 +55,13 @@ class DirectoryReports:
 
     async def _send(self) -> None:
         try:
-            while self._waiting or self._failed:
+            while self._waiting or self._failed or self._cordoned is not None:
                 if self._failed:
                     failed, self._failed = self._failed, set()
                     await self._take_offline(failed)
+                if self._cordoned is not None:
+                    cordoned, self._cordoned = self._cordoned, None
+                    await self._cordon(cordoned)
                 reports, self._waiting = self._waiting, {}
                 if reports:
                     await self._assign(self._request(reports))
@@ -64,6 +74,15 @@ class DirectoryReports:
     async def _take_offline(self, directories: set[UUID]) -> None:
         await self._metadata.run(
             lambda controller: controller.take_log_dirs_offline(
+                broker_id=self._node_id,
+                broker_epoch=self._metadata.broker_epoch,
+                directories=directories,
+            )
+        )
+
+    async def _cordon(self, directories: frozenset[UUID]) -> None:
+        await self._metadata.run(
+            lambda controller: controller.cordon_log_dirs(
                 broker_id=self._node_id,
                 broker_epoch=self._metadata.broker_epoch,
                 directories=directories,

@@ -491,3 +491,23 @@ class TestLogFolders:
                 broker_id=1, broker_epoch=-7, directories={UUID(int=1002)}
             )
         assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH
+
+    def test_cordoned_folders_take_no_new_replicas(self, two_folders: Any) -> None:
+        world = two_folders
+
+        def cordon(*folders: int) -> None:
+            ids = {UUID(int=folder) for folder in folders}
+            epoch = world.image.brokers[1].epoch
+            decision = world.controller.cordon_log_dirs(
+                broker_id=1, broker_epoch=epoch, directories=ids
+            )
+            world.apply(decision)
+
+        cordon(1001)
+        assert world.create("one-left").error_code == 0
+        cordon(1002, 1001)
+        assert world.create("none-left").error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+        cordon(1001, 1002)
+        assert world.records == []
+        cordon()
+        assert world.create("free-again").error_code == 0

@@ -102,7 +102,8 @@ class LogManager:
         self._logs: dict[Partition, Log] = {}
         self._future_logs: dict[Partition, Log] = {}
         self._cordoned: frozenset[str] = frozenset()
-        self._timed_flush: set[Log] = set()
+        # Dicts as ordered sets: the order of work must be the same in every simulated run.
+        self._timed_flush: dict[Log, None] = {}
         # Those the cleaner looks at, apart so that it need not walk all others.
         self._compacted: dict[Log, None] = {}
 
@@ -257,6 +258,10 @@ class LogManager:
     def offline_dirs(self) -> list[LogDir]:
         return [directory for directory in self.dirs if directory.failure is not None]
 
+    @property
+    def cordoned_dirs(self) -> list[LogDir]:
+        return [directory for directory in self.dirs if directory.path in self._cordoned]
+
     def dir_by_path(self, path: str) -> LogDir | None:
         path = path.rstrip("/") or "/"
         return next((d for d in self.dirs if d.path == path), None)
@@ -330,7 +335,7 @@ class LogManager:
         self._set_aside(log, STRAY_DIR_SUFFIX)
 
     def _set_aside(self, log: Log, suffix: str) -> None:
-        self._timed_flush.discard(log)
+        self._timed_flush.pop(log, None)
         self._compacted.pop(log, None)
         if log.offline:
             log.close(clean=False)
@@ -350,9 +355,9 @@ class LogManager:
 
     def _note_config(self, log: Log) -> None:
         if log.config.flush_ms < NEVER_MS:
-            self._timed_flush.add(log)
+            self._timed_flush[log] = None
         else:
-            self._timed_flush.discard(log)
+            self._timed_flush.pop(log, None)
         if log.config.compact and not log.is_future:
             self._compacted[log] = None
         else:

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.elections import change_partition
-from moldau.broker.metadata.features import METADATA_VERSION, SUPPORTED_FEATURES
+from moldau.broker.metadata.features import (
+    CORDONED_DIRECTORIES_METADATA_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+)
 from moldau.broker.metadata.model import (
     NO_LEADER,
     Broker,
@@ -238,6 +242,23 @@ def take_log_dirs_offline(
         )
     )
     return Decision(tuple(records), None, atomic=False)
+
+
+def cordon_log_dirs(
+    controller: Controller, *, broker_id: int, broker_epoch: int, directories: Collection[UUID]
+) -> Decision[None]:
+    """A broker's folders that take no new replicas are now just `directories` (KIP-1066)."""
+    broker = _checked(controller, broker_id, broker_epoch)
+    cordoned = tuple(sorted(directories, key=lambda item: item.bytes))
+    if (
+        cordoned == broker.cordoned_log_dirs
+        or controller.image.metadata_version < CORDONED_DIRECTORIES_METADATA_VERSION
+    ):
+        return Decision((), None)
+    record = BrokerRegistrationChangeRecord(
+        broker_id=broker_id, broker_epoch=broker_epoch, cordoned_log_dirs=list(cordoned)
+    )
+    return Decision((record,), None)
 
 
 def may_lead(controller: Controller, partition: Partition, replica: int) -> bool:

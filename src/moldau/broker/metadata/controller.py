@@ -284,6 +284,13 @@ class Controller:
             self, broker_id=broker_id, broker_epoch=broker_epoch, directories=directories
         )
 
+    def cordon_log_dirs(
+        self, *, broker_id: int, broker_epoch: int, directories: Collection[UUID]
+    ) -> Decision[None]:
+        return brokers.cordon_log_dirs(
+            self, broker_id=broker_id, broker_epoch=broker_epoch, directories=directories
+        )
+
     def unregister_broker(self, *, broker_id: int) -> Decision[None]:
         return brokers.unregister_broker(self, broker_id=broker_id)
 
