@@ -76,8 +76,9 @@ class Flusher:
         self.last_flush_ms = now_ms
         # New files are durable only when their directory is.
         self._dir_changed = new_files
-        # Names of files replaced as a whole since the last flush.
-        self._replaced: set[str] = set()
+        # Names of files replaced as a whole since the last flush; a dict, because the order
+        # of syncs must be the same in every run of the simulator.
+        self._replaced: dict[str, None] = {}
         self._running = False
         # Where the log was cut while a flush ran: beyond it the flush proves nothing.
         self._cut: int | None = None
@@ -89,7 +90,7 @@ class Flusher:
         """The directory has a new segment, or the small file `name` has been replaced."""
         self._dir_changed = True
         if name is not None:
-            self._replaced.add(name)
+            self._replaced[name] = None
 
     def plan(self, up_to: int) -> FlushPlan | None:
         """What makes everything below `up_to` durable; None when it is already."""

@@ -100,6 +100,7 @@ def open_log(
         now_ms=now_ms,
         is_future=is_future,
         new_files=loader.new_files,
+        unsynced_files=loader.unsynced_files,
     )
 
 
@@ -119,6 +120,8 @@ class _Loader:
         self.log_end_offset = 0
         self.recovery_point = 0
         self.new_files = True
+        # Small files written here; the first flush makes them durable.
+        self.unsynced_files: list[str] = []
 
     def load(
         self, files: dict[str, int], clean: bool, recovery_point: int, log_start_offset: int
@@ -210,6 +213,7 @@ class _Loader:
             encode_epochs(self.epochs.entries()),
             sync=False,
         )
+        self.unsynced_files.append(LEADER_EPOCH_CHECKPOINT)
 
     def _load_epochs(self, files: dict[str, int]) -> None:
         if LEADER_EPOCH_CHECKPOINT not in files:
@@ -312,4 +316,5 @@ class _Loader:
                 logger.warning("%s; ignoring it", error)
         if wanted is not None:
             self._disk.write_atomic(path, encode_partition_metadata(wanted), sync=False)
+            self.unsynced_files.append(PARTITION_METADATA)
         return wanted

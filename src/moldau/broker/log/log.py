@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,7 @@ class Log:
         now_ms: int,
         is_future: bool = False,
         new_files: bool = True,
+        unsynced_files: Iterable[str] = (),
     ) -> None:
         self.context = context
         self.dir_state = dir_state
@@ -109,6 +111,10 @@ class Log:
         self.flusher = Flusher(
             context, dir_state, directory, segments, recovery_point, now_ms, new_files
         )
+        for name in unsynced_files:
+            self.flusher.note_new_file(name)
+        # Going through the batches again has found transactions that were decided long ago.
+        producers.on_high_watermark(self.high_watermark)
         self.update_config(config)
 
     def __repr__(self) -> str:

@@ -188,6 +188,7 @@ def _end_at(log: Log, offset: int, now_ms: int) -> None:
         expiration_ms=log.context.producer_id_expiration_ms,
     )
     log.high_watermark = min(log.high_watermark, offset)
+    log.producers.on_high_watermark(log.high_watermark)
 
 
 def replace_segments(log: Log, new: list[Segment], old: list[Segment]) -> None:

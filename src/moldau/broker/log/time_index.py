@@ -10,75 +10,28 @@ from __future__ import annotations
 
 from struct import Struct
 
-from moldau.broker.log.disk import Disk, File
-from moldau.broker.log.offset_index import CorruptIndex
+from moldau.broker.log.index_file import IndexFile
 
-_ENTRY = Struct(">qi")
-_TIMESTAMP = Struct(">q")
+__all__ = ["ENTRY_SIZE", "NO_TIMESTAMP", "TimeIndex"]
+
 ENTRY_SIZE = 12
 NO_TIMESTAMP = -1
 
 
-class TimeIndex:
-    __slots__ = (
-        "_disk",
-        "_entries_max",
-        "_file",
-        "_file_size",
-        "base_offset",
-        "entry_count",
-        "last_offset",
-        "last_timestamp",
-        "path",
-    )
+class TimeIndex(IndexFile):
+    __slots__ = ("last_timestamp",)
 
-    def __init__(
-        self, disk: Disk, path: str, base_offset: int, *, size_max: int, file_size: int = -1
-    ) -> None:
-        self._disk = disk
-        self.path = path
-        self.base_offset = base_offset
-        self._entries_max = size_max // ENTRY_SIZE
-        self._file: File | None = None
-        self._file_size = file_size
-        self.entry_count = max(file_size, 0) // ENTRY_SIZE
-        self.last_timestamp = NO_TIMESTAMP
-        self.last_offset = base_offset
+    ENTRY = Struct(">qi")
+    FIRST = Struct(">q")
 
-    def create(self) -> None:
-        file = self._disk.open(self.path, create=True)
-        if file.size != 0:
-            file.truncate(0)
-        file.truncate(self._entries_max * ENTRY_SIZE)
-        self._file_size = file.size
-        self._forget()
-        file.close()
-
-    def _forget(self) -> None:
-        self.entry_count = 0
-        self.last_timestamp = NO_TIMESTAMP
-        self.last_offset = self.base_offset
-
-    def load(self) -> None:
-        """Check the file and find where its entries end; CorruptIndex when it is damaged."""
-        if self._file_size % ENTRY_SIZE:
-            raise CorruptIndex(f"{self.path}: size {self._file_size} is no multiple of 12")
-        count = self._file_size // ENTRY_SIZE
-        if count == 0:
-            return
-        last = self._handle().read((count - 1) * ENTRY_SIZE, ENTRY_SIZE)
-        if last == bytes(ENTRY_SIZE):
-            count = _count_real(self._handle().view(0, count * ENTRY_SIZE), count)
-            if count == 0:
-                self._forget()
-                return
-            last = self._handle().read((count - 1) * ENTRY_SIZE, ENTRY_SIZE)
-        timestamp, relative = _ENTRY.unpack(last)
-        if timestamp < 0 or relative < 0:
-            raise CorruptIndex(f"{self.path}: last of {count} entries is ({timestamp}, {relative})")
-        self.entry_count = count
+    def _take_last(self, entry: tuple[int, int] | None) -> None:
+        timestamp, relative = entry or (NO_TIMESTAMP, 0)
         self.last_timestamp = timestamp
         self.last_offset = self.base_offset + relative
+
+    def _is_sound(self, entry: tuple[int, int], count: int) -> bool:
+        timestamp, relative = entry
+        return timestamp >= 0 and relative >= 0
 
     @property
     def is_full(self) -> bool:
@@ -90,107 +43,25 @@ class TimeIndex:
             return
         if self.is_full and not even_if_full:
             return
-        file = self._file or self._handle()
-        if self._file_size < self._entries_max * ENTRY_SIZE and not even_if_full:
-            file.truncate(self.entry_count * ENTRY_SIZE)
-            file.truncate(self._entries_max * ENTRY_SIZE)
-            self._file_size = file.size
-        file.write(_ENTRY.pack(timestamp, offset - self.base_offset), self.entry_count * ENTRY_SIZE)
-        self._file_size = max(self._file_size, file.size)
-        self.entry_count += 1
-        self.last_timestamp = timestamp
-        self.last_offset = offset
+        self._add((timestamp, offset - self.base_offset), within_preallocation=not even_if_full)
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """The entry with the greatest timestamp <= `timestamp`; else (-1, base offset)."""
-        count = self.entry_count
+        if self.entry_count == 0:
+            return NO_TIMESTAMP, self.base_offset
+        view = self._view()
+        count = self._upper_bound(view, timestamp)
         if count == 0:
             return NO_TIMESTAMP, self.base_offset
-        view = self._handle().view(0, count * ENTRY_SIZE)
-        low, high = 0, count
-        while low < high:
-            middle = (low + high) >> 1
-            if _TIMESTAMP.unpack_from(view, middle * ENTRY_SIZE)[0] <= timestamp:
-                low = middle + 1
-            else:
-                high = middle
-        if low == 0:
-            return NO_TIMESTAMP, self.base_offset
-        found, relative = _ENTRY.unpack_from(view, (low - 1) * ENTRY_SIZE)
+        found, relative = self._entry(view, count - 1)
         return found, self.base_offset + relative
 
     def truncate_to(self, offset: int) -> None:
         """Drop entries whose offset is at or above `offset`."""
         if self.entry_count == 0:
             return
-        view = self._handle().view(0, self.entry_count * ENTRY_SIZE)
+        view = self._view()
         count = self.entry_count
-        while count and self.base_offset + _relative(view, count - 1) >= offset:
+        while count and self.base_offset + self._entry(view, count - 1)[1] >= offset:
             count -= 1
-        self._set_count(view, count)
-        view.release()
-        self._cut()
-
-    def reset(self) -> None:
-        if self._file_size < 0:
-            self.create()
-            return
-        self._forget()
-        self._cut()
-
-    def resize(self, size_max: int) -> None:
-        self._entries_max = max(size_max // ENTRY_SIZE, self.entry_count)
-
-    def trim(self) -> None:
-        if self._file_size != self.entry_count * ENTRY_SIZE:
-            self._cut()
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def moved(self, path: str) -> None:
-        self.close()
-        self.path = path
-
-    def file(self) -> File:
-        return self._handle()
-
-    @property
-    def file_exists(self) -> bool:
-        return self._file_size >= 0
-
-    def _handle(self) -> File:
-        if self._file is None:
-            self._file = self._disk.open(self.path, size=self._file_size)
-        return self._file
-
-    def _set_count(self, view: memoryview, count: int) -> None:
-        self._forget()
-        self.entry_count = count
-        if count:
-            timestamp, relative = _ENTRY.unpack_from(view, (count - 1) * ENTRY_SIZE)
-            self.last_timestamp = timestamp
-            self.last_offset = self.base_offset + relative
-
-    def _cut(self) -> None:
-        file = self._handle()
-        file.truncate(self.entry_count * ENTRY_SIZE)
-        self._file_size = file.size
-
-
-def _relative(view: memoryview, entry: int) -> int:
-    relative: int = _ENTRY.unpack_from(view, entry * ENTRY_SIZE)[1]
-    return relative
-
-
-def _count_real(view: memoryview, count: int) -> int:
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if _ENTRY.unpack_from(view, middle * ENTRY_SIZE) != (0, 0):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+        self._keep(view, count)
