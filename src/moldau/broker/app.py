@@ -46,6 +46,7 @@ from moldau.broker.metadata.model import Endpoint, ResourceType, Topic
 from moldau.broker.metadata.shell import BrokerIdentity, MetadataShell
 from moldau.broker.network.dispatcher import Dispatcher
 from moldau.broker.replication.manager import ReplicaManager
+from moldau.broker.supported import check_supported
 from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
 from moldau.broker.topics import GROUP_OFFSETS_TOPIC
@@ -134,6 +135,8 @@ class Broker:
         self._cleaner.start()
         self._requests = self._dispatcher(cluster_id)
         await environment.network.start(self._requests)
+        # Only now: a network that is told of new limits takes connections.
+        environment.network.update_settings(self.config.network)
         return BrokerInfo(cluster_id, self._node_id, self._bound(config.listeners))
 
     def _metadata_log_dir(self, config: BrokerConfig) -> LogDir:
@@ -291,12 +294,14 @@ class Broker:
         """Committed changes, in the order in which the parts may rely on one another."""
         own = ((ResourceType.BROKER, ""), (ResourceType.BROKER, str(self._node_id)))
         if delta.from_snapshot or any(key in delta.configs for key in own):
-            self._take_configs(image)
+            if self._take_configs(image):
+                self._environment.network.update_settings(self.config.network)
         self._take_subscriptions(delta, image)
         self.replicas.apply(delta, image)
         self._tell_groups(delta, image)
 
-    def _take_configs(self, image: MetadataImage) -> None:
+    def _take_configs(self, image: MetadataImage) -> bool:
+        """Whether anything is different now."""
         changed, problems = self._configs.apply(
             cluster=image.cluster_configs(), broker=image.broker_configs(self._node_id)
         )
@@ -304,10 +309,10 @@ class Broker:
             logger.warning("%s", problem)
         if changed:
             logger.info("dynamic configuration now differs in %s", ", ".join(sorted(changed)))
-            self._environment.network.update_settings(self.config.network)
             self._cleaner.update_config(self.config.log)
             self._configure_logs()
             self._report_cordoned()
+        return bool(changed)
 
     def _configure_logs(self) -> None:
         log = self.config.log
@@ -422,6 +427,7 @@ async def serve(config: BrokerConfig, on_ready: Callable[[BrokerInfo], None]) ->
 
 def run(config: BrokerConfig, *, on_ready: Callable[[BrokerInfo], None]) -> int:
     """Run a broker in the foreground; returns the process's exit code."""
+    check_supported(config)
     logging.basicConfig(
         level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
     )

@@ -1,0 +1,47 @@
+"""Settings that this version cannot honour stop the start with a line that says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from moldau.broker.config import BrokerConfig
+from moldau.broker.supported import check_supported
+from moldau.cli.configuration import standalone_properties
+from moldau.config.errors import ConfigError
+
+NODE = standalone_properties(port=0, data="/data")
+
+
+def test_what_moldau_start_uses_is_supported() -> None:
+    check_supported(BrokerConfig.from_properties(NODE))
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"authorizer.class.name": "some.Authorizer"}, "authorizer.class.name"),
+        (
+            {
+                "listeners": "CLIENTS://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+                "listener.security.protocol.map": "CLIENTS:SSL,CONTROLLER:PLAINTEXT",
+                "inter.broker.listener.name": "CLIENTS",
+            },
+            "CLIENTS://127.0.0.1:0",
+        ),
+        (
+            {
+                "process.roles": "broker",
+                "listeners": "PLAINTEXT://127.0.0.1:0",
+                "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
+            },
+            "process.roles",
+        ),
+    ],
+    ids=["authorizer", "TLS", "broker only"],
+)
+def test_what_cannot_be_done_is_refused(changes: dict[str, str], named: str) -> None:
+    config = BrokerConfig.from_properties(NODE | changes)
+    with pytest.raises(ConfigError) as refused:
+        check_supported(config)
+    assert named in str(refused.value)
+    assert "\n" not in str(refused.value)
