@@ -293,9 +293,9 @@ class Broker:
     def _on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Committed changes, in the order in which the parts may rely on one another."""
         own = ((ResourceType.BROKER, ""), (ResourceType.BROKER, str(self._node_id)))
-        if delta.from_snapshot or any(key in delta.configs for key in own):
-            if self._take_configs(image):
-                self._environment.network.update_settings(self.config.network)
+        concerned = delta.from_snapshot or any(key in delta.configs for key in own)
+        if concerned and self._take_configs(image):
+            self._environment.network.update_settings(self.config.network)
         self._take_subscriptions(delta, image)
         self.replicas.apply(delta, image)
         self._tell_groups(delta, image)
