@@ -45,7 +45,7 @@ class Server:
         return psutil.Process(self.pid).memory_info().rss / 1e6
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 3})
         for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
             future.result(60)
 

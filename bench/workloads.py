@@ -49,6 +49,7 @@ def produce(
 ) -> Throughput:
     producer = Producer({
         "bootstrap.servers": server.bootstrap,
+        "log_level": 3,
         "acks": 1,
         "linger.ms": 5,
         "batch.size": batch_size,
@@ -77,6 +78,7 @@ def produce(
 def consume(server: Server, topic: str, *, message_size: int, count: int) -> Throughput:
     consumer = Consumer({
         "bootstrap.servers": server.bootstrap,
+        "log_level": 3,
         "group.id": f"bench-{uuid.uuid4()}",
         "enable.auto.commit": False,
         "fetch.message.max.bytes": 4 << 20,
