@@ -18,7 +18,8 @@ from moldau.wire.messages import DescribeProducersRequest
 from moldau.wire.records import encode_batch, iterate_headers
 from support import asking
 from support.asking import BROKER_CONFIG, TOPIC_CONFIG
-from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
+from support.either import create_and_wait, either_broker
+from support.processes import BrokerProcess
 from support.raw import RawConnection
 from support.waiting import eventually
 
@@ -36,19 +37,11 @@ OVERRIDES = {
 }
 
 
-def make_broker(request: pytest.FixtureRequest, folder: Path) -> BrokerProcess:
-    if not request.config.getoption("--against-kafka"):
-        return moldau(folder, [f"{key}={value}" for key, value in OVERRIDES.items()])
-    if reason := kafka_missing():
-        pytest.skip(reason)
-    return apache_kafka(folder, OVERRIDES)
-
-
 @pytest.fixture(scope="module")
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BrokerProcess]:
-    with make_broker(request, tmp_path_factory.mktemp("broker")) as process:
+    with either_broker(request, tmp_path_factory.mktemp("broker"), OVERRIDES) as process:
         yield process
 
 
@@ -65,16 +58,8 @@ _numbers = itertools.count()
 def topic(to: RawConnection) -> str:
     name = f"topic-{next(_numbers)}"
     # Old timestamps are used below, so nothing may expire unless a test asks for it.
-    new_topic(to, name, {"retention.ms": "-1"})
+    create_and_wait(to, name, 1, {"retention.ms": "-1"})
     return name
-
-
-def new_topic(to: RawConnection, name: str, config: dict[str, str] | None = None) -> None:
-    asking.create_topic(to, name, 1, config)
-    eventually(
-        lambda: asking.list_offset(to, name, 0, asking.LATEST).error_code == 0,
-        what=f"{name} has a leader",
-    )
 
 
 def one_record(size: int = 10, *, timestamp: int | None = None, key: bytes | None = b"k") -> bytes:
@@ -178,7 +163,7 @@ def test_retention_of_a_topic(to: RawConnection, topic: str) -> None:
 
 def test_retention_for_the_cluster(to: RawConnection, topic: str) -> None:
     """The default reaches topics without a value of their own, and no others."""
-    new_topic(to, f"{topic}-plain")
+    create_and_wait(to, f"{topic}-plain")
     key = "log.retention.ms"
     # For as long as it is in force here, other tests in this module have -1 on their topics.
     set_config(to, BROKER_CONFIG, CLUSTER, key, "-1")
@@ -285,7 +270,7 @@ def test_a_wrong_change_changes_nothing(
 
 
 def test_configs_survive_a_restart(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    broker = make_broker(request, tmp_path).start()
+    broker = either_broker(request, tmp_path, OVERRIDES).start()
     changes = [
         (TOPIC_CONFIG, "t", "max.message.bytes", "1000", FROM_TOPIC),
         (TOPIC_CONFIG, "t", "compression.type", "zstd", FROM_TOPIC),
@@ -293,7 +278,7 @@ def test_configs_survive_a_restart(request: pytest.FixtureRequest, tmp_path: Pat
     ]
     try:
         with RawConnection(broker.port) as to:
-            new_topic(to, "t")
+            create_and_wait(to, "t")
             for kind, name, key, value, _ in changes:
                 set_config(to, kind, name, key, value)
             set_config(to, BROKER_CONFIG, CLUSTER, "log.retention.ms", "654321")
@@ -306,7 +291,7 @@ def test_configs_survive_a_restart(request: pytest.FixtureRequest, tmp_path: Pat
                 assert asking.config(to, kind, name, key) == (value, source)
             assert asking.config(to, TOPIC_CONFIG, "t", "retention.ms") == ("123456", FROM_BROKER)
             assert last_header_of_small(to) == 4
-            new_topic(to, "u")
+            create_and_wait(to, "u")
             assert error_of(to, "u", one_record(2500)) == MESSAGE_TOO_LARGE
             assert error_of(to, "u", one_record(1500)) == NONE
     finally:
