@@ -1,14 +1,21 @@
 """A disk that loses what was not synced when its machine loses power.
 
 The model, so that a finding can be judged:
-- Bytes written are readable at once. They survive a power failure only if a sync of that file
-  came after the write.
-- At a power failure each file keeps, on its own, either nothing of what was not synced, a first
-  part of those writes with the last one torn at any byte, or any subset of them: a write that is
-  missing in front of one that is not reads as zeros, as on a file system with delayed allocation.
-- Creating, renaming and removing names is journaled: it is durable at once and in order. A file
-  whose name is new but whose bytes were never synced may come back empty.
-- A write fails as a whole (`fail_writes_after`): a full disk.
+- Bytes written are readable at once. They survive a power failure for sure only if a sync of
+  that file came after the write. Otherwise each file keeps, on its own, nothing of what was not
+  synced, a first part of those writes with the last one torn at any byte, any subset of them, or
+  all: a write that is missing in front of one that is not reads as zeros, as on a file system
+  with delayed allocation.
+- Creating, renaming, removing and cutting go through one journal in order. Syncing a folder makes
+  the journal durable up to the last change in that folder, syncing a file up to the last time it
+  was cut. A power failure undoes a last part of what is not durable yet: bytes written after a cut
+  that is undone are gone with it. Syncing a file does not make its name durable.
+- A full folder refuses a write as a whole. A broken folder refuses everything until it is healed;
+  what its files hold stays as it was. (That a later sync of pages which once failed to be written
+  claims success, as Linux may, is not modelled: a broken disk is replaced, not trusted again.)
+
+`Platter` is what outlives a crash; `SimDisk` is one boot's view of it. After a crash the old view
+raises `Stopped` at every call, so that nothing of the dead process reaches the disk.
 """
 
 from __future__ import annotations
@@ -23,65 +30,228 @@ from moldau.broker.log.disk import Buffer, File, Lock
 TOTAL_BYTES = 1 << 40
 
 
-@dataclass(slots=True)
+class Stopped(BaseException):
+    """The simulated process is gone; not an Exception, because nothing may handle it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    position: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    size: int
+    sequence: int  # of its entry in the journal
+
+
+@dataclass(slots=True, eq=False)
 class _Inode:
     """What a file holds now, what would survive, and what lies between."""
 
+    mtime_ms: int = 0
     data: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
-    unsynced: list[tuple[int, bytes]] = field(default_factory=list)
-    mtime_ms: int = 0
+    pending: list[_Write | _Cut] = field(default_factory=list)
 
-    def write(self, data: Buffer, position: int) -> None:
-        end = position + len(data)
-        if len(self.data) < end:
-            self.data.extend(bytes(end - len(self.data)))
-        self.data[position:end] = data
-        self.unsynced.append((position, bytes(data)))
+    def apply(self, change: _Write | _Cut) -> None:
+        _apply(self.data, change)
+        self.pending.append(change)
 
-    def truncate(self, size: int) -> None:
-        """Journaled like a change of names: a file never comes back longer than it was cut."""
-        if size < len(self.data):
-            del self.data[size:]
-            self.durable = self.durable[:size]
-            self.unsynced = [
-                (position, data[: size - position])
-                for position, data in self.unsynced
-                if position < size
-            ]
-        else:
-            self.data.extend(bytes(size - len(self.data)))
-
-    def sync(self) -> None:
+    def sync(self) -> int:
+        """Make all of it durable; the journal entry that must be durable with it, or -1."""
+        if not self.pending:
+            return -1
+        last = max((c.sequence for c in self.pending if isinstance(c, _Cut)), default=-1)
         self.durable = bytes(self.data)
-        self.unsynced.clear()
+        self.pending.clear()
+        return last
 
-    def lose_power(self, random: Random) -> int:
-        """Keep what the model lets survive; returns how many writes were lost or torn."""
-        if not self.unsynced:
-            self.data = bytearray(self.durable)
+    def lose_power(self, random: Random, last_sequence: int) -> int:
+        """Keep what the model lets survive; returns how many changes were lost or torn."""
+        if not self.pending:
             return 0
-        kept = _surviving(self.unsynced, random)
-        lost = len(self.unsynced) - len(kept)
+        changes: list[_Write | _Cut] = []
+        for change in self.pending:
+            if isinstance(change, _Cut) and change.sequence > last_sequence:
+                break
+            changes.append(change)
+        kept = _surviving(changes, random)
+        lost = len(self.pending) - len(kept)
         self.data = bytearray(self.durable)
-        self.unsynced.clear()
-        for position, data in kept:
-            self.write(data, position)
-        self.sync()
+        for change in kept:
+            _apply(self.data, change)
+        self.durable = bytes(self.data)
+        self.pending.clear()
         return lost
 
 
-def _surviving(writes: list[tuple[int, bytes]], random: Random) -> list[tuple[int, bytes]]:
-    kind = random.randrange(3)
-    if kind == 0:
-        return []
-    if kind == 1:
-        kept = writes[: random.randrange(len(writes) + 1)]
-        if len(kept) < len(writes):
-            position, data = writes[len(kept)]
-            kept = [*kept, (position, data[: random.randrange(len(data) + 1)])]
-        return kept
-    return [write for write in writes if random.random() < 0.5]
+def _apply(data: bytearray, change: _Write | _Cut) -> None:
+    if isinstance(change, _Cut):
+        if change.size < len(data):
+            del data[change.size :]
+        else:
+            data.extend(bytes(change.size - len(data)))
+        return
+    if len(data) < change.position:
+        data.extend(bytes(change.position - len(data)))
+    data[change.position : change.position + len(change.data)] = change.data
+
+
+def _surviving(changes: list[_Write | _Cut], random: Random) -> list[_Write | _Cut]:
+    """Cuts are the journal's business; of the writes any part may be missing."""
+    fate = random.random()
+    if fate < 0.2:
+        return changes
+    if fate < 0.5:
+        return [change for change in changes if isinstance(change, _Cut)]
+    if fate < 0.7:
+        return [c for c in changes if isinstance(c, _Cut) or random.random() < 0.5]
+    last = random.randrange(len(changes) + 1)
+    kept: list[_Write | _Cut] = []
+    for index, change in enumerate(changes):
+        if index < last or isinstance(change, _Cut):
+            kept.append(change)
+        elif index == last:
+            kept.append(_Write(change.position, change.data[: random.randrange(len(change.data))]))
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _JournalEntry:
+    sequence: int
+    dirs: tuple[str, ...]
+    undo: Callable[[], None]
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+class Platter:
+    """Files and names, the journal, and the faults that are to come."""
+
+    def __init__(self, now_ms: Callable[[], int], random: Random) -> None:
+        self.now_ms = now_ms
+        self._random = random
+        self.files: dict[str, _Inode] = {}
+        self.dirs: dict[str, None] = {"/": None}
+        self.locks: set[str] = set()
+        self._journal: list[_JournalEntry] = []
+        self._sequence = 0
+        self._broken: dict[str, int] = {}
+        self._full: dict[str, int] = {}
+        self._stop_after: int | None = None
+        self.disk = SimDisk(self)
+
+    # Faults -------------------------------------------------------------------------
+
+    def stop_after(self, changes: int | None) -> None:
+        """The process stops in front of the change after this many more; with None it does not."""
+        self._stop_after = changes
+
+    def break_folder(self, path: str, after: int) -> None:
+        """Every call on the folder fails after this many more."""
+        self._broken[path] = after
+
+    def fill_folder(self, path: str, bytes_left: int) -> None:
+        self._full[path] = bytes_left
+
+    def heal(self) -> None:
+        self._broken.clear()
+        self._full.clear()
+
+    @property
+    def faulty(self) -> bool:
+        return bool(self._broken or self._full)
+
+    def stop(self) -> None:
+        """The process is gone, its locks with it; the machine runs on."""
+        self.disk.alive = False
+        self._stop_after = None
+        self.locks.clear()
+
+    def lose_power(self) -> int:
+        """The machine stops: returns how many changes were lost, torn or undone."""
+        self.stop()
+        random = self._random
+        kept = len(self._journal)
+        if kept and random.random() < 0.6:
+            kept = random.randrange(kept + 1)
+        undone = self._journal[kept:]
+        last = undone[0].sequence - 1 if undone else self._sequence
+        for entry in reversed(undone):
+            entry.undo()
+        self._journal.clear()
+        lost = sum(self.files[path].lose_power(random, last) for path in sorted(self.files))
+        return lost + len(undone)
+
+    def start(self) -> SimDisk:
+        """The next process's view."""
+        self.disk.alive = False
+        self.disk = SimDisk(self)
+        return self.disk
+
+    # What the views call --------------------------------------------------------------
+
+    def before_change(self, path: str) -> None:
+        self.before_access(path)
+        if self._stop_after is not None:
+            if self._stop_after == 0:
+                self.stop()
+                raise Stopped
+            self._stop_after -= 1
+
+    def before_access(self, path: str) -> None:
+        for prefix, left in self._broken.items():
+            if path.startswith(prefix):
+                if left == 0:
+                    raise OSError(errno.EIO, "the simulated disk is broken", path)
+                self._broken[prefix] = left - 1
+
+    def before_bytes(self, path: str, count: int) -> None:
+        for prefix, left in self._full.items():
+            if path.startswith(prefix):
+                if count > left:
+                    self._full[prefix] = 0
+                    raise OSError(errno.ENOSPC, "no space left on the simulated disk", path)
+                self._full[prefix] = left - count
+
+    def free_bytes(self, path: str) -> int:
+        return min((n for p, n in self._full.items() if path.startswith(p)), default=TOTAL_BYTES)
+
+    def note(self, undo: Callable[[], None], *dirs: str) -> int:
+        """A change of names or sizes has been made; its place in the journal."""
+        self._sequence += 1
+        self._journal.append(_JournalEntry(self._sequence, dirs, undo))
+        return self._sequence
+
+    def commit(self, sequence: int) -> None:
+        if self._journal and self._journal[0].sequence <= sequence:
+            self._journal = [entry for entry in self._journal if entry.sequence > sequence]
+
+    def commit_dir(self, path: str) -> None:
+        self.commit(max((e.sequence for e in self._journal if path in e.dirs), default=-1))
+
+    def put(self, path: str, inode: _Inode | None) -> None:
+        """Give `path` to `inode`, or to none."""
+        if inode is None:
+            self.files.pop(path, None)
+        else:
+            self.files[path] = inode
+
+    def move_tree(self, source: str, target: str) -> None:
+        inside = source + "/"
+        for path in [path for path in self.files if path.startswith(inside)]:
+            self.files[target + path[len(source) :]] = self.files.pop(path)
+        for path in [path for path in self.dirs if path == source or path.startswith(inside)]:
+            del self.dirs[path]
+            self.dirs[target + path[len(source) :]] = None
+
+
+def _nothing() -> None:
+    """Cuts are undone with the bytes of their file."""
 
 
 class SimFile:
@@ -96,14 +266,16 @@ class SimFile:
 
     @size.setter
     def size(self, value: int) -> None:
-        self._inode.truncate(value)
+        self.truncate(value)
 
     def write(self, data: Buffer, position: int) -> None:
-        self._disk.before_write(len(data), self.path)
-        self._inode.write(data, position)
-        self._inode.mtime_ms = self._disk.now_ms()
+        platter = self._disk.changing(self.path)
+        platter.before_bytes(self.path, len(data))
+        self._inode.apply(_Write(position, bytes(data)))
+        self._inode.mtime_ms = platter.now_ms()
 
     def read(self, position: int, length: int) -> bytes:
+        self._disk.reading(self.path)
         return bytes(self._inode.data[position : position + length])
 
     def view(self, position: int, length: int) -> memoryview:
@@ -115,16 +287,20 @@ class SimFile:
         return self.size
 
     def truncate(self, size: int) -> None:
-        self._inode.truncate(size)
+        platter = self._disk.changing(self.path)
+        if size != len(self._inode.data):
+            self._inode.apply(_Cut(size, platter.note(_nothing)))
 
     def begin_sync(self) -> Callable[[], None]:
-        return self._inode.sync
+        self._disk.reading(self.path)
+        return self.sync
 
     def sync(self) -> None:
-        self._inode.sync()
+        platter = self._disk.changing(self.path)
+        platter.commit(self._inode.sync())
 
     def close(self) -> None:
-        pass
+        """Nothing to let go of."""
 
 
 class _SimLock:
@@ -137,124 +313,162 @@ class _SimLock:
 
 
 class SimDisk:
-    """`moldau.broker.log.disk.Disk` in memory, with power failures."""
+    """`moldau.broker.log.disk.Disk` in memory, for one boot of one process."""
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
-        self.now_ms = now_ms
-        self.fail_writes_after: int | None = None
-        """How many more bytes are accepted before every write says the disk is full."""
-        self._files: dict[str, _Inode] = {}
-        self._dirs: set[str] = {"/"}
-        self._locks: set[str] = set()
+    def __init__(self, platter: Platter) -> None:
+        self._platter = platter
+        self.alive = True
 
-    def lose_power(self, random: Random) -> int:
-        """The machine stops: unsynced bytes go as the model says. Returns writes lost or torn."""
-        self._locks.clear()
-        return sum(self._files[path].lose_power(random) for path in sorted(self._files))
+    def changing(self, path: str) -> Platter:
+        """The platter, unless a fault comes first."""
+        if not self.alive:
+            raise Stopped
+        self._platter.before_change(path)
+        return self._platter
 
-    def before_write(self, length: int, path: str) -> None:
-        if self.fail_writes_after is None:
-            return
-        if length > self.fail_writes_after:
-            raise OSError(errno.ENOSPC, "no space left on the simulated disk", path)
-        self.fail_writes_after -= length
+    def reading(self, path: str) -> Platter:
+        if not self.alive:
+            raise Stopped
+        self._platter.before_access(path)
+        return self._platter
 
     def open(self, path: str, *, create: bool = False, size: int | None = None) -> File:
-        inode = self._files.get(path)
+        platter = self.reading(path)
+        inode = platter.files.get(path)
         if inode is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
-            inode = self._files[path] = _Inode(mtime_ms=self.now_ms())
+            self.changing(path)
+            platter.before_bytes(path, 1)
+            inode = _Inode(platter.now_ms())
+            platter.put(path, inode)
+            platter.note(lambda: platter.put(path, None), _parent(path))
         return SimFile(self, path, inode)
 
     def exists(self, path: str) -> bool:
-        return path in self._files or path in self._dirs
+        platter = self.reading(path)
+        return path in platter.files or path in platter.dirs
 
     def is_dir(self, path: str) -> bool:
-        return path in self._dirs
-
-    def _children(self, path: str) -> set[str]:
-        prefix = path.rstrip("/") + "/"
-        names = [*self._files, *self._dirs]
-        return {
-            name[len(prefix) :].split("/", 1)[0]
-            for name in names
-            if name.startswith(prefix) and name != prefix
-        }
+        return path in self.reading(path).dirs
 
     def list_dir(self, path: str) -> list[str]:
-        if path not in self._dirs:
+        platter = self.reading(path)
+        if path not in platter.dirs:
             raise FileNotFoundError(errno.ENOENT, "no such folder", path)
-        return sorted(self._children(path))
+        prefix = path.rstrip("/") + "/"
+        start = len(prefix)
+        return sorted(
+            name[start:]
+            for names in (platter.files, platter.dirs)
+            for name in names
+            if name.startswith(prefix) and len(name) > start and "/" not in name[start:]
+        )
 
     def scan_files(self, path: str) -> dict[str, int]:
-        found = {name: self._files.get(f"{path}/{name}") for name in self.list_dir(path)}
+        names = self.list_dir(path)
+        files = self._platter.files
+        found = {name: files.get(f"{path}/{name}") for name in names}
         return {name: len(inode.data) for name, inode in found.items() if inode is not None}
 
     def scan_dirs(self, path: str) -> list[str]:
-        return [name for name in self.list_dir(path) if f"{path}/{name}" in self._dirs]
+        names = self.list_dir(path)
+        return [name for name in names if f"{path}/{name}" in self._platter.dirs]
 
     def make_dirs(self, path: str) -> None:
         parts = path.strip("/").split("/")
-        self._dirs.update("/" + "/".join(parts[: count + 1]) for count in range(len(parts)))
+        for count in range(len(parts)):
+            made = "/" + "/".join(parts[: count + 1])
+            if made not in self._platter.dirs:
+                platter = self.changing(made)
+                platter.dirs[made] = None
+                platter.note(lambda made=made: platter.dirs.pop(made, None), _parent(made))  # type: ignore[misc]
 
     def rename(self, source: str, target: str, *, sync: bool = False) -> None:
-        if source in self._files:
-            self._files[target] = self._files.pop(source)
-            return
-        if source not in self._dirs:
+        platter = self.changing(source)
+        if source in platter.files:
+            inode = platter.files.pop(source)
+            replaced = platter.files.get(target)
+            platter.put(target, inode)
+
+            def undo() -> None:
+                platter.put(target, replaced)
+                platter.put(source, inode)
+
+            platter.note(undo, _parent(source), _parent(target))
+        elif source in platter.dirs:
+            platter.move_tree(source, target)
+            platter.note(
+                lambda: platter.move_tree(target, source), _parent(source), _parent(target), target
+            )
+        else:
             raise FileNotFoundError(errno.ENOENT, "no such file or folder", source)
-        inside = source + "/"
-        for path in [path for path in self._files if path.startswith(inside)]:
-            self._files[target + path[len(source) :]] = self._files.pop(path)
-        moved = {path for path in self._dirs if path == source or path.startswith(inside)}
-        self._dirs -= moved
-        self._dirs |= {target + path[len(source) :] for path in moved}
+        if sync:
+            self.sync_dir(_parent(target))
 
     def remove(self, path: str, *, missing_ok: bool = False) -> None:
-        if self._files.pop(path, None) is None and not missing_ok:
+        platter = self.changing(path)
+        inode = platter.files.pop(path, None)
+        if inode is not None:
+            platter.note(lambda: platter.put(path, inode), _parent(path))
+        elif not missing_ok:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
 
     def remove_tree(self, path: str) -> None:
+        platter = self.reading(path)
         inside = path + "/"
-        for name in [name for name in self._files if name.startswith(inside)]:
-            del self._files[name]
-        self._dirs = {
-            name for name in self._dirs if name != path and not name.startswith(inside)
-        }
+        for name in sorted(name for name in platter.files if name.startswith(inside)):
+            self.remove(name)
+        gone = [name for name in platter.dirs if name == path or name.startswith(inside)]
+        for name in sorted(gone, reverse=True):
+            self.changing(name)
+            del platter.dirs[name]
+            platter.note(lambda name=name: platter.dirs.setdefault(name), _parent(name))  # type: ignore[misc]
 
     def read_bytes(self, path: str) -> bytes:
         file = self.open(path)
         return file.read(0, file.size)
 
     def write_atomic(self, path: str, data: Buffer, *, sync: bool = True) -> None:
-        self.before_write(len(data), path)
-        inode = _Inode(mtime_ms=self.now_ms())
-        inode.write(data, 0)
+        # The same calls in the same order as on a real disk, so that a crash may come between.
+        temporary = path + ".tmp"
+        file = self.open(temporary, create=True)
+        file.truncate(0)
+        file.write(data, 0)
         if sync:
-            inode.sync()
-        self._files[path] = inode
+            file.sync()
+        self.rename(temporary, path, sync=sync)
 
     def sync_dir(self, path: str) -> None:
-        pass
+        if path not in self.reading(path).dirs:
+            raise FileNotFoundError(errno.ENOENT, "no such folder", path)
+        self.changing(path).commit_dir(path)
 
     def size(self, path: str) -> int:
         return self.open(path).size
 
     def mtime_ms(self, path: str) -> int:
-        return self._files[path].mtime_ms
+        return self._inode(path).mtime_ms
 
     def set_mtime_ms(self, path: str, mtime_ms: int) -> None:
-        self._files[path].mtime_ms = mtime_ms
+        self._inode(path).mtime_ms = mtime_ms
+
+    def _inode(self, path: str) -> _Inode:
+        inode = self.reading(path).files.get(path)
+        if inode is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return inode
 
     def free_bytes(self, path: str) -> int:
-        return TOTAL_BYTES if self.fail_writes_after is None else self.fail_writes_after
+        return self.reading(path).free_bytes(path)
 
     def total_bytes(self, path: str) -> int:
+        self.reading(path)
         return TOTAL_BYTES
 
     def lock(self, path: str) -> Lock:
-        if path in self._locks:
+        locks = self.reading(path).locks
+        if path in locks:
             raise BlockingIOError(errno.EAGAIN, "the folder is locked", path)
-        self._locks.add(path)
-        return _SimLock(self._locks, path)
+        locks.add(path)
+        return _SimLock(locks, path)

@@ -202,6 +202,24 @@ class Flusher:
         for waiter in lost:
             waiter(_gone())
 
+    def rolled_at(self, base_offset: int) -> None:
+        """The segment before `base_offset` is closed: its indexes must become durable, too.
+
+        Until then the recovery point stays inside of it, even if all its batches are durable,
+        because the next start trusts the indexes of everything below the recovery point.
+        """
+        self.recovery_point = min(self.recovery_point, base_offset - 1)
+        if self._running:
+            self._cut = base_offset - 1 if self._cut is None else min(self._cut, base_offset - 1)
+
+    @property
+    def checkpoint(self) -> int:
+        """The recovery point as it is to be written down: inside the active segment rather than
+        at its end, which is where a segment that is rolled later begins."""
+        if self.recovery_point > self._segments.active.base_offset:
+            return self.recovery_point - 1
+        return self.recovery_point
+
     def started_at(self, start_offset: int) -> None:
         """Nothing below the log's start needs recovery."""
         self.recovery_point = max(self.recovery_point, start_offset)

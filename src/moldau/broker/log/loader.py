@@ -164,6 +164,10 @@ class _Loader:
             end_offset if clean and not damaged else min(recovery_point, end_offset)
         )
         self.new_files = bool(damaged) or not clean
+        if not clean:
+            # The process before this one may have been killed before it synced them.
+            small = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
+            self.unsynced_files += [name for name in small if name in files]
         self._finish(clean)
 
     def _finish(self, clean: bool) -> None:

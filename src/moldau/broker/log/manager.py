@@ -479,7 +479,7 @@ class LogManager:
 
     def _recovery_points(self, directory: LogDir) -> dict[Partition, int]:
         return {
-            (log.topic, log.partition): log.recovery_point
+            (log.topic, log.partition): log.flusher.checkpoint
             for log in self._of_dir(directory, self._logs.values())
         }
 
@@ -570,9 +570,11 @@ class LogManager:
         for log in logs:
             log.flush(now_ms=now_ms)
             log.close()
-        self.checkpoints.write_now(
-            directory, RECOVERY_POINT_CHECKPOINT, encode_offsets(self._recovery_points(directory))
-        )
+        ends = {
+            (log.topic, log.partition): log.recovery_point
+            for log in self._of_dir(directory, self._logs.values())
+        }
+        self.checkpoints.write_now(directory, RECOVERY_POINT_CHECKPOINT, encode_offsets(ends))
         self.checkpoints.write_now(
             directory, LOG_START_CHECKPOINT, encode_offsets(self._log_starts(directory))
         )

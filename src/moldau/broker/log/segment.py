@@ -70,6 +70,7 @@ class Segment:
         "suffix",
         "time_index",
         "txn_index",
+        "unsynced_indexes",
     )
 
     def __init__(
@@ -120,6 +121,8 @@ class Segment:
         self._max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self._recent: dict[int, int] = {}
+        # Whether the index files may hold what no fsync has covered.
+        self.unsynced_indexes = False
 
     @classmethod
     def create(
@@ -153,6 +156,7 @@ class Segment:
         segment.offset_index.create()
         segment.time_index.create()
         disk.remove(segment.txn_index.path, missing_ok=True)
+        segment.unsynced_indexes = True
         return segment
 
     # Appending ----------------------------------------------------------------------
@@ -171,6 +175,7 @@ class Segment:
                 raise
             self._bytes_since_entry = 0
         self.size = position + size
+        self.unsynced_indexes = True
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
@@ -353,6 +358,7 @@ class Segment:
         self.time_index.close()
 
     def reset_indexes(self) -> None:
+        self.unsynced_indexes = True
         self.offset_index.reset()
         self.time_index.reset()
         self.txn_index.reset()
@@ -381,6 +387,7 @@ class Segment:
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Drop the batches that end at or above `offset`."""
         place = self.locate(offset)
+        self.unsynced_indexes = True
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
@@ -452,7 +459,11 @@ class Segment:
 
     def begin_sync(self) -> list[Callable[[], None]]:
         """What a thread must call to make this segment durable."""
-        syncs = [self.file.begin_sync()]
+        return [self.file.begin_sync(), *self._begin_index_sync()]
+
+    def _begin_index_sync(self) -> list[Callable[[], None]]:
+        self.unsynced_indexes = False
+        syncs: list[Callable[[], None]] = []
         for index in (self.offset_index, self.time_index):
             if index.file_exists:
                 syncs.append(index.file().begin_sync())
@@ -464,7 +475,7 @@ class Segment:
         return syncs
 
     def close(self) -> None:
-        """Close the files as a clean stop leaves them: indexes complete and trimmed."""
+        """Close the files as a clean stop leaves them: indexes complete, trimmed and durable."""
         if self.size:
             self.time_index.maybe_append(
                 self._max_timestamp, self.max_timestamp_offset, even_if_full=True
@@ -473,6 +484,9 @@ class Segment:
             self.offset_index.trim()
         if self.time_index.file_exists:
             self.time_index.trim()
+        if self.unsynced_indexes:
+            for sync in self._begin_index_sync():
+                sync()
         self.release()
 
     def release(self) -> None:

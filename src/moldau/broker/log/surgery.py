@@ -67,6 +67,7 @@ def roll(log: Log, base_offset: int, now_ms: int) -> Segment:
         active.become_inactive()
         log.producers.map_end_offset = base_offset
         log.snapshots.take(log.producers)
+        log.flusher.rolled_at(base_offset)
     segment = new_segment(log, base_offset, now_ms)
     log.segments.add(segment)
     log.flusher.request(base_offset, now_ms)
@@ -230,7 +231,9 @@ def rename_dir(log: Log, directory: str) -> None:
 
 
 def close(log: Log) -> None:
+    """Leave the files as a clean stop should: complete, and durable as a whole, because after
+    it the next start checks nothing."""
     log.producers.map_end_offset = log.log_end_offset
-    log.snapshots.take(log.producers)
+    log.snapshots.take(log.producers, sync=True)
     for segment in log.segments:
         segment.close()

@@ -1,0 +1,94 @@
+"""Running seeds: one gives an outcome, many give a summary."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+
+from moldau.sim.logs.scenario import LogScenario
+from moldau.sim.world import Invariant, Violation, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one seed went. Two runs of one seed have equal outcomes."""
+
+    seed: int
+    digest: str
+    steps: int
+    virtual_s: float
+    faults: Counter[str]
+    invariant: str | None = None
+    detail: str = ""
+    last_steps: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Summary:
+    seeds: int = 0
+    steps: int = 0
+    virtual_s: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    failures: list[Outcome] = field(default_factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        self.seeds += 1
+        self.steps += outcome.steps
+        self.virtual_s += outcome.virtual_s
+        self.faults += outcome.faults
+        if outcome.invariant is not None:
+            self.failures.append(outcome)
+
+
+def run_seed(seed: int, tell: Callable[[str], None] | None = None) -> Outcome:
+    """Run one seed to its end or to the first invariant that does not hold."""
+    world = World(seed, tell=tell)
+    scenario = LogScenario(world)
+    failed: Violation | None = None
+    disabled = logging.root.manager.disable
+    # What the code under test logs is expected here and would bury the report.
+    logging.disable(logging.CRITICAL)
+    try:
+        world.loop.run(scenario.run())
+    except Violation as violation:
+        failed = violation
+    except Exception as error:
+        failed = Violation(Invariant.NO_SURPRISE, f"{error!r} at {_where(error)}")
+    finally:
+        logging.disable(disabled)
+    if failed is not None:
+        world.note(f"VIOLATED {failed}")
+    return Outcome(
+        seed=seed,
+        digest=world.trace.digest,
+        steps=world.steps,
+        virtual_s=world.loop.time(),
+        faults=world.faults,
+        invariant=None if failed is None else failed.invariant.value,
+        detail="" if failed is None else failed.detail,
+        last_steps=tuple(world.trace.last),
+    )
+
+
+def _where(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "nowhere" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+
+
+def run_seeds(seeds: Iterable[int], *, jobs: int = 1) -> Iterator[Outcome]:
+    """Outcomes in the order of the seeds."""
+    if jobs <= 1:
+        yield from map(run_seed, seeds)
+        return
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        yield from pool.map(run_seed, seeds, chunksize=4)
+
+
+def elapsed(since: float) -> float:
+    return time.monotonic() - since

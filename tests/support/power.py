@@ -1,0 +1,80 @@
+"""A node's log folders on a disk that loses its power."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from moldau.broker.config import LogConfig
+from moldau.broker.log.background import InlineBackground
+from moldau.broker.log.log import Log
+from moldau.broker.log.manager import LogManager
+from moldau.sim.disk import Platter
+from support.log_folder import NOW_MS
+
+TOPIC_ID = UUID(int=7)
+
+
+class LoseUnsynced(Random):
+    """The fate of a power failure: names stay as they are, unsynced bytes are all lost."""
+
+    def random(self) -> float:
+        return 0.3
+
+    def randrange(self, start: int, *args: Any, **kwargs: Any) -> int:
+        return start - 1
+
+
+class UndoNames(LoseUnsynced):
+    """The fate that also undoes every change of names that was not synced."""
+
+    def randrange(self, start: int, *args: Any, **kwargs: Any) -> int:
+        return 0
+
+
+class Machine:
+    """Logs over a simulated disk, whose process can stop in every way."""
+
+    def __init__(
+        self, *, dirs: int = 1, fate: Random | None = None, background: Any = None, **config: Any
+    ) -> None:
+        self.now_ms = NOW_MS
+        self.platter = Platter(lambda: self.now_ms, fate or LoseUnsynced())
+        self.paths = [f"/data{number}" for number in range(1, dirs + 1)]
+        self.config = LogConfig(
+            **{"segment_bytes": 1000, "file_delete_delay_ms": 0, "index_interval_bytes": 0} | config
+        )
+        self._background = background or InlineBackground()
+        self.start()
+
+    def start(self) -> None:
+        self.manager = LogManager(
+            self.paths,
+            disk=self.platter.start(),
+            background=self._background,
+            now_ms=lambda: self.now_ms,
+            random_bytes=lambda count: b"r" * count,
+        )
+        self.manager.open_dirs(cluster_id="c", node_id=1)
+        self.manager.load(lambda _topic: self.config)
+
+    def create(self, topic: str = "t", topic_id: UUID = TOPIC_ID) -> Log:
+        return self.manager.create_log(topic, 0, self.config, topic_id=topic_id)
+
+    def log(self, topic: str = "t") -> Log:
+        log = self.manager.get_log(topic, 0)
+        assert log is not None
+        return log
+
+    def kill(self) -> None:
+        self.platter.stop()
+        self.start()
+
+    def lose_power(self) -> None:
+        self.platter.lose_power()
+        self.start()
+
+    def stop(self) -> None:
+        self.manager.close()
+        self.platter.stop()
