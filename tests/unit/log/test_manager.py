@@ -114,7 +114,7 @@ class TestStartAndStop:
         found = broker.start().get_log("t", 3)
         assert found is not None
         assert (found.log_start_offset, found.high_watermark, found.log_end_offset) == (5, 12, 21)
-        assert found.recovery_point == 20
+        assert found.recovery_point == 19
 
     def test_the_log_start_at_a_segment_needs_no_checkpoint(self, broker: Broker) -> None:
         append(broker.manager.create_log("t", 0, CONFIG), b"x")
