@@ -64,7 +64,6 @@ class DescribeConfigsHandler:
 
     def _describe(self, resource: Resource, request: DescribeConfigsRequest) -> Result:
         result = Result(resource_type=resource.resource_type, resource_name=resource.resource_name)
-        result.error_message = None
         try:
             entries = self._entries(resource)
         except ApiError as error:

@@ -50,7 +50,8 @@ class FindCoordinatorHandler:
         found = await self._coordinator_of(context, request.key_type, request.key)
         return FindCoordinatorResponse(
             error_code=found.error_code,
-            error_message=found.error_message,
+            # These versions name even the absence of an error.
+            error_message=found.error_message or ErrorCode.NONE.name,
             node_id=found.node_id,
             host=found.host,
             port=found.port,
@@ -59,7 +60,7 @@ class FindCoordinatorHandler:
     async def _coordinator_of(
         self, context: RequestContext, key_type: int, key: str
     ) -> FindCoordinatorResponse.Coordinator:
-        node, error, message = _NO_NODE, ErrorCode.NONE, None
+        node, error, message = _NO_NODE, ErrorCode.NONE, ""
         try:
             node = await self._find(context, key_type, key)
         except ApiError as failure:
