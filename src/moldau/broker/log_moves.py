@@ -44,10 +44,10 @@ class LogMoves:
                 ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not in log.dirs of this broker ({known})"
             )
         if directory.failure is not None:
-            raise directory.failure
+            raise directory.failure.again()
         current = self._replicas.get(topic, index).log
         if current.dir_state.failure is not None:
-            raise current.dir_state.failure
+            raise current.dir_state.failure.again()
         self._cancel(topic, index)
         if current.dir_state is directory:
             self._logs.drop_future_log(topic, index)

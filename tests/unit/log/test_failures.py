@@ -80,6 +80,23 @@ def test_a_failed_append_is_not_in_the_log(
     assert append(reopened, b"again") == reopened.log_end_offset - 1
 
 
+def test_a_failed_folder_keeps_no_frames(broken: LogFolder, disk: FaultyDisk) -> None:
+    """Clients may ask a failed folder for days; each refusal would keep its request alive."""
+    log = broken.open()
+    disk.fail("write", ".log")
+    append_until_failure(log, b"x")
+    for _ in range(3):
+        with pytest.raises(LogDirFailure):
+            append(log, b"y")
+        with pytest.raises(LogDirFailure):
+            log.read(0, 1, upper_offset=1, min_one_batch=True)
+    failure = log.dir_state.failure
+    assert failure is not None
+    assert failure.__traceback__ is None
+    assert failure.__context__ is None
+    assert "is offline" in failure.message
+
+
 def test_a_failed_fsync_moves_no_recovery_point(broken: LogFolder, disk: FaultyDisk) -> None:
     log = broken.open()
     append(log, b"a")

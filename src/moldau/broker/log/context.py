@@ -42,6 +42,11 @@ class LogDirFailure(ApiError):
             ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {directory} is offline: {reason}"
         )
         self.directory = directory
+        self.reason = reason
+
+    def again(self) -> LogDirFailure:
+        """The same to raise once more: an exception keeps the frames of every time it is raised."""
+        return LogDirFailure(self.directory, self.reason)
 
 
 class LogDirState:
@@ -62,7 +67,7 @@ class LogDirState:
             logger.error("%s", self.failure.message)
             if self._on_failure is not None:
                 self._on_failure(self)
-        return self.failure
+        return self.failure.again()
 
 
 def _no_jitter(_jitter_ms_max: int) -> int:

@@ -129,7 +129,8 @@ class Flusher:
         """Flush in the background; `waiter` is called when `up_to` is durable or lost."""
         if self._closed or self._dir_state.failure is not None:
             if waiter is not None:
-                waiter(self._dir_state.failure or _gone())
+                failure = self._dir_state.failure
+                waiter(_gone() if failure is None else failure.again())
             return
         if up_to <= self.recovery_point and not self._dir_changed:
             if waiter is not None:

@@ -180,7 +180,7 @@ class Log:
         Raises ApiError when it is refused; nothing has changed then.
         """
         if self.dir_state.failure is not None:
-            raise self.dir_state.failure
+            raise self.dir_state.failure.again()
         if origin is AppendOrigin.RAFT_LEADER:
             return self._append_stamped(batch, now_ms)
         valid = validate_batch(
@@ -303,7 +303,7 @@ class Log:
         not continue the log; batches before it are in the log then.
         """
         if self.dir_state.failure is not None:
-            raise self.dir_state.failure
+            raise self.dir_state.failure.again()
         view = memoryview(batches)
         base_offset = -1
         size = 0
@@ -409,7 +409,7 @@ class Log:
     ) -> ReadResult:
         """Batches from the one that holds `offset` on, all below `upper_offset`."""
         if self.dir_state.failure is not None:
-            raise self.dir_state.failure
+            raise self.dir_state.failure.again()
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,

@@ -291,11 +291,11 @@ class LogManager:
         log = self._logs.get((topic, partition))
         if log is not None:
             if log.dir_state.failure is not None:
-                raise log.dir_state.failure
+                raise log.dir_state.failure.again()
             return log
         target = directory or self._emptiest_dir()
         if target.failure is not None:
-            raise target.failure
+            raise target.failure.again()
         log = open_log(
             self.context,
             target,
@@ -370,7 +370,7 @@ class LogManager:
         key = (topic, partition)
         current = self._logs[key]
         if directory.failure is not None:
-            raise directory.failure
+            raise directory.failure.again()
         known = self._future_logs.get(key)
         if known is not None:
             if known.dir_state is directory:

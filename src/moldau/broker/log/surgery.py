@@ -33,7 +33,7 @@ def guarded(
 ) -> R:
     """Run an operation; an I/O error in it takes the log directory offline."""
     if log.dir_state.failure is not None:
-        raise log.dir_state.failure
+        raise log.dir_state.failure.again()
     try:
         return operation(log, *args, **kwargs)
     except OSError as error:

@@ -266,7 +266,7 @@ class ReplicaManager:
                 topic.name, index, config, topic_id=topic.id, directory=directory
             )
         if log.dir_state.failure is not None:
-            raise log.dir_state.failure
+            raise log.dir_state.failure.again()
         log.set_topic_id(topic.id)
         if log.config != config:
             self._logs.update_config(topic.name, config)
