@@ -7,7 +7,7 @@ batch starts. A failed append leaves size, file and indexes as they were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple
 
@@ -425,37 +425,22 @@ class Segment:
 
     def change_suffix(self, suffix: str) -> None:
         """Rename the files from one suffix to another (`.cleaned`, `.swap`, `.deleted`)."""
-
-        def renamed(path: str) -> str:
-            target = path.removesuffix(self.suffix) + suffix
-            self._disk.rename(path, target)
-            return target
-
-        self._rename_all(renamed)
-        self.suffix = suffix
+        former, self.suffix = self.suffix, suffix
+        self._move(lambda path: path.removesuffix(former) + suffix, rename=self.paths())
 
     def moved_to(self, directory: str) -> None:
         """The partition's directory has been renamed, and our files with it."""
         self.dir = directory
+        self._move(lambda path: f"{directory}/{path.rpartition('/')[2]}", rename=())
 
-        def moved(path: str) -> str:
-            return f"{directory}/{path.rpartition('/')[2]}"
-
-        self._rename_all(moved)
-
-    def _rename_all(self, renamed: Callable[[str], str]) -> None:
+    def _move(self, target: Callable[[str], str], *, rename: Iterable[str]) -> None:
+        """Go on under other names; files that are yet to be made get theirs as well."""
         self.file.close()
-        self.file = self._disk.open(renamed(self.file.path), size=self.size)
-        offset_path, time_path, txn_path = (
-            self.offset_index.path,
-            self.time_index.path,
-            self.txn_index.path,
-        )
-        self.offset_index.moved(
-            renamed(offset_path) if self.offset_index.file_exists else offset_path
-        )
-        self.time_index.moved(renamed(time_path) if self.time_index.file_exists else time_path)
-        self.txn_index.moved(renamed(txn_path) if self.txn_index.file_size else txn_path)
+        for path in rename:
+            self._disk.rename(path, target(path))
+        self.file = self._disk.open(target(self.file.path), size=self.size)
+        for index in (self.offset_index, self.time_index, self.txn_index):
+            index.moved(target(index.path))
 
     def begin_sync(self) -> list[Callable[[], None]]:
         """What a thread must call to make this segment durable."""
