@@ -336,7 +336,7 @@ class SimDisk:
         platter = self.reading(path)
         inode = platter.files.get(path)
         if inode is None:
-            if not create:
+            if not create or _parent(path) not in platter.dirs:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
             self.changing(path)
             platter.before_bytes(path, 1)
@@ -386,6 +386,8 @@ class SimDisk:
 
     def rename(self, source: str, target: str, *, sync: bool = False) -> None:
         platter = self.changing(source)
+        if _parent(target) not in platter.dirs:
+            raise FileNotFoundError(errno.ENOENT, "no such folder", target)
         if source in platter.files:
             inode = platter.files.pop(source)
             replaced = platter.files.get(target)

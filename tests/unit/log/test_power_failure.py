@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from moldau.broker.log.background import Done
 from moldau.broker.log.context import AppendOrigin
 from moldau.broker.log.log import Log
+from moldau.broker.log.moves import copy_step
 from moldau.wire.records import encode_end_txn_marker
 from support.log_folder import NOW_MS, append, read_all, values_of
-from support.power import TOPIC_ID, Machine
+from support.power import TOPIC_ID, Machine, UndoNames
+
+
+class Slow:
+    """Background work is done when the test says so."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[Callable[[], object], Done]] = []
+
+    def submit(self, work: Callable[[], object], done: Done) -> None:
+        self.jobs.append((work, done))
+
+    def run_next(self) -> None:
+        work, done = self.jobs.pop(0)
+        work()
+        done(None)
 
 
 def end_transaction(log: Log, producer_id: int, *, committed: bool) -> None:
@@ -77,20 +96,6 @@ def test_indexes_are_not_trusted_when_the_segment_was_rolled_after_the_checkpoin
 
 
 def test_a_flush_that_runs_while_the_segment_is_rolled_does_not_cover_its_indexes() -> None:
-    class Slow:
-        """Work is done when the test says so."""
-
-        def __init__(self) -> None:
-            self.jobs: list = []
-
-        def submit(self, work, done) -> None:  # type: ignore[no-untyped-def]
-            self.jobs.append((work, done))
-
-        def run_next(self) -> None:
-            work, done = self.jobs.pop(0)
-            work()
-            done(None)
-
     slow = Slow()
     machine = Machine(background=slow)
     log = machine.create()
@@ -133,3 +138,139 @@ def test_the_last_stable_offset_is_right_at_once_after_a_truncation() -> None:
     append(log, b"y")
     log.truncate_to(2, now_ms=NOW_MS)
     assert log.last_stable_offset == log.high_watermark == 2
+
+
+def test_a_log_ends_where_the_power_failure_took_a_whole_tail() -> None:
+    """The end of a segment is lost at a batch's border while the next one's name is there."""
+    machine = Machine(segment_bytes=150, background=Slow())
+    log = machine.create()
+    append(log, b"a" * 50)
+    log.flush()
+    append(log, b"b" * 50)
+    append(log, b"c" * 50)
+    assert log.segments.base_offsets == [0, 1, 2]
+    machine.platter.files["/data1/t-0/00000000000000000002.log"].sync()
+    machine.lose_power()
+    assert machine.log().log_end_offset == 1
+    assert values_of(read_all(machine.log())) == [(0, b"a" * 50)]
+
+
+def test_deleting_records_does_not_make_them_durable() -> None:
+    machine = Machine()
+    log = machine.create()
+    append(log, b"a")
+    log.advance_log_start_offset(1)
+    assert log.recovery_point == 0
+
+
+def test_a_topic_made_again_has_nothing_of_the_checkpoints_of_the_former() -> None:
+    machine = Machine()
+    log = machine.create()
+    for _ in range(20):
+        append(log, b"x" * 100)
+    log.flush()
+    log.advance_log_start_offset(10)
+    machine.manager.checkpoint_recovery_points()
+    machine.manager.checkpoint_log_starts()
+    machine.manager.checkpoint_high_watermarks()
+    machine.manager.delete_log("t", 0)
+    append(machine.create(), b"new")
+    machine.log().flush()
+    machine.lose_power()
+    log = machine.log()
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (0, 1, 0)
+    assert values_of(read_all(log)) == [(0, b"new")]
+
+
+def test_a_checkpoint_asked_for_before_the_stop_does_not_come_after_it() -> None:
+    slow = Slow()
+    machine = Machine(background=slow)
+    log = machine.create()
+    append(log, b"a", b"b", b"c")
+    machine.manager.checkpoint_log_starts()
+    machine.manager.checkpoint_high_watermarks()
+    log.advance_log_start_offset(2)
+    machine.manager.close()
+    for work, _ in slow.jobs:
+        work()
+    machine.platter.stop()
+    machine.start()
+    assert machine.log().log_start_offset == 2
+
+
+def move(machine: Machine, path: str) -> None:
+    directory = machine.manager.dir_by_path(path)
+    assert directory is not None
+    machine.manager.create_future_log("t", 0, directory)
+    machine.manager.replace_by_future_log("t", 0)
+
+
+def test_what_was_flushed_before_a_move_is_durable_after_it() -> None:
+    machine = Machine(dirs=2)
+    log = machine.create()
+    append(log, b"a")
+    log.flush()
+    move(machine, "/data2")
+    machine.lose_power()
+    assert machine.log().dir == "/data2/t-0"
+    assert values_of(read_all(machine.log())) == [(0, b"a")]
+
+
+def test_a_move_is_durable_before_anything_is_flushed_in_the_new_place() -> None:
+    machine = Machine(dirs=2, fate=UndoNames())
+    append(machine.create(), b"a")
+    move(machine, "/data2")
+    machine.lose_power()
+    assert machine.log().dir == "/data2/t-0"
+
+
+def test_a_checkpointed_log_start_moves_with_the_log() -> None:
+    machine = Machine(dirs=2)
+    log = machine.create()
+    append(log, b"a")
+    append(log, b"b")
+    directory = machine.manager.dir_by_path("/data2")
+    assert directory is not None
+    future = machine.manager.create_future_log("t", 0, directory)
+    assert copy_step(log, future, now_ms=NOW_MS)
+    log.advance_log_start_offset(1)
+    machine.manager.checkpoint_log_starts()
+    machine.manager.replace_by_future_log("t", 0)
+    machine.kill()
+    assert machine.log().log_start_offset == 1
+
+
+def test_a_log_that_comes_back_to_a_folder_has_nothing_of_its_former_checkpoint_there() -> None:
+    machine = Machine(dirs=2)
+    log = machine.create()
+    append(log, b"a", b"b", b"c")
+    log.flush()
+    machine.manager.checkpoint_recovery_points()
+    move(machine, "/data2")
+    directory = machine.manager.dir_by_path("/data1")
+    assert directory is not None
+    machine.manager.create_future_log("t", 0, directory)
+    text = machine.platter.disk.read_bytes("/data1/recovery-point-offset-checkpoint")
+    assert text == b"0\n0\n"
+
+
+def test_a_log_that_starts_inside_a_batch_can_be_moved() -> None:
+    machine = Machine(dirs=2)
+    log = machine.create()
+    append(log, b"a", b"b", b"c")
+    append(log, b"d")
+    log.advance_log_start_offset(1)
+    move(machine, "/data2")
+    log = machine.log()
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (1, 4, 4)
+    assert values_of(read_all(log)) == [(1, b"b"), (2, b"c"), (3, b"d")]
+
+
+def test_a_moved_log_can_have_its_first_aborted_transaction() -> None:
+    machine = Machine(dirs=2)
+    append(machine.create(), b"a")
+    move(machine, "/data2")
+    abort_one(machine.log())
+    assert not machine.log().offline
+    assert [entry.producer_id for entry in machine.log().aborted_transactions(0, 9)] == [5]
+    assert machine.platter.disk.exists("/data2/t-0/00000000000000000000.txnindex")

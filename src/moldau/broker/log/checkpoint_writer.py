@@ -1,10 +1,30 @@
-"""Writing checkpoint files in the background, one at a time per file."""
+"""Writing checkpoint files (offsets by partition) in the background, one at a time per file."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterable, Mapping
+
 from moldau.broker.log.background import Background
+from moldau.broker.log.checkpoints import Partition, encode_offsets
 from moldau.broker.log.context import LogDirState
 from moldau.broker.log.disk import Disk
+
+
+class _CheckpointFile:
+    """One file's state; only `lock` is touched by more than one thread."""
+
+    __slots__ = ("in_flight", "lock", "named", "version", "waiting", "written")
+
+    def __init__(self) -> None:
+        self.written: bytes | None = None
+        self.waiting: dict[Partition, int] | None = None
+        self.in_flight = False
+        # Partitions that the file on disk may speak of.
+        self.named: set[Partition] = set()
+        # Of the last content asked for: a background write that has been overtaken does nothing.
+        self.version = 0
+        self.lock = threading.Lock()
 
 
 class CheckpointWriter:
@@ -14,36 +34,66 @@ class CheckpointWriter:
     def __init__(self, disk: Disk, background: Background) -> None:
         self._disk = disk
         self._background = background
-        self._written: dict[str, bytes] = {}
-        self._in_flight: set[str] = set()
-        self._waiting: dict[str, bytes] = {}
+        self._files: dict[str, _CheckpointFile] = {}
 
-    def write(self, dir_state: LogDirState, name: str, data: bytes) -> None:
+    def _file(self, path: str) -> _CheckpointFile:
+        file = self._files.get(path)
+        if file is None:
+            file = self._files[path] = _CheckpointFile()
+        return file
+
+    def note_read(self, dir_state: LogDirState, name: str, partitions: Iterable[Partition]) -> None:
+        """The file was found to speak of these."""
+        self._file(f"{dir_state.path}/{name}").named.update(partitions)
+
+    def names(self, dir_state: LogDirState, name: str, partition: Partition) -> bool:
+        """Whether the file may speak of the partition, now or when a write has ended."""
+        return partition in self._file(f"{dir_state.path}/{name}").named
+
+    def write(self, dir_state: LogDirState, name: str, offsets: Mapping[Partition, int]) -> None:
         path = f"{dir_state.path}/{name}"
-        if dir_state.failure is not None or (
-            self._written.get(path) == data and path not in self._in_flight
-        ):
+        file = self._file(path)
+        if dir_state.failure is not None:
             return
-        if path in self._in_flight:
-            self._waiting[path] = data
+        file.named.update(offsets)
+        if file.in_flight:
+            file.waiting = dict(offsets)
             return
-        self._in_flight.add(path)
+        data = encode_offsets(offsets)
+        if file.written == data:
+            return
+        file.in_flight = True
+        file.version += 1
+        version = file.version
+
+        def work() -> None:
+            with file.lock:
+                if file.version == version:
+                    self._disk.write_atomic(path, data)
 
         def done(error: BaseException | None) -> None:
-            self._in_flight.discard(path)
+            file.in_flight = False
+            waiting, file.waiting = file.waiting, None
             if error is not None:
-                self._waiting.pop(path, None)
                 dir_state.fail(f"writing {path}", error)
                 return
-            self._written[path] = data
-            waiting = self._waiting.pop(path, None)
+            if file.version == version:
+                file.written = data
             if waiting is not None:
                 self.write(dir_state, name, waiting)
 
-        self._background.submit(lambda: self._disk.write_atomic(path, data), done)
+        self._background.submit(work, done)
 
-    def write_now(self, dir_state: LogDirState, name: str, data: bytes) -> None:
-        """In place, for a stop; raises OSError."""
+    def write_now(
+        self, dir_state: LogDirState, name: str, offsets: Mapping[Partition, int]
+    ) -> None:
+        """In place, at most after the write that is under way; raises OSError."""
         path = f"{dir_state.path}/{name}"
-        self._disk.write_atomic(path, data)
-        self._written[path] = data
+        file = self._file(path)
+        file.version += 1
+        file.waiting = None
+        data = encode_offsets(offsets)
+        with file.lock:
+            self._disk.write_atomic(path, data)
+        file.written = data
+        file.named = set(offsets)

@@ -294,8 +294,16 @@ class _Loader:
                     end_offset - 1,
                     outcome.reason,
                 )
-                if following is not None:
-                    self._discard(ordered[index + 1 :])
+            # A power failure may take the end of one segment and leave the next one's name.
+            # Cleaning leaves such gaps, too, so compacted logs have to live with them.
+            lost = (
+                unflushed
+                and following is not None
+                and end_offset < following
+                and not self._config.compact
+            )
+            if outcome.cut_bytes or lost:
+                self._discard(ordered[index + 1 :])
                 break
         return end_offset
 

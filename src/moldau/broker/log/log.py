@@ -308,6 +308,11 @@ class Log:
         base_offset = -1
         size = 0
         for position, header in iterate_headers(view):
+            log_start_offset = self.log_start_offset
+            if header.base_offset < self.log_end_offset <= header.last_offset and not self.size:
+                # DeleteRecords may put a log's start inside a batch, and a copy begins with
+                # that batch as a whole.
+                self.truncate_fully_and_start_at(header.base_offset, now_ms=now_ms)
             if header.base_offset < self.log_end_offset:
                 raise ApiError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -322,6 +327,8 @@ class Log:
             if base_offset < 0:
                 base_offset = header.base_offset
             self._write_recorded(view[position : position + header.size], header, now_ms)
+            if self.log_start_offset < log_start_offset:
+                self.set_log_start(log_start_offset)
             size += header.size
         return AppendInfo(
             base_offset,
@@ -491,7 +498,6 @@ class Log:
         self.log_start_offset = offset
         if self.high_watermark < offset:
             self.high_watermark = offset
-        self.flusher.started_at(offset)
         if self.leader_epochs.truncate_from_start(offset):
             self.write_epochs()
         self.producers.on_log_start(offset)
@@ -577,9 +583,9 @@ class Log:
         self.topic_id = topic_id
         self.flusher.note_new_file(PARTITION_METADATA)
 
-    def rename_dir(self, directory: str) -> None:
-        """Rename the partition's directory; reads in flight are not disturbed."""
-        surgery.guarded(self, "renaming", surgery.rename_dir, directory)
+    def rename_dir(self, directory: str, *, sync: bool = False) -> None:
+        """Rename the partition's directory, durably with `sync`; readers are not disturbed."""
+        surgery.guarded(self, "renaming", surgery.rename_dir, directory, sync)
 
     def close(self, *, clean: bool = True) -> None:
         """Let go of all files; `clean` leaves them as a clean stop should."""

@@ -20,7 +20,6 @@ from moldau.broker.log.checkpoints import (
     CorruptCheckpoint,
     Partition,
     decode_offsets,
-    encode_offsets,
 )
 from moldau.broker.log.context import LogContext, LogDirFailure, LogDirState
 from moldau.broker.log.disk import Disk
@@ -51,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 NEVER_MS = 2**63 - 1
+LOG_CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,11 +225,13 @@ class LogManager:
         if not self._disk.exists(path):
             return {}
         try:
-            return decode_offsets(path, self._disk.read_bytes(path))
+            offsets = decode_offsets(path, self._disk.read_bytes(path))
         except CorruptCheckpoint as error:
             # Without it recovery starts from the beginning, which is slower, never wrong.
             logger.warning("%s; going on without it", error)
             return {}
+        self.checkpoints.note_read(directory, name, offsets)
+        return offsets
 
     # Logs ---------------------------------------------------------------------------
 
@@ -296,6 +298,7 @@ class LogManager:
         target = directory or self._emptiest_dir()
         if target.failure is not None:
             raise target.failure.again()
+        self._checkpoint_without((topic, partition), target)
         log = open_log(
             self.context,
             target,
@@ -334,14 +337,14 @@ class LogManager:
         self._logs.pop((log.topic, log.partition), None)
         self._set_aside(log, STRAY_DIR_SUFFIX)
 
-    def _set_aside(self, log: Log, suffix: str) -> None:
+    def _set_aside(self, log: Log, suffix: str, *, sync: bool = False) -> None:
         self._timed_flush.pop(log, None)
         self._compacted.pop(log, None)
         if log.offline:
             log.close(clean=False)
             return
         name = suffixed_dir(log.topic, log.partition, self._new_id(), suffix)
-        log.rename_dir(f"{log.dir_state.path}/{name}")
+        log.rename_dir(f"{log.dir_state.path}/{name}", sync=sync)
         log.close(clean=False)
         if suffix == DELETE_DIR_SUFFIX:
             self.removals.directory(log.dir, log.config.file_delete_delay_ms)
@@ -376,6 +379,7 @@ class LogManager:
             if known.dir_state is directory:
                 return known
             self.drop_future_log(topic, partition)
+        self._checkpoint_without(key, directory)
         name = suffixed_dir(topic, partition, self._new_id(), FUTURE_DIR_SUFFIX)
         log = open_log(
             self.context,
@@ -414,14 +418,18 @@ class LogManager:
         future.leader_epochs = LeaderEpochs(current.leader_epochs.entries())
         future.write_epochs()
         future.set_high_watermark(current.high_watermark)
+        # From here on what was promised of the current log must hold of the future one.
+        future.flush(current.recovery_point, now_ms=self._now_ms())
+        self._checkpoint_with(future)
         # The old one goes first: a crash between the two leaves the future one alone, and
         # the next start promotes it. The other order would leave two of one name.
-        self._set_aside(current, DELETE_DIR_SUFFIX)
+        self._set_aside(current, DELETE_DIR_SUFFIX, sync=True)
+        self._logs[key] = future
         return self._promote(key)
 
     def _promote(self, key: Partition) -> Log:
         future = self._future_logs.pop(key)
-        future.rename_dir(f"{future.dir_state.path}/{partition_dir(*key)}")
+        future.rename_dir(f"{future.dir_state.path}/{partition_dir(*key)}", sync=True)
         future.is_future = False
         self._logs[key] = future
         self._note_config(future)
@@ -462,47 +470,53 @@ class LogManager:
         return min((log.config.flush_ms for log in self._timed_flush), default=NEVER_MS)
 
     def checkpoint_recovery_points(self) -> None:
-        self._checkpoint(RECOVERY_POINT_CHECKPOINT, self._recovery_points)
+        self._checkpoint(RECOVERY_POINT_CHECKPOINT)
 
     def checkpoint_log_starts(self) -> None:
-        self._checkpoint(LOG_START_CHECKPOINT, self._log_starts)
+        self._checkpoint(LOG_START_CHECKPOINT)
 
     def checkpoint_high_watermarks(self) -> None:
-        self._checkpoint(HIGH_WATERMARK_CHECKPOINT, self._high_watermarks)
+        self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
 
-    def _checkpoint(self, name: str, offsets: Callable[[LogDir], dict[Partition, int]]) -> None:
+    def _checkpoint(self, name: str) -> None:
         for directory in self.live_dirs:
-            self.checkpoints.write(directory, name, encode_offsets(offsets(directory)))
+            self.checkpoints.write(directory, name, self._offsets(name, directory))
+
+    def _offsets(self, name: str, directory: LogDir) -> dict[Partition, int]:
+        """What a checkpoint is to say of the logs in a folder."""
+        logs = self._of_dir(directory, self._logs.values())
+        return {(log.topic, log.partition): _offset(name, log) for log in logs if _tells(name, log)}
+
+    def _checkpoint_without(self, key: Partition, directory: LogDir) -> None:
+        """Before a log is made: a former one of its name must not be remembered for it."""
+        for name in LOG_CHECKPOINTS:
+            if self.checkpoints.names(directory, name, key):
+                self._checkpoint_now(name, directory, self._offsets(name, directory))
+
+    def _checkpoint_with(self, future: Log) -> None:
+        """Before a future log becomes the current one: what is known of the partition stays."""
+        directory = next(d for d in self.dirs if d is future.dir_state)
+        for name in LOG_CHECKPOINTS:
+            offsets = self._offsets(name, directory)
+            if _tells(name, future):
+                offsets[future.topic, future.partition] = _offset(name, future)
+            self._checkpoint_now(name, directory, offsets)
+
+    def _checkpoint_now(self, name: str, directory: LogDir, offsets: dict[Partition, int]) -> None:
+        try:
+            self.checkpoints.write_now(directory, name, offsets)
+        except OSError as error:
+            raise directory.fail(f"writing {directory.path}/{name}", error) from error
 
     def _of_dir(self, directory: LogDir, logs: Iterable[Log]) -> list[Log]:
         return [log for log in logs if log.dir_state is directory]
-
-    def _recovery_points(self, directory: LogDir) -> dict[Partition, int]:
-        return {
-            (log.topic, log.partition): log.flusher.checkpoint
-            for log in self._of_dir(directory, self._logs.values())
-        }
-
-    def _log_starts(self, directory: LogDir) -> dict[Partition, int]:
-        # Only where it says more than the first segment's name.
-        return {
-            (log.topic, log.partition): log.log_start_offset
-            for log in self._of_dir(directory, self._logs.values())
-            if log.log_start_offset > log.segments.first.base_offset
-        }
-
-    def _high_watermarks(self, directory: LogDir) -> dict[Partition, int]:
-        return {
-            (log.topic, log.partition): log.high_watermark
-            for log in self._of_dir(directory, self._logs.values())
-        }
 
     def cleaner_offsets(self, directory: LogDir) -> dict[Partition, int]:
         """First dirty offsets per compacted partition, as last checkpointed."""
         return self._read_checkpoint(directory, CLEANER_CHECKPOINT)
 
     def write_cleaner_offsets(self, directory: LogDir, offsets: dict[Partition, int]) -> None:
-        self.checkpoints.write(directory, CLEANER_CHECKPOINT, encode_offsets(offsets))
+        self.checkpoints.write(directory, CLEANER_CHECKPOINT, offsets)
 
     def describe(self) -> list[LogDirInfo]:
         """Every folder with what it holds."""
@@ -570,15 +584,17 @@ class LogManager:
         for log in logs:
             log.flush(now_ms=now_ms)
             log.close()
-        ends = {
-            (log.topic, log.partition): log.recovery_point
-            for log in self._of_dir(directory, self._logs.values())
-        }
-        self.checkpoints.write_now(directory, RECOVERY_POINT_CHECKPOINT, encode_offsets(ends))
-        self.checkpoints.write_now(
-            directory, LOG_START_CHECKPOINT, encode_offsets(self._log_starts(directory))
-        )
-        self.checkpoints.write_now(
-            directory, HIGH_WATERMARK_CHECKPOINT, encode_offsets(self._high_watermarks(directory))
-        )
+        for name in LOG_CHECKPOINTS:
+            self.checkpoints.write_now(directory, name, self._offsets(name, directory))
         directory.mark_clean(broker_epoch)
+
+
+def _tells(name: str, log: Log) -> bool:
+    # The first segment's name says where a log starts, mostly.
+    return name != LOG_START_CHECKPOINT or log.log_start_offset > log.segments.first.base_offset
+
+
+def _offset(name: str, log: Log) -> int:
+    if name == LOG_START_CHECKPOINT:
+        return log.log_start_offset
+    return log.high_watermark if name == HIGH_WATERMARK_CHECKPOINT else log.flusher.checkpoint

@@ -221,8 +221,8 @@ def replace_segments(log: Log, new: list[Segment], old: list[Segment]) -> None:
         log.context.remove_later(paths, log.config.file_delete_delay_ms)
 
 
-def rename_dir(log: Log, directory: str) -> None:
-    log.context.disk.rename(log.dir, directory)
+def rename_dir(log: Log, directory: str, sync: bool) -> None:
+    log.context.disk.rename(log.dir, directory, sync=sync)
     log.dir = directory
     log.flusher.directory = directory
     log.snapshots.moved_to(directory)

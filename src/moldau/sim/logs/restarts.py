@@ -22,6 +22,7 @@ from moldau.sim.logs.reading import Found, Mismatch, check_last_records, match, 
 from moldau.sim.world import Invariant, Violation, World, require
 
 CLEAN, KILL, POWER = "clean stop", "kill", "power failure"
+CLEAN_WITHOUT_POWER = "power failure while stopped"
 _SEVERITY = ("", CLEAN, KILL, POWER)
 _LOSS = {
     CLEAN: Invariant.STOP_KEEPS_ALL,
@@ -54,12 +55,17 @@ class Restarts:
     ) -> Node:
         """Bring `node` back after `crash` and check everything; the new boot."""
         world = self._world
-        if crash != CLEAN:
-            world.note(f"{why}: {crash}")
-            self._note_promises(node)
-            await self._crash(node, crash)
+        world.note(f"{why}: {crash}")
         # A folder that had failed is not left in order even by a clean stop.
         unclean_paths = {d.path for d in node.manager.offline_dirs}
+        after_failure = KILL
+        if crash == CLEAN_WITHOUT_POWER:
+            crash, after_failure = CLEAN, POWER
+            world.fault(CLEAN_WITHOUT_POWER)
+            world.note(f"{world.platter.lose_power()} changes lost")
+        elif crash != CLEAN:
+            self._note_promises(node)
+            await self._crash(node, crash)
         world.note("start")
         crashes = 0
         while True:
@@ -84,7 +90,7 @@ class Restarts:
         for partition in self._partitions.values():
             log = node.manager.get_log(partition.topic, partition.index)
             unclean = log is not None and log.dir_state.path in unclean_paths
-            worst = KILL if crash == CLEAN and unclean else crash
+            worst = after_failure if crash == CLEAN and unclean else crash
             partition.crash = max(partition.crash, worst, key=_SEVERITY.index)
         self._settle_all(started)
         return started
@@ -258,6 +264,8 @@ class Restarts:
         elif end != expected_end and not partition.end_in_doubt:
             return _Settled([], f"it ends at {end}, written was up to {expected_end}")
         left = [batch for batch in batches if batch.next_offset <= end]
+        if not matched and (left[-1].next_offset if left else partition.empty_end) != end:
+            left = []
         if partition.clean_below:
             check_last_records(partition, left, found, start, end)
         return _Settled(left, "")

@@ -19,7 +19,7 @@ from moldau.sim.disk import Stopped
 from moldau.sim.logs.checks import Checker
 from moldau.sim.logs.model import ModelBatch, ModelPartition
 from moldau.sim.logs.node import Node
-from moldau.sim.logs.restarts import CLEAN, KILL, POWER, Restarts
+from moldau.sim.logs.restarts import CLEAN, CLEAN_WITHOUT_POWER, KILL, POWER, Restarts
 from moldau.sim.logs.workload import Workload, random_config, unstamped
 from moldau.sim.world import Invariant, Violation, World, require
 from moldau.wire.errors import ApiError, ErrorCode
@@ -401,7 +401,6 @@ class LogScenario:
             partition.replace([])
             partition.set_start(offset)
             partition.high_watermark = offset
-            partition.clean_below = 0
 
     # Durability -----------------------------------------------------------------------
 
@@ -564,8 +563,7 @@ class LogScenario:
         self._crash = CLEAN
         self.world.fault("clean stop")
         if self.world.chance(0.3):
-            self.world.fault("power failure while stopped")
-            self.world.note(f"power fails while stopped: {self.world.platter.lose_power()} lost")
+            self._crash = CLEAN_WITHOUT_POWER
         await self._restart("stopped cleanly")
 
     async def _kill(self) -> None:

@@ -61,10 +61,12 @@ class Workload:
         epoch = sequence = 0
         if known is not None:
             epoch = known.epoch
-            if known.open_since is None and self._random.random() < 0.1:
+            last = known.last
+            # Where its last batch is below the log start, a restart may have forgotten it.
+            if last is None or last.last_offset < partition.start or self._random.random() < 0.1:
                 epoch += 1
-            elif known.last is not None:
-                sequence = known.last.last_sequence + 1
+            else:
+                sequence = last.last_sequence + 1
         return self._data(
             partition,
             now_ms,
