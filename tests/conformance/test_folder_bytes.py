@@ -38,11 +38,11 @@ class Row(NamedTuple):
     headers: Headers = ()
 
 
-def rows_from(first: int, count: int) -> list[Row]:
-    """Records with every oddity that the format allows."""
+def rows_from(first: int, count: int, *, keyed: bool = False) -> list[Row]:
+    """Records with every oddity that the format allows; compacted topics want keys."""
     rows = []
     for offset in range(first, first + count):
-        key = None if offset % 5 == 3 else b"key %d" % offset
+        key = None if offset % 5 == 3 and not keyed else b"key %d" % offset
         value = None if offset % 7 == 2 else b"value %d " % offset * (offset % 40)
         headers: Headers = ()
         if offset % 3 == 0:
@@ -160,9 +160,10 @@ class HandMade(NamedTuple):
 
 
 def hand_made() -> HandMade:
-    rows = rows_from(0, 100)
-    compacted = [row for row in rows_from(100, 50) if row.offset in (103, 104, 117, 140)]
-    tail = rows_from(160, 10)
+    rows = rows_from(0, 100, keyed=True)
+    left = (103, 104, 117, 140)
+    compacted = [row for row in rows_from(100, 50, keyed=True) if row.offset in left]
+    tail = rows_from(160, 10, keyed=True)
     segments = {
         0: b"".join(
             batch_of(rows[first : first + 10], codec)
@@ -217,7 +218,9 @@ def consume(broker: BrokerProcess, offset: int, last_offset: int) -> list[Row]:
             assert message.error() is None, message.error()
             headers: Any = tuple(message.headers() or ())
             _, timestamp = message.timestamp()
-            rows.append(Row(message.offset(), timestamp, message.key(), message.value(), headers))
+            offset = message.offset()
+            assert offset is not None
+            rows.append(Row(offset, timestamp, message.key(), message.value(), headers))
         return bool(rows) and rows[-1].offset >= last_offset
 
     eventually(arrived, what=f"records up to {last_offset}")
@@ -229,7 +232,9 @@ def consume(broker: BrokerProcess, offset: int, last_offset: int) -> list[Row]:
 def test_a_hand_made_folder_opens(tmp_path: Path, clean: bool) -> None:
     made = hand_made()
     with moldau(tmp_path) as broker, RawConnection(broker.port) as to:
-        asking.create_topic(to, TOPIC)
+        # The cleaner is kept off: the files are to be read as they are.
+        config = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**62)}
+        asking.create_topic(to, TOPIC, 1, config)
     put_files(tmp_path, made)
     if not clean:
         (tmp_path / "data" / ".kafka_cleanshutdown").unlink()
@@ -247,15 +252,15 @@ def test_a_hand_made_folder_opens(tmp_path: Path, clean: bool) -> None:
         assert asking.list_offset(to, TOPIC, 0, asking.LATEST).offset == made.end_offset
 
         # The idempotent producer is known from its batches alone.
-        again = batch_of(rows_from(160, 10), CODECS["lz4"], sequence=0)
+        again = batch_of(rows_from(160, 10, keyed=True), CODECS["lz4"], sequence=0)
         answer = asking.produce(to, TOPIC, 0, stored_form(again, 0, -1))
         assert (answer.error_code, answer.base_offset) == (0, 160)
-        late = batch_of(rows_from(170, 5), sequence=99)
+        late = batch_of(rows_from(170, 5, keyed=True), sequence=99)
         assert asking.produce(to, TOPIC, 0, stored_form(late, 0, -1)).error_code == 45
-        following = batch_of(rows_from(170, 5), sequence=10)
+        following = batch_of(rows_from(170, 5, keyed=True), sequence=10)
         answer = asking.produce(to, TOPIC, 0, stored_form(following, 0, -1))
         assert (answer.error_code, answer.base_offset) == (0, 170)
-        assert consume(broker, 0, 174) == [*made.rows, *rows_from(170, 5)]
+        assert consume(broker, 0, 174) == [*made.rows, *rows_from(170, 5, keyed=True)]
 
     partition = tmp_path / "data" / f"{TOPIC}-0"
     for base, data in made.segments.items():
