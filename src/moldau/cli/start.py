@@ -122,7 +122,10 @@ def _run(config: BrokerConfig, *, verbose: bool) -> int:
             print(f"Kafka Server started: node {ready.node_id} on {addresses}", flush=True)
 
     try:
-        return run(config, on_ready=on_ready)
+        exit_code = run(config, on_ready=on_ready)
+        if verbose and exit_code == 0:
+            print("Moldau has stopped; everything is on disk.", flush=True)
+        return exit_code
     except (ConfigError, WrongLogDir, MetadataError, CorruptQuorumState, ApiError) as error:
         raise Failure(str(error)) from None
     except ListenError as error:
