@@ -97,7 +97,9 @@ class LogMoves:
             if not copy_step(current, future, now_ms=now_ms):
                 # Clients have their turn between two pieces.
                 await asyncio.sleep(0)
-            elif future.recovery_point >= current.recovery_point:
+            elif flush_rounds and future.recovery_point >= current.recovery_point:
+                # At least one flush has covered all but the little that has come since: the
+                # swap flushes that in place.
                 return True
             elif flush_rounds < FLUSH_ROUNDS_MAX:
                 flush_rounds += 1

@@ -56,6 +56,8 @@ class SimBackground:
                 return
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
+        if not self._disk.alive:
+            raise Stopped
         future: asyncio.Future[T] = self._loop.create_future()
         results: list[T] = []
 

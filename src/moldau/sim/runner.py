@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -75,10 +76,10 @@ def run_seed(seed: int, tell: Callable[[str], None] | None = None) -> Outcome:
 
 
 def _where(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "nowhere" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+    """The innermost place that is not of the simulator."""
+    places = traceback.extract_tb(error.__traceback__)
+    foreign = [place for place in places if "/sim/" not in place.filename] or places
+    return f"{foreign[-1].filename}:{foreign[-1].lineno}" if foreign else "nowhere"
 
 
 def run_seeds(seeds: Iterable[int], *, jobs: int = 1) -> Iterator[Outcome]:

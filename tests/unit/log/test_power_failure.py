@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from uuid import UUID
+
+import pytest
 
 from moldau.broker.log.background import Done
+from moldau.broker.log.checkpoints import CorruptCheckpoint, decode_epochs, encode_epochs
 from moldau.broker.log.context import AppendOrigin
 from moldau.broker.log.log import Log
 from moldau.broker.log.moves import copy_step
+from moldau.sim.disk import Stopped
 from moldau.wire.records import encode_end_txn_marker
 from support.log_folder import NOW_MS, append, read_all, values_of
 from support.power import TOPIC_ID, Machine, UndoNames
@@ -274,3 +279,122 @@ def test_a_moved_log_can_have_its_first_aborted_transaction() -> None:
     assert not machine.log().offline
     assert [entry.producer_id for entry in machine.log().aborted_transactions(0, 9)] == [5]
     assert machine.platter.disk.exists("/data2/t-0/00000000000000000000.txnindex")
+
+
+def test_a_flush_is_acknowledged_when_its_folder_is_synced_not_when_that_begins() -> None:
+    slow = Slow()
+    machine = Machine(background=slow)
+    log = machine.create()
+    told: list[BaseException | None] = []
+    log.flusher.request(0, NOW_MS, told.append)
+    log.flusher.request(0, NOW_MS, told.append)
+    assert told == []
+    slow.run_next()
+    assert told == [None, None]
+
+
+def test_a_flush_in_place_covers_what_one_in_the_background_has_not_done_yet() -> None:
+    machine = Machine(background=Slow())
+    log = machine.create()
+    append(log, b"a", leader_epoch=3)
+    log.request_flush(now_ms=NOW_MS)
+    log.flush()
+    machine.lose_power()
+    assert machine.log().topic_id == TOPIC_ID
+    assert machine.log().leader_epochs.entries() == [(3, 0)]
+
+
+def test_what_is_written_after_a_truncation_is_checked_whatever_was_checkpointed_before() -> None:
+    machine = Machine(segment_bytes=150, background=Slow())
+    log = machine.create()
+    for _ in range(4):
+        append(log, b"a" * 50)
+    machine.stop()
+    machine.start()
+    log = machine.log()
+    assert log.truncate_to(1, now_ms=NOW_MS)
+    for _ in range(3):
+        append(log, b"b" * 50, leader_epoch=1)
+    machine.lose_power()
+    assert machine.log().log_end_offset == 1
+    assert values_of(read_all(machine.log())) == [(0, b"a" * 50)]
+
+
+def test_a_crash_while_indexes_are_made_anew_leaves_none_that_look_complete() -> None:
+    machine = Machine(index_interval_bytes=0)
+    log = machine.create()
+    for value in (b"a", b"b", b"c"):
+        append(log, value)
+        machine.now_ms += 1
+    abort_one(log)
+    log.roll(NOW_MS)
+    machine.stop()
+    machine.start()
+    machine.platter.stop()
+    path = "/data1/t-0/00000000000000000000.index"
+    machine.platter.start().remove(path)
+    for changes in range(100):
+        machine.platter.stop_after(changes)
+        try:
+            machine.start()
+        except Stopped:
+            continue
+        break
+    machine.platter.stop_after(None)
+    machine.lose_power()
+    log = machine.log()
+    assert changes > 5
+    assert log.segments.first.max_timestamp == NOW_MS
+    assert log.segments.first.offset_index.entry_count == 4
+    assert [entry.producer_id for entry in log.aborted_transactions(0, 9)] == [5]
+
+
+def test_an_epoch_file_that_lost_its_last_byte_is_not_believed() -> None:
+    with pytest.raises(CorruptCheckpoint, match="cut off"):
+        decode_epochs("f", encode_epochs([(0, 0), (1, 34)])[:-2])
+
+
+def test_a_crash_in_a_truncation_leaves_no_hole() -> None:
+    for changes in range(30):
+        machine = Machine(segment_bytes=150, cleanup_policy=frozenset({"compact"}))
+        log = machine.create()
+        for _ in range(5):
+            append(log, b"a" * 50)
+        machine.platter.stop_after(changes)
+        try:
+            log.truncate_to(1, now_ms=NOW_MS)
+        except Stopped:
+            machine.kill()
+        else:
+            break
+        log = machine.log()
+        assert [offset for offset, _ in values_of(read_all(log))] == list(range(log.log_end_offset))
+    assert changes > 5
+
+
+def test_a_copy_of_a_deleted_topic_is_not_taken_for_one_of_the_topic_after_it() -> None:
+    machine = Machine(dirs=2)
+    append(machine.create(), b"old")
+    directory = machine.manager.dir_by_path("/data2")
+    assert directory is not None
+    future = machine.manager.create_future_log("t", 0, directory)
+    copied_to = future.dir
+    machine.manager.delete_log("t", 0)
+    target = machine.manager.dir_by_path("/data1")
+    machine.manager.create_log("t", 0, machine.config, topic_id=UUID(int=8), directory=target)
+    # A power failure has undone the one name and not the other.
+    machine.platter.disk.rename(future.dir, copied_to)
+    machine.kill()
+    assert machine.log().topic_id == UUID(int=8)
+    assert machine.manager.get_future_log("t", 0) is None
+
+
+def test_what_a_killed_process_had_flushed_is_durable_after_a_move() -> None:
+    machine = Machine(dirs=2)
+    append(machine.create(), b"a")
+    machine.log().flush()
+    machine.kill()
+    assert machine.log().recovery_point == 0
+    move(machine, "/data2")
+    machine.lose_power()
+    assert values_of(read_all(machine.log())) == [(0, b"a")]

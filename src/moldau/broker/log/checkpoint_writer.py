@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from moldau.broker.log.background import Background
 from moldau.broker.log.checkpoints import Partition, encode_offsets
@@ -14,14 +14,14 @@ from moldau.broker.log.disk import Disk
 class _CheckpointFile:
     """One file's state; only `lock` is touched by more than one thread."""
 
-    __slots__ = ("in_flight", "lock", "named", "version", "waiting", "written")
+    __slots__ = ("highest", "in_flight", "lock", "version", "waiting", "written")
 
     def __init__(self) -> None:
         self.written: bytes | None = None
         self.waiting: dict[Partition, int] | None = None
         self.in_flight = False
-        # Partitions that the file on disk may speak of.
-        self.named: set[Partition] = set()
+        # The most that the file on disk may say of each partition.
+        self.highest: dict[Partition, int] = {}
         # Of the last content asked for: a background write that has been overtaken does nothing.
         self.version = 0
         self.lock = threading.Lock()
@@ -42,20 +42,23 @@ class CheckpointWriter:
             file = self._files[path] = _CheckpointFile()
         return file
 
-    def note_read(self, dir_state: LogDirState, name: str, partitions: Iterable[Partition]) -> None:
-        """The file was found to speak of these."""
-        self._file(f"{dir_state.path}/{name}").named.update(partitions)
+    def note_read(
+        self, dir_state: LogDirState, name: str, offsets: Mapping[Partition, int]
+    ) -> None:
+        """This is what the file was found to say."""
+        self._file(f"{dir_state.path}/{name}").highest.update(offsets)
 
-    def names(self, dir_state: LogDirState, name: str, partition: Partition) -> bool:
-        """Whether the file may speak of the partition, now or when a write has ended."""
-        return partition in self._file(f"{dir_state.path}/{name}").named
+    def highest(self, dir_state: LogDirState, name: str, partition: Partition) -> int:
+        """The most that the file may say of a partition, now or when a write has ended; else -1."""
+        return self._file(f"{dir_state.path}/{name}").highest.get(partition, -1)
 
     def write(self, dir_state: LogDirState, name: str, offsets: Mapping[Partition, int]) -> None:
         path = f"{dir_state.path}/{name}"
         file = self._file(path)
         if dir_state.failure is not None:
             return
-        file.named.update(offsets)
+        for partition, offset in offsets.items():
+            file.highest[partition] = max(offset, file.highest.get(partition, -1))
         if file.in_flight:
             file.waiting = dict(offsets)
             return
@@ -79,6 +82,8 @@ class CheckpointWriter:
                 return
             if file.version == version:
                 file.written = data
+                if waiting is None:
+                    file.highest = dict(offsets)
             if waiting is not None:
                 self.write(dir_state, name, waiting)
 
@@ -96,4 +101,4 @@ class CheckpointWriter:
         with file.lock:
             self._disk.write_atomic(path, data)
         file.written = data
-        file.named = set(offsets)
+        file.highest = dict(offsets)

@@ -23,6 +23,8 @@ def _entries(name: str, text: str) -> list[str]:
     if not text:
         # Kafka makes its checkpoint files empty before it first writes them.
         return []
+    if not text.endswith("\n"):
+        raise CorruptCheckpoint(f"{name}: the last line is cut off")
     lines = text.splitlines()
     if len(lines) < 2 or lines[0].strip() != "0":
         raise CorruptCheckpoint(f"{name}: line 1 must be the version 0, line 2 the entry count")

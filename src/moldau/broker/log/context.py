@@ -6,11 +6,14 @@ import enum
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.broker.log.background import Background, InlineBackground
 from moldau.broker.log.disk import Disk, OsDisk
 from moldau.wire.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from moldau.broker.log.log import Log
 
 logger = logging.getLogger(__name__)
 
@@ -76,11 +79,13 @@ def _no_jitter(_jitter_ms_max: int) -> int:
 
 @dataclass(slots=True)
 class LogContext:
-    """`schedule_removal(paths, delay_ms)` removes files later; `jitter(max)` is random."""
+    """`schedule_removal(paths, delay_ms)` removes files later; `on_cut(log)` hears of a log
+    that was cut, before anything is appended to it again; `jitter(max)` is random."""
 
     disk: Disk = field(default_factory=OsDisk)
     background: Background = field(default_factory=InlineBackground)
     schedule_removal: Callable[[list[str], int], None] | None = None
+    on_cut: Callable[[Log], None] | None = None
     jitter: Callable[[int], int] = _no_jitter
     producer_id_expiration_ms: int = 86_400_000
 

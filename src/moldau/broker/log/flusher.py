@@ -26,6 +26,9 @@ class FlushPlan:
 
     up_to: int
     syncs: tuple[Callable[[], None], ...]
+    # Changes in the directory and replaced files, by their numbers, that it covers.
+    change: int
+    replaced: dict[str, int]
 
     def run(self) -> None:
         for index, sync in enumerate(self.syncs):
@@ -43,10 +46,11 @@ class FlushPlan:
 
 class Flusher:
     __slots__ = (
+        "_change",
+        "_change_synced",
         "_closed",
         "_context",
         "_cut",
-        "_dir_changed",
         "_dir_state",
         "_replaced",
         "_running",
@@ -74,23 +78,30 @@ class Flusher:
         self.directory = directory
         self.recovery_point = recovery_point
         self.last_flush_ms = now_ms
-        # New files are durable only when their directory is.
-        self._dir_changed = new_files
+        # New files are durable only when their directory is: changes are counted, and those
+        # synced are known when a flush has ended, not when it begins.
+        self._change = 1 if new_files else 0
+        self._change_synced = 0
         # Names of files replaced as a whole since the last flush; a dict, because the order
         # of syncs must be the same in every run of the simulator.
-        self._replaced: dict[str, None] = {}
+        self._replaced: dict[str, int] = {}
         self._running = False
         # Where the log was cut while a flush ran: beyond it the flush proves nothing.
         self._cut: int | None = None
         self._wanted = recovery_point
-        self._waiters: list[tuple[int, Waiter]] = []
+        # Offset and number of the change in the directory that each waits for.
+        self._waiters: list[tuple[int, int, Waiter]] = []
         self._closed = False
 
     def note_new_file(self, name: str | None = None) -> None:
         """The directory has a new segment, or the small file `name` has been replaced."""
-        self._dir_changed = True
+        self._change += 1
         if name is not None:
-            self._replaced[name] = None
+            self._replaced[name] = self._change
+
+    @property
+    def _dir_changed(self) -> bool:
+        return self._change > self._change_synced
 
     def plan(self, up_to: int) -> FlushPlan | None:
         """What makes everything below `up_to` durable; None when it is already."""
@@ -109,11 +120,9 @@ class Flusher:
             file = disk.open(f"{directory}/{name}")
             syncs.append(file.begin_sync())
             file.close()
-        self._replaced.clear()
         if self._dir_changed:
             syncs.append(partial(_sync_dir, disk, directory))
-            self._dir_changed = False
-        return FlushPlan(up_to, tuple(syncs))
+        return FlushPlan(up_to, tuple(syncs), self._change, dict(self._replaced))
 
     def flush_now(self, up_to: int, now_ms: int) -> None:
         """Flush in place; for stops, tools and tests."""
@@ -123,7 +132,7 @@ class Flusher:
                 plan.run()
             except OSError as error:
                 raise self._dir_state.fail(f"fsync in {self.directory}", error) from error
-            self._finished(plan.up_to, now_ms)
+            self._finished(plan, plan.up_to, now_ms)
 
     def request(self, up_to: int, now_ms: int, waiter: Waiter | None = None) -> None:
         """Flush in the background; `waiter` is called when `up_to` is durable or lost."""
@@ -138,7 +147,7 @@ class Flusher:
             return
         self._wanted = max(self._wanted, up_to)
         if waiter is not None:
-            self._waiters.append((up_to, waiter))
+            self._waiters.append((up_to, self._change, waiter))
         if not self._running:
             self._start(now_ms)
 
@@ -162,34 +171,40 @@ class Flusher:
                 return
             up_to = plan.up_to if self._cut is None else min(plan.up_to, self._cut)
             self._cut = None
-            self._finished(up_to, now_ms)
+            self._finished(plan, up_to, now_ms)
             self._wake()
-            if self._wanted > self.recovery_point:
+            if self._wanted > self.recovery_point or self._waiters:
                 self._start(now_ms)
 
         self._context.background.submit(plan.run, done)
 
-    def _finished(self, up_to: int, now_ms: int) -> None:
+    def _finished(self, plan: FlushPlan, up_to: int, now_ms: int) -> None:
+        self._change_synced = max(self._change_synced, plan.change)
+        self._replaced = {
+            name: change for name, change in self._replaced.items() if change > plan.change
+        }
         self.recovery_point = max(self.recovery_point, up_to)
         self.last_flush_ms = max(self.last_flush_ms, now_ms)
 
     def _wake(self) -> None:
-        ready = [waiter for up_to, waiter in self._waiters if up_to <= self.recovery_point]
-        self._waiters = [entry for entry in self._waiters if entry[0] > self.recovery_point]
-        for waiter in ready:
-            waiter(None)
+        waiters, self._waiters = self._waiters, []
+        for up_to, change, waiter in waiters:
+            if up_to <= self.recovery_point and change <= self._change_synced:
+                waiter(None)
+            else:
+                self._waiters.append((up_to, change, waiter))
 
     def _failed(self, error: BaseException) -> None:
         failure = self._dir_state.fail(f"fsync in {self.directory}", error)
         waiters, self._waiters = self._waiters, []
-        for _, waiter in waiters:
+        for _, _, waiter in waiters:
             waiter(failure)
 
     def close(self) -> None:
         """The log is closed: its files may be gone any moment, so nothing is flushed now."""
         self._closed = True
         waiters, self._waiters = self._waiters, []
-        for _, waiter in waiters:
+        for _, _, waiter in waiters:
             waiter(_gone())
 
     def truncated(self, end_offset: int) -> None:
@@ -198,7 +213,7 @@ class Flusher:
         self._wanted = min(self._wanted, end_offset)
         if self._running:
             self._cut = end_offset if self._cut is None else min(self._cut, end_offset)
-        lost = [waiter for up_to, waiter in self._waiters if up_to > end_offset]
+        lost = [waiter for up_to, _, waiter in self._waiters if up_to > end_offset]
         self._waiters = [entry for entry in self._waiters if entry[0] <= end_offset]
         for waiter in lost:
             waiter(_gone())

@@ -145,6 +145,14 @@ class IndexFile(ABC):
         self._take_last(None)
         self._cut(0)
 
+    def begin_anew(self, path: str) -> None:
+        """Forget the file; `reset` makes another one at `path`."""
+        self.close()
+        self.path = path
+        self._file_size = -1
+        self.entry_count = 0
+        self._take_last(None)
+
     def resize(self, size_max: int) -> None:
         """A changed segment.index.bytes counts from the next append on."""
         self._entries_max = max(size_max // self.ENTRY.size, self.entry_count)

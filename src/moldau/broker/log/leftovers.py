@@ -17,6 +17,7 @@ from moldau.broker.log.names import (
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     SWAP_SUFFIX,
+    TEMPORARY_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     offset_of_file,
@@ -31,7 +32,7 @@ def settle_leftovers(disk: Disk, directory: str) -> dict[str, int]:
     files = disk.scan_files(directory)
     cleaned_offsets: list[int] = []
     for name in list(files):
-        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
+        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
             offset = offset_of_file(name)
             if name.endswith(CLEANED_SUFFIX) and offset is not None:
                 cleaned_offsets.append(offset)

@@ -30,6 +30,7 @@ from moldau.broker.log.names import (
     LOG_SUFFIX,
     PARTITION_METADATA,
     SNAPSHOT_SUFFIX,
+    TEMPORARY_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     offset_of_file,
@@ -273,6 +274,12 @@ class _Loader:
                     end_offset = segment.next_offset()
                     segment.reload_max_timestamp()
                 continue
+            time_index_path = segment.time_index.path
+            if not unflushed:
+                # The next start trusts the indexes of this segment, unless one is missing: a
+                # crash while they are made must not leave what looks complete.
+                self._disk.remove(time_index_path, missing_ok=True)
+                segment.time_index.begin_anew(time_index_path + TEMPORARY_SUFFIX)
             outcome = recover_segment(
                 segment,
                 self.segments,
@@ -286,6 +293,11 @@ class _Loader:
             end_offset = outcome.next_offset
             if following is not None:
                 segment.become_inactive()
+            if not unflushed:
+                for sync in segment.begin_sync():
+                    sync()
+                self._disk.rename(segment.time_index.path, time_index_path, sync=True)
+                segment.time_index.moved(time_index_path)
             if outcome.cut_bytes:
                 logger.warning(
                     "%s: cut %d bytes after offset %d (%s)",

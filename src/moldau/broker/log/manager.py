@@ -96,6 +96,7 @@ class LogManager:
             disk=disk,
             background=background,
             schedule_removal=self.removals.files,
+            on_cut=self._on_cut,
             jitter=self._jitter,
             producer_id_expiration_ms=producer_id_expiration_ms,
         )
@@ -214,7 +215,14 @@ class LogManager:
         self._note_config(log)
 
     def _settle_future_logs(self) -> None:
-        """A future log whose current one is gone was about to take its place."""
+        """A future log whose current one is gone was about to take its place.
+
+        One of another topic, or not known of which, is what a crash has left of a deleted one.
+        """
+        for key, future in list(self._future_logs.items()):
+            current = self._logs.get(key)
+            if current is not None and current.topic_id != future.topic_id:
+                self.drop_future_log(*key)
         if any(directory.failure for directory in self.dirs):
             return
         for key in [key for key in self._future_logs if key not in self._logs]:
@@ -419,7 +427,7 @@ class LogManager:
         future.write_epochs()
         future.set_high_watermark(current.high_watermark)
         # From here on what was promised of the current log must hold of the future one.
-        future.flush(current.recovery_point, now_ms=self._now_ms())
+        future.flush(now_ms=self._now_ms())
         self._checkpoint_with(future)
         # The old one goes first: a crash between the two leaves the future one alone, and
         # the next start promotes it. The other order would leave two of one name.
@@ -490,7 +498,16 @@ class LogManager:
     def _checkpoint_without(self, key: Partition, directory: LogDir) -> None:
         """Before a log is made: a former one of its name must not be remembered for it."""
         for name in LOG_CHECKPOINTS:
-            if self.checkpoints.names(directory, name, key):
+            if self.checkpoints.highest(directory, name, key) >= 0:
+                self._checkpoint_now(name, directory, self._offsets(name, directory))
+
+    def _on_cut(self, log: Log) -> None:
+        """After a log was cut: what is written there anew must be checked after a crash."""
+        directory = next((d for d in self.dirs if d is log.dir_state), None)
+        key = (log.topic, log.partition)
+        if directory is not None and self._logs.get(key) is log:
+            name = RECOVERY_POINT_CHECKPOINT
+            if self.checkpoints.highest(directory, name, key) > log.recovery_point:
                 self._checkpoint_now(name, directory, self._offsets(name, directory))
 
     def _checkpoint_with(self, future: Log) -> None:

@@ -139,10 +139,13 @@ def truncate_to(log: Log, offset: int, now_ms: int) -> bool:
         truncate_fully_and_start_at(log, offset, None, now_ms)
         return True
     log.lowest_cut = min(log.lowest_cut, offset)
-    delete_segments(log, [s for s in log.segments if s.base_offset > offset])
+    # From the last on: a crash in between must not leave a hole.
+    delete_segments(log, [s for s in reversed(list(log.segments)) if s.base_offset > offset])
     log.segments.active.truncate_to(offset, now_ms)
     log.segments.active.resize_indexes(log.config.segment_index_bytes)
     _end_at(log, offset, now_ms)
+    if log.context.on_cut is not None:
+        log.context.on_cut(log)
     return True
 
 
@@ -170,6 +173,8 @@ def truncate_fully_and_start_at(
     log.snapshots.last_taken = offset
     log.flusher.started_at(log.log_start_offset)
     log.high_watermark = min(max(log.high_watermark, log.log_start_offset), offset)
+    if log.context.on_cut is not None:
+        log.context.on_cut(log)
 
 
 def _end_at(log: Log, offset: int, now_ms: int) -> None:

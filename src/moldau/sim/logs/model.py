@@ -119,9 +119,11 @@ class ModelPartition:
     start_max: int = 0
     # Log starts below this are no longer possible after a crash.
     start_durable: int = 0
-    # Where the log ends without any batch, and whether a crash may have left it elsewhere.
+    # Where the log ends at least, batches or not, and whether a crash may have left it elsewhere.
     empty_end: int = 0
     end_in_doubt: bool = False
+    # Where a truncation under way cuts: what was promised of the rest is void.
+    cutting_at: int | None = None
     # Everything below is promised to survive a power failure.
     durable: int = 0
     # Whether the id of the topic is promised to survive, too.
@@ -143,11 +145,12 @@ class ModelPartition:
 
     @property
     def end(self) -> int:
-        return self.batches[-1].next_offset if self.batches else self.empty_end
+        return max(self.batches[-1].next_offset, self.empty_end) if self.batches else self.empty_end
 
     def set_start(self, offset: int) -> None:
         self.start = offset
         self.start_max = max(self.start_max, offset)
+        self.high_watermark = max(self.high_watermark, offset)
 
     def append(self, batch: ModelBatch) -> None:
         self.batches.append(batch)
@@ -164,6 +167,7 @@ class ModelPartition:
         self.empty_end = offset
         self.replace([batch for batch in self.batches if batch.next_offset <= offset])
         self.durable = min(self.durable, offset)
+        self.cutting_at = None
         self.start = min(self.start, offset)
         self.high_watermark = min(self.high_watermark, offset)
         self.generation += 1
@@ -176,6 +180,7 @@ class ModelPartition:
         self.before_cuts.clear()
         self.end_in_doubt = False
         self.durable = min(self.durable, self.end)
+        self.cutting_at = None
         self.generation += 1
 
     def note_durable(self, offset: int, generation: int) -> None:
@@ -184,6 +189,11 @@ class ModelPartition:
             return
         self.durable = max(self.durable, min(offset, self.end))
         self.promised = True
+
+    def note_recovery_point(self, offset: int) -> None:
+        """A promise, too: at the next start nothing below is checked."""
+        if self.batches and self.cutting_at is None and offset > self.batches[0].base_offset:
+            self.durable = max(self.durable, min(offset, self.batches[-1].next_offset))
 
     def last_stable_offset(self) -> int:
         """Below it every transaction has ended, its marker below the high watermark."""

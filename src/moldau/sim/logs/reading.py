@@ -12,6 +12,9 @@ from moldau.wire.errors import WireError
 from moldau.wire.records import BatchHeader, Record, crc_matches, decode_batch, iterate_headers
 
 
+NO_HOLES = 2**63
+
+
 class Found(NamedTuple):
     """A batch that the log has served."""
 
@@ -58,9 +61,15 @@ class Mismatch(Exception):
 
 
 def match(
-    partition: ModelPartition, batches: Sequence[ModelBatch], found: Sequence[Found]
+    partition: ModelPartition,
+    batches: Sequence[ModelBatch],
+    found: Sequence[Found],
+    holes_from: int = NO_HOLES,
 ) -> list[ModelBatch]:
-    """The batches that `found` is made of; only cleaned ones may be missing or thinned."""
+    """The batches that `found` is made of; only cleaned ones may be missing or thinned.
+
+    From `holes_from` on batches may be missing as well.
+    """
     if not found:
         return []
     matched: list[ModelBatch] = []
@@ -70,7 +79,7 @@ def match(
         raise Mismatch(f"nothing was appended at {found[0].header.base_offset}")
     for item in found:
         while index < len(batches) and batches[index].base_offset < item.header.base_offset:
-            if batches[index].base_offset >= partition.clean_below:
+            if partition.clean_below <= batches[index].base_offset < holes_from:
                 raise Mismatch(f"the batch at {batches[index].base_offset} is missing")
             index += 1
         if index == len(batches) or batches[index].base_offset != item.header.base_offset:
@@ -95,6 +104,8 @@ def _match_batch(partition: ModelPartition, batch: ModelBatch, found: Found) -> 
         or header.is_transactional != batch.transactional
     ):
         raise Mismatch(f"cleaning changed the header of the batch at {batch.base_offset}")
+    if batch.control is not None:
+        return
     known = {record.offset: record for record in batch.records}
     for record in decode_batch(found.data) if header.record_count else ():
         expected = known.get(record.offset)

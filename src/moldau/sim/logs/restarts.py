@@ -18,7 +18,14 @@ from moldau.sim.disk import Stopped
 from moldau.sim.logs.checks import Checker
 from moldau.sim.logs.model import ModelBatch, ModelPartition
 from moldau.sim.logs.node import Node
-from moldau.sim.logs.reading import Found, Mismatch, check_last_records, match, read_batches
+from moldau.sim.logs.reading import (
+    NO_HOLES,
+    Found,
+    Mismatch,
+    check_last_records,
+    match,
+    read_batches,
+)
 from moldau.sim.world import Invariant, Violation, World, require
 
 CLEAN, KILL, POWER = "clean stop", "kill", "power failure"
@@ -90,17 +97,16 @@ class Restarts:
         for partition in self._partitions.values():
             log = node.manager.get_log(partition.topic, partition.index)
             unclean = log is not None and log.dir_state.path in unclean_paths
-            worst = after_failure if crash == CLEAN and unclean else crash
+            worst = max(crash, after_failure, key=_SEVERITY.index) if unclean else crash
             partition.crash = max(partition.crash, worst, key=_SEVERITY.index)
         self._settle_all(started)
         return started
 
     def _note_promises(self, node: Node) -> None:
-        """The recovery point is a promise, too: nothing below it is checked at the next start."""
         for partition in self._partitions.values():
             log = node.manager.get_log(partition.topic, partition.index)
-            if log is not None and not log.offline and log.recovery_point > partition.durable:
-                partition.durable = min(log.recovery_point, partition.end)
+            if log is not None and not log.offline:
+                partition.note_recovery_point(log.recovery_point)
 
     async def _crash(self, node: Node, crash: str) -> None:
         world = self._world
@@ -190,6 +196,8 @@ class Restarts:
         self._compare(partition, log, partition.crash)
         partition.high_watermark = log.high_watermark
         partition.crash = ""
+        # A leader that was away leads in a new epoch.
+        partition.epoch += 1
         self._checker.check(partition, log, thorough=True)
         if self._world.chance(0.7):
             partition.high_watermark = log.set_high_watermark(log.log_end_offset)
@@ -214,13 +222,17 @@ class Restarts:
             if not settled.problem:
                 self._world.note(f"{partition.name}: {start}..{end} after a {crash}")
                 partition.settle(settled.batches, end)
-                partition.start = start
+                partition.set_start(start)
                 return
             problems.append(settled.problem)
         beyond = end > max((c[-1].next_offset for c in candidates if c), default=0)
         if beyond and not partition.end_in_doubt and end > partition.end:
             raise Violation(Invariant.END_NOT_BEYOND, f"{log.dir}: {problems[0]}")
-        raise Violation(_LOSS[crash], f"{log.dir}: {problems[0]}")
+        raise Violation(_LOSS[crash], f"{log.dir}: {' or '.join(dict.fromkeys(problems))}")
+
+    def _holes_from(self, partition: ModelPartition, crash: str) -> int:
+        """A compacted log cannot tell what a power failure took from what cleaning did."""
+        return partition.durable if crash == POWER and partition.config.compact else NO_HOLES
 
     def _check_start(self, partition: ModelPartition, start: int, crash: str) -> None:
         lowest = partition.start if crash == CLEAN else partition.start_durable
@@ -244,11 +256,17 @@ class Restarts:
     ) -> _Settled:
         """Whether the log may hold this after the crash; if so, what the model holds now."""
         try:
-            matched = match(partition, batches, found)
+            matched = match(partition, batches, found, self._holes_from(partition, crash))
         except Mismatch as mismatch:
             return _Settled([], str(mismatch))
         expected_end = batches[-1].next_offset if batches else partition.empty_end
-        if matched and matched[-1].next_offset != end:
+        if batches is partition.batches:
+            expected_end = partition.end
+        holes = self._holes_from(partition, crash) < end
+        ends = (
+            (end,) if holes else (matched[-1].next_offset, partition.empty_end) if matched else ()
+        )
+        if matched and end not in ends:
             return _Settled([], f"it ends at {end}, its last batch at {matched[-1].last_offset}")
         if crash == POWER:
             kept = {id(batch) for batch in matched}
@@ -264,6 +282,8 @@ class Restarts:
         elif end != expected_end and not partition.end_in_doubt:
             return _Settled([], f"it ends at {end}, written was up to {expected_end}")
         left = [batch for batch in batches if batch.next_offset <= end]
+        if holes:
+            left = [b for b in left if b.base_offset < partition.durable or b in matched]
         if not matched and (left[-1].next_offset if left else partition.empty_end) != end:
             left = []
         if partition.clean_below:

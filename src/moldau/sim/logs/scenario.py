@@ -366,7 +366,8 @@ class LogScenario:
         if picked is None:
             return
         partition, log = picked
-        floor = max(partition.start, partition.clean_below)
+        # Only what is not committed is cut where cleaning has gone by transactions' outcomes.
+        floor = max(partition.start, partition.high_watermark if partition.clean_below else 0)
         offsets = [b.base_offset for b in partition.batches if b.base_offset >= floor]
         if not offsets or self._future(partition) is not None:
             return
@@ -375,12 +376,12 @@ class LogScenario:
         # Whole segments go one by one, so a crash may leave anything in between.
         batches = partition.batches
         in_doubt = [batches[:n] for n in range(len(batches)) if batches[n].base_offset >= offset]
+        partition.cutting_at = offset
+        partition.durable = min(partition.durable, offset)
         if self._guarded(
             partition, lambda: log.truncate_to(offset, now_ms=self.world.now_ms()), in_doubt
         ):
             partition.cut(offset)
-        else:
-            partition.durable = min(partition.durable, offset)
 
     def _truncate_fully(self) -> None:
         """A follower that was away for too long starts over at the leader's log start."""
@@ -391,7 +392,7 @@ class LogScenario:
         offset = partition.end + self._random.randint(0, 20)
         self.world.note(f"{partition.name}: start over at {offset}")
         partition.end_in_doubt = True
-        partition.durable = 0
+        partition.cutting_at = partition.durable = 0
         if self._guarded(
             partition,
             lambda: log.truncate_fully_and_start_at(offset, now_ms=self.world.now_ms()),
@@ -516,7 +517,10 @@ class LogScenario:
             copy_step(log, future, now_ms=self.world.now_ms(), max_bytes=500)
         else:
             self.world.note(f"{partition.name}: moved")
-            manager.replace_by_future_log(topic, index)
+            start = manager.replace_by_future_log(topic, index).log_start_offset
+            # A crash may have undone a deletion of records that the copy has seen.
+            if partition.start < start <= partition.start_max:
+                partition.set_start(start)
 
     def _clean(self) -> None:
         picked = self._pick()
