@@ -145,7 +145,7 @@ def test_start_without_a_file(tmp_path: Path, app: FakeApp, capsys: Capture) -> 
     assert "CONTROLLER" not in shown
     assert "kcat -P -b 127.0.0.1:4711" in shown
     assert "confluent_kafka" in shown
-    assert shown.endswith("Ctrl-C stops it.\n")
+    assert shown.endswith("everything is on disk.\n")
 
     assert call("start", "--data", str(data)) == 0
     assert f"cluster.id={cluster_id}\n" in (data / "meta.properties").read_text()
