@@ -99,7 +99,7 @@ class Clients:
                 if message.error() is not None:
                     self.problems.append(message.error())
                 else:
-                    self.seen.append((message.offset(), message.value()))
+                    self.seen.append((message.offset() or 0, message.value() or b""))
             if self._written.is_set() and len(self.seen) >= len(self.acknowledged):
                 break
         self._consumer.close()

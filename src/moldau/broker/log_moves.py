@@ -77,7 +77,7 @@ class LogMoves:
     async def _move(self, topic: str, index: int, future: Log) -> None:
         try:
             if await self._catch_up(topic, index, future):
-                self._replicas.move_to_future_log(topic, index)
+                self._replicas.move_to_future_log(topic, index, self._clock_ms())
                 logger.info("%s-%d now lies in %s", topic, index, future.dir_state.path)
         except ApiError as error:
             # The partition is gone, or one of the two folders.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from moldau.broker.log.background import Background
 from moldau.broker.log.log_dirs import LogDir
 from moldau.broker.log_moves import LogMoves
 from moldau.wire.errors import ApiError, ErrorCode
@@ -100,3 +102,26 @@ def test_neither_from_nor_to_a_failed_folder(host: Host) -> None:
     with pytest.raises(ApiError) as caught:
         asyncio.run(start())
     assert target.path in caught.value.message
+
+
+class Later:
+    """A background in which nothing is ever done."""
+
+    def submit(self, work: object, done: object) -> None:
+        pass
+
+
+def waiting_producer(host: Host) -> list[ErrorCode]:
+    """The outcome, once it comes, of a produce that waits for a flush."""
+    host.logs.context.background = cast(Background, Later())
+    outcomes: list[ErrorCode] = []
+    host.partition("t").when_durable(50, host.loop.now_ms, outcomes.append)
+    assert outcomes == []
+    return outcomes
+
+
+def test_a_producer_that_waits_for_a_flush_does_not_notice(host: Host) -> None:
+    outcomes = waiting_producer(host)
+    host.logs.create_future_log("t", 0, other_dir(host))
+    host.replicas.move_to_future_log("t", 0, host.loop.now_ms)
+    assert outcomes == [ErrorCode.NONE]

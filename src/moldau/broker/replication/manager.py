@@ -200,10 +200,10 @@ class ReplicaManager:
             if partition.log.dir_state is directory:
                 partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def move_to_future_log(self, topic: str, index: int) -> None:
+    def move_to_future_log(self, topic: str, index: int, now_ms: int) -> None:
         """The copy in another directory has caught up: serve the partition from there."""
         partition = self.get(topic, index)
-        partition.replace_log(self._logs.replace_by_future_log(topic, index))
+        partition.replace_log(lambda: self._logs.replace_by_future_log(topic, index), now_ms)
         self._report(partition)
 
     def _host(self, topic: Topic, index: int, state: PartitionState) -> None:

@@ -49,6 +49,7 @@ class Partition:
     """A replica on this node. Only the replica manager calls `lead`, `stop` and `configure`."""
 
     __slots__ = (
+        "_awaiting_copy",
         "_commit_waiters",
         "_leader",
         "_node_id",
@@ -80,6 +81,8 @@ class Partition:
         self._node_id = node_id
         self._leader: PartitionLeader | None = None
         self._commit_waiters: dict[Callable[[ErrorCode], None], int] = {}
+        # While the log is exchanged for its copy: who waits for a flush that the copy has to do.
+        self._awaiting_copy: list[tuple[int, Callable[[ErrorCode], None]]] | None = None
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index} epoch={self.leader_epoch}>"
@@ -135,13 +138,27 @@ class Partition:
         if self._leader is not None:
             self._step(MinIsrChanged(self.log.config.min_insync_replicas))
 
-    def replace_log(self, log: Log) -> None:
-        """Go on with a copy of the log in another directory."""
+    def replace_log(self, exchange: Callable[[], Log], now_ms: int) -> None:
+        """Go on with the copy in another directory that `exchange` puts in the log's place.
+
+        Producers that wait for a flush wait on: their records are in the copy.
+        """
+        awaiting = self._awaiting_copy = []
+        try:
+            log = exchange()
+        except BaseException:
+            for _, waiter in awaiting:
+                waiter(ErrorCode.KAFKA_STORAGE_ERROR)
+            raise
+        finally:
+            self._awaiting_copy = None
         invariant(
             log.log_end_offset == self.log.log_end_offset,
             f"{log.dir} ends at {log.log_end_offset}, {self.log.dir} at {self.log.log_end_offset}",
         )
         self.log = log
+        for next_offset, waiter in awaiting:
+            self.when_durable(next_offset, now_ms, waiter)
         self._tell_watchers()
 
     # Appending.
@@ -238,6 +255,9 @@ class Partition:
         """Flush, and call `waiter` once everything below `next_offset` is on disk."""
 
         def flushed(error: BaseException | None) -> None:
+            if error is not None and self._awaiting_copy is not None:
+                self._awaiting_copy.append((next_offset, waiter))
+                return
             waiter(ErrorCode.NONE if error is None else ErrorCode.KAFKA_STORAGE_ERROR)
 
         self.log.flusher.request(next_offset, now_ms, flushed)
