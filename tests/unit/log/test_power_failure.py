@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from uuid import UUID
 
@@ -9,10 +10,13 @@ import pytest
 
 from moldau.broker.log.background import Done
 from moldau.broker.log.checkpoints import CorruptCheckpoint, decode_epochs, encode_epochs
-from moldau.broker.log.context import AppendOrigin
+from moldau.broker.log.cleaner.process import InlineWorker
+from moldau.broker.log.cleaner.shell import Cleaner
+from moldau.broker.log.context import AppendOrigin, LogDirFailure
 from moldau.broker.log.log import Log
 from moldau.broker.log.moves import copy_step
 from moldau.sim.disk import Stopped
+from moldau.sim.logs.node import CleanerSettings
 from moldau.wire.records import encode_end_txn_marker
 from support.log_folder import NOW_MS, append, read_all, values_of
 from support.power import TOPIC_ID, Machine, UndoNames
@@ -398,3 +402,91 @@ def test_what_a_killed_process_had_flushed_is_durable_after_a_move() -> None:
     move(machine, "/data2")
     machine.lose_power()
     assert values_of(read_all(machine.log())) == [(0, b"a")]
+
+
+def test_a_producer_snapshot_does_not_outlive_the_batches_it_tells_of() -> None:
+    """A compacted log may have a hole before its last segment, whose snapshot is there."""
+    machine = Machine(segment_bytes=150, background=Slow(), cleanup_policy=frozenset({"compact"}))
+    log = machine.create()
+    producer = {"producer_id": 5, "producer_epoch": 0}
+    append(log, b"a" * 50, base_sequence=0, **producer)
+    log.flush()
+    append(log, b"b" * 50, base_sequence=1, **producer)
+    append(log, b"c" * 50)
+    machine.platter.files["/data1/t-0/00000000000000000002.snapshot"].sync()
+    machine.lose_power()
+    assert machine.log().producers.entries[5].last_sequence == 0
+
+
+def test_records_whose_topic_id_was_lost_are_not_taken_for_those_of_a_new_topic() -> None:
+    machine = Machine()
+    append(machine.create(), b"old")
+    machine.platter.files["/data1/t-0/00000000000000000000.log"].sync()
+    machine.lose_power()
+    assert machine.manager.get_log("t", 0) is None
+    names = machine.platter.disk.list_dir("/data1")
+    assert [name for name in names if name.startswith("t-0.") and name.endswith("-stray")]
+
+
+def test_a_kill_before_the_first_segment_leaves_a_topic_id_that_flushes_cover() -> None:
+    machine = Machine()
+    machine.platter.stop_after(5)
+    with pytest.raises(Stopped):
+        machine.create()
+    machine.start()
+    append(machine.log(), b"a")
+    machine.log().flush()
+    machine.lose_power()
+    assert machine.log().topic_id == TOPIC_ID
+
+
+def test_a_copy_made_before_the_topic_id_was_known_gets_it_with_the_move() -> None:
+    machine = Machine(dirs=2)
+    machine.manager.create_log("t", 0, machine.config)
+    directory = machine.manager.dir_by_path("/data2")
+    assert directory is not None
+    machine.manager.create_future_log("t", 0, directory)
+    machine.log().set_topic_id(TOPIC_ID)
+    machine.manager.replace_by_future_log("t", 0)
+    machine.kill()
+    assert machine.log().topic_id == TOPIC_ID
+
+
+def test_a_broken_folder_is_told_by_a_flush_in_place_and_by_the_cleaner() -> None:
+    machine = Machine()
+    log = machine.create()
+    append(log, b"a")
+    machine.platter.break_folder("/data1/", 0)
+    with pytest.raises(LogDirFailure):
+        log.flush()
+    machine.platter.heal()
+    machine.kill()
+    machine.platter.break_folder("/data1/", 0)
+    assert machine.manager.cleaner_offsets(machine.manager.dirs[0]) == {}
+    assert machine.manager.offline_dirs == machine.manager.dirs
+
+
+def test_compaction_waits_until_what_replaces_the_old_is_durable() -> None:
+    machine = Machine(cleanup_policy=frozenset({"compact"}), background=Slow())
+    log = machine.create()
+    append(log, b"flushed")
+    log.flush()
+    append(log, b"not flushed")
+    log.roll(NOW_MS)
+    cleaner = Cleaner(
+        machine.manager,
+        CleanerSettings(),
+        lambda: NOW_MS,
+        make_worker=lambda: InlineWorker(machine.platter.disk),
+    )
+
+    async def clean() -> None:
+        task = asyncio.get_running_loop().create_task(cleaner.clean_now("t", 0))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(clean())
+    machine.lose_power()
+    assert values_of(read_all(machine.log())) == [(0, b"flushed")]

@@ -126,12 +126,13 @@ class Flusher:
 
     def flush_now(self, up_to: int, now_ms: int) -> None:
         """Flush in place; for stops, tools and tests."""
-        plan = self.plan(up_to)
-        if plan is not None:
-            try:
+        try:
+            plan = self.plan(up_to)
+            if plan is not None:
                 plan.run()
-            except OSError as error:
-                raise self._dir_state.fail(f"fsync in {self.directory}", error) from error
+        except OSError as error:
+            raise self._dir_state.fail(f"fsync in {self.directory}", error) from error
+        if plan is not None:
             self._finished(plan, plan.up_to, now_ms)
 
     def request(self, up_to: int, now_ms: int, waiter: Waiter | None = None) -> None:

@@ -21,6 +21,7 @@ from moldau.broker.log.checkpoints import (
     encode_partition_metadata,
 )
 from moldau.broker.log.context import LogContext, LogDirState
+from moldau.broker.log.disk import Disk
 from moldau.broker.log.leader_epochs import LeaderEpochs
 from moldau.broker.log.leftovers import settle_leftovers
 from moldau.broker.log.log import Log
@@ -78,8 +79,9 @@ def open_log(
             files: dict[str, int] = {}
         else:
             files = settle_leftovers(context.disk, directory)
-        loader.load(files, clean_shutdown, recovery_point, log_start_offset)
+        # First, so that no power failure leaves records of which nobody knows the topic.
         known_id = loader.topic_id(files, topic_id)
+        loader.load(files, clean_shutdown, recovery_point, log_start_offset)
     except OSError as error:
         raise dir_state.fail(f"opening {directory}", error) from error
     return Log(
@@ -103,6 +105,18 @@ def open_log(
         new_files=loader.new_files,
         unsynced_files=loader.unsynced_files,
     )
+
+
+def topic_id_is_lost(disk: Disk, directory: str) -> bool:
+    """Whether there is a `partition.metadata` that a power failure has made unreadable."""
+    path = f"{directory}/{PARTITION_METADATA}"
+    if not disk.exists(path):
+        return False
+    try:
+        decode_partition_metadata(path, disk.read_bytes(path))
+    except CorruptCheckpoint:
+        return True
+    return False
 
 
 class _Loader:
@@ -139,6 +153,13 @@ class _Loader:
                 if n.endswith(SNAPSHOT_SUFFIX) and (o := offset_of_file(n)) is not None
             ],
         )
+        if not clean:
+            # The process before this one may have been killed before it synced them.
+            small = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
+            self.unsynced_files += [name for name in small if name in files]
+            # Snapshots may tell of batches that a power failure has taken.
+            for offset in [o for o in self.snapshots.offsets if o > recovery_point]:
+                self.snapshots.remove(offset)
         self._load_epochs(files)
         damaged = self._load_segments(files)
         if not self._epochs_loaded:
@@ -165,10 +186,6 @@ class _Loader:
             end_offset if clean and not damaged else min(recovery_point, end_offset)
         )
         self.new_files = bool(damaged) or not clean
-        if not clean:
-            # The process before this one may have been killed before it synced them.
-            small = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
-            self.unsynced_files += [name for name in small if name in files]
         self._finish(clean)
 
     def _finish(self, clean: bool) -> None:

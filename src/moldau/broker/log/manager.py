@@ -15,17 +15,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from moldau.broker.log.background import Background
-from moldau.broker.log.checkpoint_writer import CheckpointWriter
-from moldau.broker.log.checkpoints import (
-    CorruptCheckpoint,
-    Partition,
-    decode_offsets,
-)
+from moldau.broker.log.checkpoints import Partition
 from moldau.broker.log.context import LogContext, LogDirFailure, LogDirState
 from moldau.broker.log.disk import Disk
 from moldau.broker.log.leader_epochs import LeaderEpochs
-from moldau.broker.log.loader import open_log
+from moldau.broker.log.loader import open_log, topic_id_is_lost
 from moldau.broker.log.log import Log
+from moldau.broker.log.log_checkpoints import LogCheckpoints
 from moldau.broker.log.log_dirs import LogDir, WrongLogDir
 from moldau.broker.log.moves import copy_step
 from moldau.broker.log.names import (
@@ -50,7 +46,6 @@ logger = logging.getLogger(__name__)
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 NEVER_MS = 2**63 - 1
-LOG_CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,16 +86,16 @@ class LogManager:
         self._on_dir_failure = on_dir_failure
         self.dirs = [LogDir(disk, path.rstrip("/") or "/", self._failed) for path in paths]
         self.removals = Removals(disk, background, now_ms)
-        self.checkpoints = CheckpointWriter(disk, background)
+        self._logs: dict[Partition, Log] = {}
+        self.checkpoints = LogCheckpoints(disk, background, self._logs)
         self.context = LogContext(
             disk=disk,
             background=background,
             schedule_removal=self.removals.files,
-            on_cut=self._on_cut,
+            on_cut=self.checkpoints.on_cut,
             jitter=self._jitter,
             producer_id_expiration_ms=producer_id_expiration_ms,
         )
-        self._logs: dict[Partition, Log] = {}
         self._future_logs: dict[Partition, Log] = {}
         self._cordoned: frozenset[str] = frozenset()
         # Dicts as ordered sets: the order of work must be the same in every simulated run.
@@ -169,9 +164,9 @@ class LogManager:
         self._settle_future_logs()
 
     def _load_dir(self, directory: LogDir, config_for: Callable[[str], LogConfig]) -> None:
-        recovery_points = self._read_checkpoint(directory, RECOVERY_POINT_CHECKPOINT)
-        log_starts = self._read_checkpoint(directory, LOG_START_CHECKPOINT)
-        high_watermarks = self._read_checkpoint(directory, HIGH_WATERMARK_CHECKPOINT)
+        recovery_points = self.checkpoints.read(directory, RECOVERY_POINT_CHECKPOINT)
+        log_starts = self.checkpoints.read(directory, LOG_START_CHECKPOINT)
+        high_watermarks = self.checkpoints.read(directory, HIGH_WATERMARK_CHECKPOINT)
         for name in self._disk.scan_dirs(directory.path):
             parsed = parse_dir_name(name)
             if parsed is None or parsed.topic == CLUSTER_METADATA_TOPIC:
@@ -183,6 +178,15 @@ class LogManager:
                 continue
             if parsed.suffix == STRAY_DIR_SUFFIX:
                 logger.warning("%s is of no partition of this broker and is left alone", path)
+                continue
+            if not directory.clean_shutdown and topic_id_is_lost(self._disk, path):
+                # Flushes cover the id, so none has ended here. This may be an older topic of
+                # the name, deleted just before the power failed.
+                stray = suffixed_dir(
+                    parsed.topic, parsed.partition, self._new_id(), STRAY_DIR_SUFFIX
+                )
+                logger.error("%s does not tell its topic id; setting it aside", path)
+                self._disk.rename(path, f"{directory.path}/{stray}")
                 continue
             key = (parsed.topic, parsed.partition)
             log = open_log(
@@ -227,19 +231,6 @@ class LogManager:
             return
         for key in [key for key in self._future_logs if key not in self._logs]:
             self._promote(key)
-
-    def _read_checkpoint(self, directory: LogDir, name: str) -> dict[Partition, int]:
-        path = f"{directory.path}/{name}"
-        if not self._disk.exists(path):
-            return {}
-        try:
-            offsets = decode_offsets(path, self._disk.read_bytes(path))
-        except CorruptCheckpoint as error:
-            # Without it recovery starts from the beginning, which is slower, never wrong.
-            logger.warning("%s; going on without it", error)
-            return {}
-        self.checkpoints.note_read(directory, name, offsets)
-        return offsets
 
     # Logs ---------------------------------------------------------------------------
 
@@ -306,7 +297,7 @@ class LogManager:
         target = directory or self._emptiest_dir()
         if target.failure is not None:
             raise target.failure.again()
-        self._checkpoint_without((topic, partition), target)
+        self.checkpoints.forget((topic, partition), target)
         log = open_log(
             self.context,
             target,
@@ -387,7 +378,7 @@ class LogManager:
             if known.dir_state is directory:
                 return known
             self.drop_future_log(topic, partition)
-        self._checkpoint_without(key, directory)
+        self.checkpoints.forget(key, directory)
         name = suffixed_dir(topic, partition, self._new_id(), FUTURE_DIR_SUFFIX)
         log = open_log(
             self.context,
@@ -423,12 +414,14 @@ class LogManager:
         # Offsets without a batch (a truncated tail) and epochs without one count as well.
         future.log_end_offset = max(future.log_end_offset, current.log_end_offset)
         future.log_start_offset = max(future.log_start_offset, current.log_start_offset)
+        if future.topic_id is None and current.topic_id is not None:
+            future.set_topic_id(current.topic_id)
         future.leader_epochs = LeaderEpochs(current.leader_epochs.entries())
         future.write_epochs()
         future.set_high_watermark(current.high_watermark)
         # From here on what was promised of the current log must hold of the future one.
         future.flush(now_ms=self._now_ms())
-        self._checkpoint_with(future)
+        self.checkpoints.take_over(future)
         # The old one goes first: a crash between the two leaves the future one alone, and
         # the next start promotes it. The other order would leave two of one name.
         self._set_aside(current, DELETE_DIR_SUFFIX, sync=True)
@@ -478,62 +471,27 @@ class LogManager:
         return min((log.config.flush_ms for log in self._timed_flush), default=NEVER_MS)
 
     def checkpoint_recovery_points(self) -> None:
-        self._checkpoint(RECOVERY_POINT_CHECKPOINT)
+        self.checkpoints.write(self.live_dirs, RECOVERY_POINT_CHECKPOINT)
 
     def checkpoint_log_starts(self) -> None:
-        self._checkpoint(LOG_START_CHECKPOINT)
+        self.checkpoints.write(self.live_dirs, LOG_START_CHECKPOINT)
 
     def checkpoint_high_watermarks(self) -> None:
-        self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
-
-    def _checkpoint(self, name: str) -> None:
-        for directory in self.live_dirs:
-            self.checkpoints.write(directory, name, self._offsets(name, directory))
-
-    def _offsets(self, name: str, directory: LogDir) -> dict[Partition, int]:
-        """What a checkpoint is to say of the logs in a folder."""
-        logs = self._of_dir(directory, self._logs.values())
-        return {(log.topic, log.partition): _offset(name, log) for log in logs if _tells(name, log)}
-
-    def _checkpoint_without(self, key: Partition, directory: LogDir) -> None:
-        """Before a log is made: a former one of its name must not be remembered for it."""
-        for name in LOG_CHECKPOINTS:
-            if self.checkpoints.highest(directory, name, key) >= 0:
-                self._checkpoint_now(name, directory, self._offsets(name, directory))
-
-    def _on_cut(self, log: Log) -> None:
-        """After a log was cut: what is written there anew must be checked after a crash."""
-        directory = next((d for d in self.dirs if d is log.dir_state), None)
-        key = (log.topic, log.partition)
-        if directory is not None and self._logs.get(key) is log:
-            name = RECOVERY_POINT_CHECKPOINT
-            if self.checkpoints.highest(directory, name, key) > log.recovery_point:
-                self._checkpoint_now(name, directory, self._offsets(name, directory))
-
-    def _checkpoint_with(self, future: Log) -> None:
-        """Before a future log becomes the current one: what is known of the partition stays."""
-        directory = next(d for d in self.dirs if d is future.dir_state)
-        for name in LOG_CHECKPOINTS:
-            offsets = self._offsets(name, directory)
-            if _tells(name, future):
-                offsets[future.topic, future.partition] = _offset(name, future)
-            self._checkpoint_now(name, directory, offsets)
-
-    def _checkpoint_now(self, name: str, directory: LogDir, offsets: dict[Partition, int]) -> None:
-        try:
-            self.checkpoints.write_now(directory, name, offsets)
-        except OSError as error:
-            raise directory.fail(f"writing {directory.path}/{name}", error) from error
+        self.checkpoints.write(self.live_dirs, HIGH_WATERMARK_CHECKPOINT)
 
     def _of_dir(self, directory: LogDir, logs: Iterable[Log]) -> list[Log]:
         return [log for log in logs if log.dir_state is directory]
 
     def cleaner_offsets(self, directory: LogDir) -> dict[Partition, int]:
         """First dirty offsets per compacted partition, as last checkpointed."""
-        return self._read_checkpoint(directory, CLEANER_CHECKPOINT)
+        try:
+            return self.checkpoints.read(directory, CLEANER_CHECKPOINT)
+        except OSError as error:
+            directory.fail("reading the cleaner's checkpoint", error)
+            return {}
 
     def write_cleaner_offsets(self, directory: LogDir, offsets: dict[Partition, int]) -> None:
-        self.checkpoints.write(directory, CLEANER_CHECKPOINT, offsets)
+        self.checkpoints.write_cleaner_offsets(directory, offsets)
 
     def describe(self) -> list[LogDirInfo]:
         """Every folder with what it holds."""
@@ -601,17 +559,5 @@ class LogManager:
         for log in logs:
             log.flush(now_ms=now_ms)
             log.close()
-        for name in LOG_CHECKPOINTS:
-            self.checkpoints.write_now(directory, name, self._offsets(name, directory))
+        self.checkpoints.write_now(directory)
         directory.mark_clean(broker_epoch)
-
-
-def _tells(name: str, log: Log) -> bool:
-    # The first segment's name says where a log starts, mostly.
-    return name != LOG_START_CHECKPOINT or log.log_start_offset > log.segments.first.base_offset
-
-
-def _offset(name: str, log: Log) -> int:
-    if name == LOG_START_CHECKPOINT:
-        return log.log_start_offset
-    return log.high_watermark if name == HIGH_WATERMARK_CHECKPOINT else log.flusher.checkpoint

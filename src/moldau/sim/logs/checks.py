@@ -91,9 +91,9 @@ class Checker:
 
     def check_producers(self, partition: ModelPartition, log: Log) -> None:
         known = partition.history.producers
-        for producer_id in log.producers.entries:
+        for producer_id, entry in log.producers.entries.items():
             require(
-                producer_id in known,
+                producer_id in known or entry.last_offset < partition.start,
                 Invariant.PRODUCERS_KNOWN,
                 lambda producer_id=producer_id: f"{log.dir} knows producer {producer_id}",  # type: ignore[misc]
             )
@@ -102,12 +102,12 @@ class Checker:
             visible = producer.seen_at if last is None else last.last_offset
             if visible < partition.start:
                 continue
-            entry = log.producers.entries.get(producer_id)
+            state = log.producers.entries.get(producer_id)
             problem = ""
-            if entry is None:
+            if state is None:
                 problem = "is not known"
-            elif entry.epoch != producer.epoch:
-                problem = f"has epoch {entry.epoch}, not {producer.epoch}"
+            elif state.epoch != producer.epoch:
+                problem = f"has epoch {state.epoch}, not {producer.epoch}"
             elif last is not None:
                 problem = self._sequence_problem(log, producer_id, last, producer.open_since)
             require(
@@ -193,7 +193,7 @@ class Checker:
     def check_epochs(self, partition: ModelPartition, log: Log) -> None:
         for batch in partition.batches:
             offset = max(batch.base_offset, partition.start_max)
-            if batch.next_offset <= offset:
+            if batch.next_offset <= offset or batch.base_offset < partition.clean_below:
                 continue
             epoch = log.leader_epochs.epoch_for_offset(offset)
             require(

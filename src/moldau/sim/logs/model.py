@@ -17,6 +17,9 @@ from moldau.broker.config import LogConfig
 
 FORMER_KEPT = 4
 
+# Ways to stop; the last keeps the least.
+CLEAN, KILL, POWER = "clean stop", "kill", "power failure"
+
 
 class ModelRecord(NamedTuple):
     offset: int
@@ -173,11 +176,15 @@ class ModelPartition:
         self.generation += 1
 
     def settle(self, batches: Sequence[ModelBatch], empty_end: int) -> None:
-        """After a restart it is known what the log holds."""
+        """After a restart it is known what the log holds. A truncation that is not synced yet
+        can still be undone after a kill."""
+        if self.crash == KILL and self.cutting_at is not None:
+            self.before_cuts.append(self.batches)
         self.replace(batches)
         self.empty_end = empty_end
         self.in_doubt.clear()
-        self.before_cuts.clear()
+        if self.crash != KILL:
+            self.before_cuts.clear()
         self.end_in_doubt = False
         self.durable = min(self.durable, self.end)
         self.cutting_at = None

@@ -16,7 +16,7 @@ from moldau.broker.log.log import Log
 from moldau.broker.log.log_dirs import WrongLogDir
 from moldau.sim.disk import Stopped
 from moldau.sim.logs.checks import Checker
-from moldau.sim.logs.model import ModelBatch, ModelPartition
+from moldau.sim.logs.model import CLEAN, KILL, POWER, ModelBatch, ModelPartition
 from moldau.sim.logs.node import Node
 from moldau.sim.logs.reading import (
     NO_HOLES,
@@ -28,7 +28,6 @@ from moldau.sim.logs.reading import (
 )
 from moldau.sim.world import Invariant, Violation, World, require
 
-CLEAN, KILL, POWER = "clean stop", "kill", "power failure"
 CLEAN_WITHOUT_POWER = "power failure while stopped"
 _SEVERITY = ("", CLEAN, KILL, POWER)
 _LOSS = {
@@ -96,7 +95,7 @@ class Restarts:
         world.platter.stop_after(None)
         for partition in self._partitions.values():
             log = node.manager.get_log(partition.topic, partition.index)
-            unclean = log is not None and log.dir_state.path in unclean_paths
+            unclean = log is None or log.dir_state.path in unclean_paths
             worst = max(crash, after_failure, key=_SEVERITY.index) if unclean else crash
             partition.crash = max(partition.crash, worst, key=_SEVERITY.index)
         self._settle_all(started)
@@ -184,6 +183,7 @@ class Restarts:
                     raise directory.failure
             self._require_nothing_promised(partition, "it is gone")
             partition.settle([], 0)
+            partition.before_cuts.clear()
             partition.start = partition.start_durable = partition.high_watermark = 0
             partition.clean_below = 0
             manager.create_log(
@@ -259,9 +259,12 @@ class Restarts:
             matched = match(partition, batches, found, self._holes_from(partition, crash))
         except Mismatch as mismatch:
             return _Settled([], str(mismatch))
-        expected_end = batches[-1].next_offset if batches else partition.empty_end
         if batches is partition.batches:
             expected_end = partition.end
+        elif batches:
+            expected_end = batches[-1].next_offset
+        else:
+            expected_end = partition.cutting_at or 0
         holes = self._holes_from(partition, crash) < end
         ends = (
             (end,) if holes else (matched[-1].next_offset, partition.empty_end) if matched else ()

@@ -17,9 +17,9 @@ from moldau.broker.log.log import Log
 from moldau.broker.log.moves import copy_step
 from moldau.sim.disk import Stopped
 from moldau.sim.logs.checks import Checker
-from moldau.sim.logs.model import ModelBatch, ModelPartition
+from moldau.sim.logs.model import CLEAN, KILL, POWER, ModelBatch, ModelPartition
 from moldau.sim.logs.node import Node
-from moldau.sim.logs.restarts import CLEAN, CLEAN_WITHOUT_POWER, KILL, POWER, Restarts
+from moldau.sim.logs.restarts import CLEAN_WITHOUT_POWER, Restarts
 from moldau.sim.logs.workload import Workload, random_config, unstamped
 from moldau.sim.world import Invariant, Violation, World, require
 from moldau.wire.errors import ApiError, ErrorCode
@@ -186,10 +186,10 @@ class LogScenario:
         if kind == "plain":
             batch = self._workload.plain(partition, now_ms, partition.end)
         elif kind == "producer":
-            batch = self._workload.idempotent(partition, now_ms)
+            batch = self._workload.idempotent(partition, now_ms, log.producers.entries)
         else:
             marker = self._workload.marker(partition, now_ms) if self.world.chance(0.4) else None
-            batch = marker or self._workload.transactional(partition, now_ms)
+            batch = marker or self._workload.transactional(partition, now_ms, log.producers.entries)
         self._append_as_leader(partition, log, batch)
 
     def _append_as_leader(self, partition: ModelPartition, log: Log, batch: ModelBatch) -> None:
@@ -326,7 +326,12 @@ class LogScenario:
             self._guarded(partition, lambda: log.roll(self.world.now_ms()))
 
     def _retain(self) -> None:
-        self.node.manager.delete_old_segments()
+        try:
+            self.node.manager.delete_old_segments()
+        finally:
+            self._note_retention()
+
+    def _note_retention(self) -> None:
         for partition in self._partitions.values():
             log = self._log(partition)
             if log is None or log.offline or log.log_start_offset == partition.start:
@@ -376,6 +381,9 @@ class LogScenario:
         # Whole segments go one by one, so a crash may leave anything in between.
         batches = partition.batches
         in_doubt = [batches[:n] for n in range(len(batches)) if batches[n].base_offset >= offset]
+        # Followers cut what another leader has not.
+        partition.epoch += 1
+        partition.generation += 1
         partition.cutting_at = offset
         partition.durable = min(partition.durable, offset)
         if self._guarded(
@@ -391,6 +399,8 @@ class LogScenario:
         partition, log = picked
         offset = partition.end + self._random.randint(0, 20)
         self.world.note(f"{partition.name}: start over at {offset}")
+        partition.epoch += 1
+        partition.generation += 1
         partition.end_in_doubt = True
         partition.cutting_at = partition.durable = 0
         if self._guarded(

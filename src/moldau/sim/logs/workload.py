@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from struct import pack_into
 
 from moldau.broker.config import LogConfig
 from moldau.broker.log.manager import NEVER_MS
+from moldau.broker.log.producer_state import ProducerEntry
 from moldau.sim.logs.model import ModelBatch, ModelPartition, ModelRecord
 from moldau.wire.records import Compression, encode_batch, encode_end_txn_marker
 
@@ -48,17 +50,30 @@ class Workload:
     def plain(self, partition: ModelPartition, now_ms: int, base_offset: int) -> ModelBatch:
         return self._data(partition, now_ms, base_offset=base_offset)
 
-    def idempotent(self, partition: ModelPartition, now_ms: int) -> ModelBatch:
-        return self._produced(partition, now_ms, self._random.choice(IDEMPOTENT_IDS), False)
+    def idempotent(
+        self, partition: ModelPartition, now_ms: int, remembered: Mapping[int, ProducerEntry]
+    ) -> ModelBatch:
+        """`remembered` is what the log knows of producers, even from before its start."""
+        producer_id = self._random.choice(IDEMPOTENT_IDS)
+        return self._produced(partition, now_ms, producer_id, False, remembered)
 
-    def transactional(self, partition: ModelPartition, now_ms: int) -> ModelBatch:
-        return self._produced(partition, now_ms, self._random.choice(TRANSACTIONAL_IDS), True)
+    def transactional(
+        self, partition: ModelPartition, now_ms: int, remembered: Mapping[int, ProducerEntry]
+    ) -> ModelBatch:
+        producer_id = self._random.choice(TRANSACTIONAL_IDS)
+        return self._produced(partition, now_ms, producer_id, True, remembered)
 
     def _produced(
-        self, partition: ModelPartition, now_ms: int, producer_id: int, transactional: bool
+        self,
+        partition: ModelPartition,
+        now_ms: int,
+        producer_id: int,
+        transactional: bool,
+        remembered: Mapping[int, ProducerEntry],
     ) -> ModelBatch:
         known = partition.history.producers.get(producer_id)
-        epoch = sequence = 0
+        epoch = remembered[producer_id].epoch + 1 if producer_id in remembered else 0
+        sequence = 0
         if known is not None:
             epoch = known.epoch
             last = known.last

@@ -36,6 +36,7 @@ from moldau.broker.log.manager import LogManager
 from moldau.broker.log.names import CLEANED_SUFFIX, LOG_SUFFIX, offset_prefix
 from moldau.broker.log.offset_index import CorruptIndex
 from moldau.broker.log.segment import Segment
+from moldau.wire.errors import ApiError
 
 if TYPE_CHECKING:
     from moldau.broker.config import LogConfig
@@ -262,6 +263,12 @@ class Cleaner:
         self._in_progress.add(log)
         finished = False
         try:
+            # What takes the place of the records that go must not be lost after them: values
+            # of the same keys, and batches that producers go on from.
+            try:
+                await log.flush_async(now_ms=self._now_ms())
+            except ApiError:
+                return None
             async with contextlib.aclosing(worker.clean(cleaning.job)) as events:
                 async for event in events:
                     match event:
