@@ -294,3 +294,23 @@ def test_security_can_wrap_bytes_and_take_the_first_frames(kit: Any, run: Run) -
         await network.stop(grace_s=1)
 
     run(main())
+
+
+def test_settings_that_change_during_the_start_let_nobody_in_early(kit: Any) -> None:
+    """A broker takes its dynamic configuration between binding and serving."""
+
+    async def scenario() -> None:
+        network = SocketNetwork((kit.ListenerSpec("X"),), kit.Settings())
+        await network.bind()
+        client = socket.create_connection(network.addresses["X"])
+        network.update_settings(kit.Settings())
+        await asyncio.sleep(0)
+        assert network.connection_count == 0
+        await network.start(kit.ScriptReceiver())
+        async with asyncio.timeout(10):
+            while network.connection_count == 0:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        client.close()
+        await network.stop(1)
+
+    asyncio.run(scenario())

@@ -334,7 +334,8 @@ class SocketNetwork:
         sock.listen(self._settings.socket_listen_backlog_size)
 
     def _resume_listeners(self) -> None:
-        if not self._limits.full:
+        # Bound but not started: clients wait in the backlog until somebody can answer them.
+        if self._receiver is not None and not self._limits.full:
             for listener in self._listeners:
                 listener.resume()
 
