@@ -167,7 +167,10 @@ def test_deleted_records_stay_deleted(
             eventually(lambda: segments(broker, "t")[0] == inside - 1, what="whole segments go")
         checkpoint = data_of(broker) / "log-start-offset-checkpoint"
         if kill:
-            eventually(lambda: f"t 0 {inside}" in checkpoint.read_text(), what="the checkpoint")
+            eventually(
+                lambda: checkpoint.exists() and f"t 0 {inside}" in checkpoint.read_text(),
+                what="the checkpoint",
+            )
             broker.kill()
         else:
             broker.stop()
