@@ -305,11 +305,12 @@ def test_describe_topic_configs(pair: Pair, version: int) -> None:
     assert differences(by_name(ours), by_name(kafkas)) == {}
 
 
-# Values that hold paths, ports and the name of a Java class or of our own.
+# Values that hold paths and ports, and what `moldau start` sets by itself.
 DIFFERENT_BY_NATURE = {
     "log.dirs", "log.dir", "listeners", "advertised.listeners", "controller.quorum.voters",
     "controller.quorum.bootstrap.servers", "node.id", "broker.id",
-    "listener.security.protocol.map", "controller.listener.names",
+    "listener.security.protocol.map", "controller.listener.names", "socket.receive.buffer.bytes",
+    "socket.send.buffer.bytes",
 }  # fmt: skip
 
 
