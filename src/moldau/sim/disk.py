@@ -241,6 +241,14 @@ class Platter:
         else:
             self.files[path] = inode
 
+    def make_dir(self, path: str) -> None:
+        self.dirs[path] = None
+        self.note(lambda: self.dirs.__delitem__(path), _parent(path))
+
+    def remove_dir(self, path: str) -> None:
+        del self.dirs[path]
+        self.note(lambda: self.dirs.__setitem__(path, None), _parent(path))
+
     def move_tree(self, source: str, target: str) -> None:
         inside = source + "/"
         for path in [path for path in self.files if path.startswith(inside)]:
@@ -380,9 +388,7 @@ class SimDisk:
         for count in range(len(parts)):
             made = "/" + "/".join(parts[: count + 1])
             if made not in self._platter.dirs:
-                platter = self.changing(made)
-                platter.dirs[made] = None
-                platter.note(lambda made=made: platter.dirs.pop(made, None), _parent(made))  # type: ignore[misc]
+                self.changing(made).make_dir(made)
 
     def rename(self, source: str, target: str, *, sync: bool = False) -> None:
         platter = self.changing(source)
@@ -423,9 +429,7 @@ class SimDisk:
             self.remove(name)
         gone = [name for name in platter.dirs if name == path or name.startswith(inside)]
         for name in sorted(gone, reverse=True):
-            self.changing(name)
-            del platter.dirs[name]
-            platter.note(lambda name=name: platter.dirs.setdefault(name), _parent(name))  # type: ignore[misc]
+            self.changing(name).remove_dir(name)
 
     def read_bytes(self, path: str) -> bytes:
         file = self.open(path)

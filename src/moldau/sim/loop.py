@@ -15,8 +15,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+ROUNDS_MAX = 1_000_000
+
+
 class Deadlock(Exception):
-    """Everything waits and nothing is going to happen."""
+    """Everything waits and nothing is going to happen, or it never ends."""
 
 
 class _VirtualSelector:
@@ -24,10 +27,14 @@ class _VirtualSelector:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
+        self._rounds = 0
 
     def select(self, timeout: float | None) -> list[Any]:
+        self._rounds += 1
         if timeout is None:
             raise Deadlock("every task waits and no timer is set")
+        if self._rounds > ROUNDS_MAX:
+            raise Deadlock(f"no end after {ROUNDS_MAX} rounds")
         self._loop.advance(timeout)
         return []
 
@@ -45,6 +52,18 @@ class VirtualLoop(BaseEventLoop):
         self.errors: list[BaseException] = []
         """What callbacks have raised: bugs, as nobody was there to hear."""
         self.set_exception_handler(self._on_error)
+        # A loop itself holds its tasks weakly: one that waits for a process that has stopped
+        # would end whenever the garbage collector comes by.
+        self._started: dict[asyncio.Task[Any], None] = {}
+        self.set_task_factory(self._new_task)
+
+    def _new_task(
+        self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any
+    ) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **options)
+        self._started[task] = None
+        task.add_done_callback(lambda task: self._started.pop(task, None))
+        return task
 
     def time(self) -> float:
         return self._now_s
@@ -60,7 +79,7 @@ class VirtualLoop(BaseEventLoop):
             self.close()
 
     def _cancel_all(self) -> None:
-        tasks = asyncio.all_tasks(self)
+        tasks = list(self._started)
         for task in tasks:
             task.cancel()
         if tasks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
 from moldau.sim.logs.scenario import LogScenario
+from moldau.sim.metadata import MetadataScenario
 from moldau.sim.world import Invariant, Violation, World
 
 
@@ -48,7 +48,8 @@ class Summary:
 def run_seed(seed: int, tell: Callable[[str], None] | None = None) -> Outcome:
     """Run one seed to its end or to the first invariant that does not hold."""
     world = World(seed, tell=tell)
-    scenario = LogScenario(world)
+    # Most of what can go wrong is in the logs.
+    scenario = MetadataScenario(world) if seed % 5 == 0 else LogScenario(world)
     failed: Violation | None = None
     disabled = logging.root.manager.disable
     # What the code under test logs is expected here and would bury the report.
@@ -89,7 +90,3 @@ def run_seeds(seeds: Iterable[int], *, jobs: int = 1) -> Iterator[Outcome]:
         return
     with ProcessPoolExecutor(max_workers=jobs) as pool:
         yield from pool.map(run_seed, seeds, chunksize=4)
-
-
-def elapsed(since: float) -> float:
-    return time.monotonic() - since

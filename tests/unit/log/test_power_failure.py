@@ -104,6 +104,19 @@ def test_indexes_are_not_trusted_when_the_segment_was_rolled_after_the_checkpoin
     assert [entry.producer_id for entry in log.aborted_transactions(0, 9)] == [5]
 
 
+def test_indexes_made_anew_after_a_clean_stop_are_not_trusted_before_they_are_synced() -> None:
+    machine = Machine(background=Slow())
+    abort_one(machine.create())
+    machine.stop()
+    machine.start()
+    machine.kill()
+    machine.log().roll(NOW_MS)
+    machine.lose_power()
+    log = machine.log()
+    assert log.segments.first.max_timestamp == NOW_MS
+    assert [entry.producer_id for entry in log.aborted_transactions(0, 9)] == [5]
+
+
 def test_a_flush_that_runs_while_the_segment_is_rolled_does_not_cover_its_indexes() -> None:
     slow = Slow()
     machine = Machine(background=slow)

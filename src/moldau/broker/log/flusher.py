@@ -232,9 +232,8 @@ class Flusher:
     @property
     def checkpoint(self) -> int:
         """The recovery point as it is to be written down: inside the active segment rather than
-        at its end, which is where a segment that is rolled later begins. A closed log has
-        durable indexes and may say its end."""
-        if self.recovery_point > self._segments.active.base_offset and not self._closed:
+        at its end, which is where a segment that is rolled later begins."""
+        if self.recovery_point > self._segments.active.base_offset:
             return self.recovery_point - 1
         return self.recovery_point
 

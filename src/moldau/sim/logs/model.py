@@ -14,7 +14,6 @@ from uuid import UUID
 
 from moldau.broker.config import LogConfig
 
-
 FORMER_KEPT = 4
 
 # Ways to stop; the last keeps the least.

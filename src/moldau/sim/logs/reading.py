@@ -11,7 +11,6 @@ from moldau.sim.world import Invariant, Violation, require
 from moldau.wire.errors import WireError
 from moldau.wire.records import BatchHeader, Record, crc_matches, decode_batch, iterate_headers
 
-
 NO_HOLES = 2**63
 
 

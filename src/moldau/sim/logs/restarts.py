@@ -124,11 +124,8 @@ class Restarts:
             await node.end_tasks()
             return None
         except WrongLogDir as error:
-            require(
-                self._world.platter.faulty,
-                Invariant.STARTS,
-                lambda: f"the start was refused: {error}",
-            )
+            told = f"the start was refused: {error}"
+            require(self._world.platter.faulty, Invariant.STARTS, lambda: told)
             self._world.platter.stop()
             self._world.platter.start()
             return None
@@ -164,7 +161,8 @@ class Restarts:
         try:
             operation()
         except LogDirFailure as failure:
-            require(self._world.platter.faulty, Invariant.STARTS, lambda: failure.message)
+            told = failure.message
+            require(self._world.platter.faulty, Invariant.STARTS, lambda: told)
             return False
         return True
 

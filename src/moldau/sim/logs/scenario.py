@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from moldau.broker.config import LogConfig
@@ -22,7 +23,7 @@ from moldau.sim.logs.node import Node
 from moldau.sim.logs.restarts import CLEAN_WITHOUT_POWER, Restarts
 from moldau.sim.logs.workload import Workload, random_config, unstamped
 from moldau.sim.world import Invariant, Violation, World, require
-from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.errors import ApiError
 
 STEPS_MIN = 60
 STEPS_MAX = 160
@@ -162,12 +163,9 @@ class LogScenario:
             raise
         except LogDirFailure as failure:
             partition.in_doubt += in_doubt
-            require(
-                failure.directory in self._broken,
-                Invariant.FAILURES_CONTAINED,
-                lambda: f"{partition.name}: {failure.message}",
-            )
-            self.world.note(f"{partition.name}: {failure.message}")
+            told = f"{partition.name}: {failure.message}"
+            require(failure.directory in self._broken, Invariant.FAILURES_CONTAINED, lambda: told)
+            self.world.note(told)
             return False
         return True
 
@@ -456,10 +454,14 @@ class LogScenario:
         await asyncio.sleep(SETTLE_S)
         for partition, start, generation in starts:
             log = self._log(partition)
-            current = self._partitions.get((partition.topic, partition.index)) is partition
-            if log is not None and not log.offline and current:
-                if partition.generation == generation and self.node.alive:
-                    partition.start_durable = max(partition.start_durable, start)
+            if (
+                self.node.alive
+                and log is not None
+                and not log.offline
+                and self._partitions.get((partition.topic, partition.index)) is partition
+                and partition.generation == generation
+            ):
+                partition.start_durable = max(partition.start_durable, start)
 
     # Folders --------------------------------------------------------------------------
 
@@ -498,6 +500,9 @@ class LogScenario:
             return
         partition, _ = picked
         config = random_config(self._random)
+        if config.compact != partition.config.compact:
+            # Only a topic that never was compacted can tell a gap from a loss.
+            config = replace(config, cleanup_policy=partition.config.cleanup_policy)
         self.world.note(f"{partition.name}: new configuration")
         self._configs[partition.topic] = partition.config = config
         self.node.manager.update_config(partition.topic, config)
