@@ -117,6 +117,30 @@ def test_indexes_made_anew_after_a_clean_stop_are_not_trusted_before_they_are_sy
     assert [entry.producer_id for entry in log.aborted_transactions(0, 9)] == [5]
 
 
+def test_indexes_made_anew_below_a_recovery_point_at_the_very_end_are_synced() -> None:
+    """As Apache Kafka leaves it; it is one segment's end and the start of the next."""
+    machine = Machine(background=Slow())
+    abort_one(machine.create())
+    machine.stop()
+    name = "/data1/recovery-point-offset-checkpoint"
+    machine.platter.start().write_atomic(name, b"0\n1\nt 0 2\n")
+    machine.platter.disk.remove("/data1/.kafka_cleanshutdown")
+    machine.start()
+    machine.log().roll(NOW_MS)
+    machine.lose_power()
+    log = machine.log()
+    assert log.segments.first.max_timestamp == NOW_MS
+    assert [entry.producer_id for entry in log.aborted_transactions(0, 9)] == [5]
+
+
+def test_an_epoch_that_cannot_be_written_takes_the_folder_offline() -> None:
+    machine = Machine()
+    log = machine.create()
+    machine.platter.break_folder("/data1/", 0)
+    with pytest.raises(LogDirFailure):
+        log.assign_epoch(3, 0)
+
+
 def test_a_flush_that_runs_while_the_segment_is_rolled_does_not_cover_its_indexes() -> None:
     slow = Slow()
     machine = Machine(background=slow)

@@ -40,7 +40,7 @@ from moldau.broker.log.names import (
 from moldau.broker.log.offset_index import CorruptIndex
 from moldau.broker.log.producer_snapshots import ProducerSnapshots
 from moldau.broker.log.producer_state import ProducerStates
-from moldau.broker.log.recovery import recover_segment
+from moldau.broker.log.recovery import Recovered, recover_segment
 from moldau.broker.log.replay import rebuild_producers
 from moldau.broker.log.segment import Segment
 from moldau.broker.log.segments import Segments
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from moldau.broker.config import LogConfig
 
 logger = logging.getLogger(__name__)
+
+EVERYWHERE = 2**63 - 1
 
 
 def open_log(
@@ -291,30 +293,13 @@ class _Loader:
                     end_offset = segment.next_offset()
                     segment.reload_max_timestamp()
                 continue
-            time_index_path = segment.time_index.path
-            if not unflushed:
-                # The next start trusts the indexes of this segment, unless one is missing: a
-                # crash while they are made must not leave what looks complete.
-                self._disk.remove(time_index_path, missing_ok=True)
-                segment.time_index.begin_anew(time_index_path + TEMPORARY_SUFFIX)
-            outcome = recover_segment(
+            outcome = self._rebuild(
                 segment,
-                self.segments,
-                self.producers,
-                self.snapshots,
-                self.epochs,
+                closed=following is not None,
+                trusted_below=EVERYWHERE if not unflushed else recover_from or 0,
                 log_start_offset=log_start_offset,
-                now_ms=self._now_ms,
-                expiration_ms=self._context.producer_id_expiration_ms,
             )
             end_offset = outcome.next_offset
-            if following is not None:
-                segment.become_inactive()
-            if not unflushed:
-                for sync in segment.begin_sync():
-                    sync()
-                self._disk.rename(segment.time_index.path, time_index_path, sync=True)
-                segment.time_index.moved(time_index_path)
             if outcome.cut_bytes:
                 logger.warning(
                     "%s: cut %d bytes after offset %d (%s)",
@@ -335,6 +320,40 @@ class _Loader:
                 self._discard(ordered[index + 1 :])
                 break
         return end_offset
+
+    def _rebuild(
+        self, segment: Segment, *, closed: bool, trusted_below: int, log_start_offset: int
+    ) -> Recovered:
+        """Check a segment's batches and make its indexes anew.
+
+        Below `trusted_below` the next start believes indexes unless one is missing. So a crash
+        while they are made must not leave what looks complete, nor one after that what no
+        fsync has covered.
+        """
+        path = segment.time_index.path
+        hidden = segment.base_offset < trusted_below
+        if hidden:
+            self._disk.remove(path, missing_ok=True)
+            segment.time_index.begin_anew(path + TEMPORARY_SUFFIX)
+        outcome = recover_segment(
+            segment,
+            self.segments,
+            self.producers,
+            self.snapshots,
+            self.epochs,
+            log_start_offset=log_start_offset,
+            now_ms=self._now_ms,
+            expiration_ms=self._context.producer_id_expiration_ms,
+        )
+        if closed:
+            segment.become_inactive()
+        if hidden:
+            durable = outcome.next_offset <= trusted_below
+            for sync in segment.begin_sync() if durable else ():
+                sync()
+            self._disk.rename(segment.time_index.path, path, sync=durable)
+            segment.time_index.moved(path)
+        return outcome
 
     def _discard(self, segments: list[Segment]) -> None:
         """Drop segments that come after a cut: their offsets no longer connect."""

@@ -402,11 +402,12 @@ class Log:
     def write_epochs(self) -> None:
         # Synced by the next flush, together with the batches the epochs are of: what is
         # above the recovery point is found in the batches again after a crash.
-        self.context.disk.write_atomic(
-            f"{self.dir}/{LEADER_EPOCH_CHECKPOINT}",
-            encode_epochs(self.leader_epochs.entries()),
-            sync=False,
-        )
+        path = f"{self.dir}/{LEADER_EPOCH_CHECKPOINT}"
+        data = encode_epochs(self.leader_epochs.entries())
+        try:
+            self.context.disk.write_atomic(path, data, sync=False)
+        except OSError as error:
+            raise self.dir_state.fail(f"writing {path}", error) from error
         self.flusher.note_new_file(LEADER_EPOCH_CHECKPOINT)
 
     # Reading ------------------------------------------------------------------------

@@ -284,7 +284,8 @@ class Restarts:
             return _Settled([], f"it ends at {end}, written was up to {expected_end}")
         left = [batch for batch in batches if batch.next_offset <= end]
         if holes:
-            left = [b for b in left if b.base_offset < partition.durable or b in matched]
+            seen = max(start, partition.durable)
+            left = [batch for batch in left if batch.base_offset < seen or batch in matched]
         if not matched and (left[-1].next_offset if left else partition.empty_end) != end:
             left = []
         if partition.clean_below:

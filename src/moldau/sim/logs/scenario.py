@@ -304,15 +304,7 @@ class LogScenario:
         partition.epoch += 1
         self.world.note(f"{partition.name}: leader epoch {partition.epoch}")
         if self.world.chance(0.5):
-            try:
-                log.assign_epoch(partition.epoch, log.log_end_offset)
-            except OSError:
-                # The caller of this one handles I/O errors; here the folder is left alone.
-                require(
-                    log.dir_state.path in self._broken,
-                    Invariant.NO_SURPRISE,
-                    lambda: f"{partition.name}: no epoch could be written",
-                )
+            self._guarded(partition, lambda: log.assign_epoch(partition.epoch, log.log_end_offset))
 
     # Segments -------------------------------------------------------------------------
 
@@ -352,17 +344,8 @@ class LogScenario:
         partition, log = picked
         offset = self._random.randint(partition.start, partition.high_watermark)
         self.world.note(f"{partition.name}: delete records below {offset}")
-        try:
-            done = self._guarded(partition, lambda: log.advance_log_start_offset(offset))
-        except OSError:
-            require(
-                log.dir_state.path in self._broken,
-                Invariant.NO_SURPRISE,
-                lambda: f"{partition.name}: no epoch could be written",
-            )
-            done = True
-        if done:
-            partition.set_start(log.log_start_offset)
+        self._guarded(partition, lambda: log.advance_log_start_offset(offset))
+        partition.set_start(log.log_start_offset)
 
     def _truncate(self) -> None:
         picked = self._pick()
