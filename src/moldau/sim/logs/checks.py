@@ -100,7 +100,8 @@ class Checker:
         for producer_id, producer in known.items():
             last = producer.last
             visible = producer.seen_at if last is None else last.last_offset
-            if visible < partition.start:
+            if visible < partition.start_max:
+                # Forgotten with the records, even if a crash has brought those back.
                 continue
             state = log.producers.entries.get(producer_id)
             problem = ""

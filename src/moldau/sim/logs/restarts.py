@@ -263,11 +263,8 @@ class Restarts:
             expected_end = batches[-1].next_offset
         else:
             expected_end = partition.cutting_at or 0
-        holes = self._holes_from(partition, crash) < end
-        ends = (
-            (end,) if holes else (matched[-1].next_offset, partition.empty_end) if matched else ()
-        )
-        if matched and end not in ends:
+        holes = self._holes_from(partition, crash) < NO_HOLES
+        if matched and not holes and end not in (matched[-1].next_offset, partition.empty_end):
             return _Settled([], f"it ends at {end}, its last batch at {matched[-1].last_offset}")
         if crash == POWER:
             kept = {id(batch) for batch in matched}

@@ -259,7 +259,7 @@ class LogScenario:
         repeatable = [
             producer.last
             for producer in known.values()
-            if producer.last is not None and producer.last.base_offset >= partition.start
+            if producer.last is not None and producer.last.base_offset >= partition.start_max
         ]
         if not repeatable:
             return

@@ -78,7 +78,11 @@ class Workload:
             epoch = known.epoch
             last = known.last
             # Where its last batch is below the log start, a restart may have forgotten it.
-            if last is None or last.last_offset < partition.start or self._random.random() < 0.1:
+            if (
+                last is None
+                or last.last_offset < partition.start_max
+                or self._random.random() < 0.1
+            ):
                 epoch += 1
             else:
                 sequence = last.last_sequence + 1
