@@ -361,6 +361,24 @@ def test_what_is_written_after_a_truncation_is_checked_whatever_was_checkpointed
     assert values_of(read_all(machine.log())) == [(0, b"a" * 50)]
 
 
+def test_a_truncation_to_the_recovery_point_leaves_indexes_that_are_not_trusted() -> None:
+    machine = Machine(background=Slow())
+    abort_one(machine.create())
+    machine.stop()
+    name = "/data1/recovery-point-offset-checkpoint"
+    machine.platter.start().write_atomic(name, b"0\n1\nt 0 2\n")
+    machine.start()
+    append(machine.log(), b"a")
+    machine.kill()
+    log = machine.log()
+    log.truncate_to(2, now_ms=NOW_MS)
+    log.roll(NOW_MS)
+    machine.lose_power()
+    log = machine.log()
+    assert log.segments.first.max_timestamp == NOW_MS
+    assert [entry.producer_id for entry in log.aborted_transactions(0, 9)] == [5]
+
+
 def test_a_crash_while_indexes_are_made_anew_leaves_none_that_look_complete() -> None:
     machine = Machine(index_interval_bytes=0)
     log = machine.create()
@@ -427,6 +445,21 @@ def test_a_copy_of_a_deleted_topic_is_not_taken_for_one_of_the_topic_after_it() 
     machine.platter.disk.rename(future.dir, copied_to)
     machine.kill()
     assert machine.log().topic_id == UUID(int=8)
+    assert machine.manager.get_future_log("t", 0) is None
+
+
+def test_a_new_log_is_not_replaced_by_a_copy_of_a_former_topic() -> None:
+    machine = Machine(dirs=3)
+    append(machine.create(), b"old")
+    directory = machine.manager.dir_by_path("/data2")
+    assert directory is not None
+    machine.manager.create_future_log("t", 0, directory)
+    machine.platter.stop()
+    machine.platter.start().remove_tree("/data1/t-0")
+    machine.platter.break_folder("/data3/", 0)
+    machine.start()
+    assert machine.manager.get_future_log("t", 0) is not None
+    machine.create(topic_id=UUID(int=8))
     assert machine.manager.get_future_log("t", 0) is None
 
 

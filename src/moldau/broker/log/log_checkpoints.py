@@ -84,7 +84,7 @@ class LogCheckpoints:
         name = RECOVERY_POINT_CHECKPOINT
         if (
             self._logs.get(key) is log
-            and self._writer.highest(log.dir_state, name, key) > log.recovery_point
+            and self._writer.highest(log.dir_state, name, key) > log.flusher.checkpoint
         ):
             self._write_now(log.dir_state, name, self._offsets(name, log.dir_state))
 

@@ -297,6 +297,8 @@ class LogManager:
         target = directory or self._emptiest_dir()
         if target.failure is not None:
             raise target.failure.again()
+        # A copy of a log that is yet to be made is one of a former topic.
+        self.drop_future_log(topic, partition)
         self.checkpoints.forget((topic, partition), target)
         log = open_log(
             self.context,
