@@ -192,6 +192,14 @@ class Checker:
         )
 
     def check_epochs(self, partition: ModelPartition, log: Log) -> None:
+        for epoch, start_offset in log.leader_epochs.entries():
+            require(
+                start_offset <= partition.end,
+                Invariant.EPOCHS_KNOWN,
+                lambda epoch=epoch, start_offset=start_offset: (  # type: ignore[misc]
+                    f"{log.dir}: epoch {epoch} is said to begin at {start_offset}, beyond the end"
+                ),
+            )
         for batch in partition.batches:
             offset = max(batch.base_offset, partition.start_max)
             if batch.next_offset <= offset or batch.base_offset < partition.clean_below:
