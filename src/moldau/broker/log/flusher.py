@@ -57,6 +57,7 @@ class Flusher:
         "_segments",
         "_waiters",
         "_wanted",
+        "_whole",
         "directory",
         "last_flush_ms",
         "recovery_point",
@@ -92,6 +93,7 @@ class Flusher:
         # Offset and number of the change in the directory that each waits for.
         self._waiters: list[tuple[int, int, Waiter]] = []
         self._closed = False
+        self._whole = False
 
     def note_new_file(self, name: str | None = None) -> None:
         """The directory has a new segment, or the small file `name` has been replaced."""
@@ -208,6 +210,10 @@ class Flusher:
         for _, _, waiter in waiters:
             waiter(_gone())
 
+    def closed_cleanly(self) -> None:
+        """All files of the log are complete and durable, indexes included."""
+        self._whole = True
+
     def truncated(self, end_offset: int) -> None:
         """Offsets from `end_offset` on are gone; nothing there is durable any more."""
         self.recovery_point = min(self.recovery_point, end_offset)
@@ -232,8 +238,9 @@ class Flusher:
     @property
     def checkpoint(self) -> int:
         """The recovery point as it is to be written down: inside the active segment rather than
-        at its end, which is where a segment that is rolled later begins."""
-        if self.recovery_point > self._segments.active.base_offset:
+        at its end, which is where a segment that is rolled later begins. After a clean stop the
+        indexes are durable, too, and nothing is rolled later: then it is the end."""
+        if not self._whole and self.recovery_point > self._segments.active.base_offset:
             return self.recovery_point - 1
         return self.recovery_point
 

@@ -242,3 +242,4 @@ def close(log: Log) -> None:
     log.snapshots.take(log.producers, sync=True)
     for segment in log.segments:
         segment.close()
+    log.flusher.closed_cleanly()
