@@ -204,6 +204,10 @@ class LogManager:
                 is_future=parsed.suffix == FUTURE_DIR_SUFFIX,
             )
             self._add_loaded(key, log)
+        # A log may end before its recovery point (a power failure in the middle of a cut), and a
+        # clean stop put it at the very end: what is appended from now on is not durable there.
+        for log in self._of_dir(directory, self._logs.values()):
+            self.checkpoints.on_cut(log)
 
     def _add_loaded(self, key: Partition, log: Log) -> None:
         logs = self._future_logs if log.is_future else self._logs
