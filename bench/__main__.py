@@ -13,7 +13,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from rich.table import Table
 from bench import servers, workloads
 from bench.servers import Server
 
+LATENCY_ROUNDS = 7
 RESULTS = Path(__file__).parent / "results"
 SHAPES = (
     ("1 KB, 128 KB batches", 1000, 131_072),
@@ -124,21 +125,29 @@ def fetch(run: Run) -> None:
 
 
 def latency(run: Run) -> None:
-    """One synchronous 100 B produce at a time, beside an echo of the same size."""
-    results: dict[str, workloads.Latency] = {}
-    count = max(1000, int(20_000 * run.scale))
+    """One synchronous 100 B produce at a time, beside an echo of the same size.
+
+    A round trip has two modes here, depending on where the system puts the two processes, so all
+    servers take turns and the best round of each counts.
+    """
+    count = max(1000, int(4_000 * run.scale))
     frame = workloads.produce_frame("latency")
-    for broker in run.brokers():
-        with broker() as server:
+    best: dict[str, workloads.Latency] = {}
+    with ExitStack() as running:
+        measured = [running.enter_context(broker()) for broker in run.brokers()]
+        for server in measured:
             server.create_topic("latency")
-            workloads.round_trips(server, frame, count=count // 4)
-            results[server.name] = workloads.round_trips(server, frame, count=count)
-    with servers.bare_socket("echo") as bare:
-        results["echo"] = workloads.round_trips(bare, frame, count=count)
-    kafka, echo = results.get("kafka"), results["echo"]
-    run.rows.append(Row("synchronous produce p50", "us", results["moldau"].p50_us,
+            workloads.round_trips(server, frame, count=count)
+        measured.append(running.enter_context(servers.bare_socket("echo")))
+        for _ in range(LATENCY_ROUNDS):
+            for server in measured:
+                result = workloads.round_trips(server, frame, count=count)
+                if server.name not in best or result.p50_us < best[server.name].p50_us:
+                    best[server.name] = result
+    kafka, echo = best.get("kafka"), best["echo"]
+    run.rows.append(Row("synchronous produce p50", "us", best["moldau"].p50_us,
                         kafka and kafka.p50_us, echo.p50_us, "<= 2.0 of limit"))
-    run.rows.append(Row("synchronous produce p99", "us", results["moldau"].p99_us,
+    run.rows.append(Row("synchronous produce p99", "us", best["moldau"].p99_us,
                         kafka and kafka.p99_us, echo.p99_us))
 
 
