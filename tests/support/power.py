@@ -26,11 +26,22 @@ class LoseUnsynced(Random):
         return start - 1
 
 
-class UndoNames(LoseUnsynced):
-    """The fate that also undoes every change of names that was not synced."""
+class KeepChanges(LoseUnsynced):
+    """The fate that keeps only the first changes of names and sizes that were not synced."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
 
     def randrange(self, start: int, *args: Any, **kwargs: Any) -> int:
-        return 0
+        return min(self._count, start - 1)
+
+
+class UndoNames(KeepChanges):
+    """The fate that undoes every change of names that was not synced."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
 
 
 class Machine:

@@ -19,7 +19,7 @@ from moldau.sim.disk import Stopped
 from moldau.sim.logs.node import CleanerSettings
 from moldau.wire.records import encode_end_txn_marker
 from support.log_folder import NOW_MS, append, read_all, values_of
-from support.power import TOPIC_ID, Machine, UndoNames
+from support.power import TOPIC_ID, KeepChanges, Machine, UndoNames
 
 
 class Slow:
@@ -472,6 +472,25 @@ def test_what_a_killed_process_had_flushed_is_durable_after_a_move() -> None:
     move(machine, "/data2")
     machine.lose_power()
     assert values_of(read_all(machine.log())) == [(0, b"a")]
+
+
+@pytest.mark.parametrize("kept", range(12))
+def test_segments_dropped_after_a_torn_one_do_not_come_back(kept: int) -> None:
+    machine = Machine(
+        segment_bytes=150, cleanup_policy=frozenset({"compact"}), fate=KeepChanges(kept)
+    )
+    log = machine.create()
+    for value in (b"a", b"b", b"c"):
+        append(log, value * 50)
+    log.flush()
+    machine.platter.stop()
+    torn = machine.platter.start().open("/data1/t-0/00000000000000000001.log")
+    torn.truncate(torn.size - 3)
+    torn.sync()
+    machine.start()
+    assert machine.log().log_end_offset == 1
+    machine.lose_power()
+    assert machine.log().log_end_offset == 1
 
 
 def test_a_producer_snapshot_does_not_outlive_the_batches_it_tells_of() -> None:

@@ -295,7 +295,7 @@ class _Loader:
                 continue
             outcome = self._rebuild(
                 segment,
-                closed=following is not None,
+                ordered[index + 1 :],
                 trusted_below=EVERYWHERE if not unflushed else recover_from or 0,
                 log_start_offset=log_start_offset,
             )
@@ -308,23 +308,26 @@ class _Loader:
                     end_offset - 1,
                     outcome.reason,
                 )
+                break
             # A power failure may take the end of one segment and leave the next one's name.
             # Cleaning leaves such gaps, too, so compacted logs have to live with them.
-            lost = (
-                unflushed
-                and following is not None
-                and end_offset < following
-                and not self._config.compact
-            )
-            if outcome.cut_bytes or lost:
+            lost = following is not None and end_offset < following and not self._config.compact
+            overtaken = following is not None and end_offset > following
+            if unflushed and (lost or overtaken):
                 self._discard(ordered[index + 1 :])
                 break
         return end_offset
 
     def _rebuild(
-        self, segment: Segment, *, closed: bool, trusted_below: int, log_start_offset: int
+        self,
+        segment: Segment,
+        later: list[Segment],
+        *,
+        trusted_below: int,
+        log_start_offset: int,
     ) -> Recovered:
-        """Check a segment's batches and make its indexes anew.
+        """Check a segment's batches and make its indexes anew. If it has to be cut, the later
+        segments go, and for good before the cut that shows why.
 
         Below `trusted_below` the next start believes indexes unless one is missing. So a crash
         while they are made must not leave what looks complete, nor one after that what no
@@ -345,7 +348,10 @@ class _Loader:
             now_ms=self._now_ms,
             expiration_ms=self._context.producer_id_expiration_ms,
         )
-        if closed:
+        if outcome.cut_bytes:
+            self._discard(later)
+            segment.cut(outcome.position)
+        if later:
             segment.become_inactive()
         if hidden:
             durable = outcome.next_offset <= trusted_below
@@ -357,7 +363,7 @@ class _Loader:
 
     def _discard(self, segments: list[Segment]) -> None:
         """Drop segments that come after a cut: their offsets no longer connect."""
-        for segment in segments:
+        for segment in reversed(segments):
             logger.warning("%s: dropped, as the log ends before it", segment.file.path)
             self.segments.remove(segment)
             for path in segment.paths():
@@ -365,6 +371,9 @@ class _Loader:
             if segment.base_offset in self.snapshots.offsets:
                 self.snapshots.remove(segment.base_offset)
             segment.release()
+        if segments:
+            # Before anything is appended in their place.
+            self._disk.sync_dir(self._dir)
 
     def topic_id(self, files: dict[str, int], wanted: uuid.UUID | None) -> uuid.UUID | None:
         """The id in `partition.metadata`; written when it is missing and given."""

@@ -16,7 +16,8 @@ from moldau.wire.records import HEADER_SIZE, BatchHeader, crc_matches, read_head
 
 class Recovered(NamedTuple):
     next_offset: int
-    cut_bytes: int
+    position: int  # where the sound batches end
+    cut_bytes: int  # how many bytes follow there
     reason: str
 
 
@@ -31,7 +32,10 @@ def recover_segment(
     now_ms: int,
     expiration_ms: int,
 ) -> Recovered:
-    """Keep the leading sound batches of a segment and make its indexes anew from them."""
+    """Find the leading sound batches of a segment and make its indexes anew from them.
+
+    Cutting off the rest is left to the caller, who may have to see to other segments first.
+    """
     earlier = Segments([s for s in segments if s.base_offset < segment.base_offset])
     if producers.map_end_offset != segment.base_offset and len(earlier):
         rebuild_producers(
@@ -69,11 +73,8 @@ def recover_segment(
         position += header.size
         next_offset = header.last_offset + 1
         producers.map_end_offset = next_offset
-    cut_bytes = segment.size - position
     view.release()
-    if cut_bytes:
-        segment.cut(position)
-    return Recovered(next_offset, cut_bytes, reason)
+    return Recovered(next_offset, position, segment.size - position, reason)
 
 
 def _sound_batch(

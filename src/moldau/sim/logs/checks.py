@@ -142,7 +142,7 @@ class Checker:
         return ""
 
     def check_stable_offset(self, partition: ModelPartition, log: Log) -> None:
-        if partition.has_transaction_below(partition.start):
+        if partition.has_transaction_below(partition.start_max):
             # Cut into by the log start: a restart may know less of it than before.
             right = partition.start <= log.last_stable_offset <= partition.high_watermark
         else:

@@ -171,6 +171,7 @@ class ModelPartition:
         self.durable = min(self.durable, offset)
         self.cutting_at = None
         self.start = min(self.start, offset)
+        self.start_durable = min(self.start_durable, offset)
         self.high_watermark = min(self.high_watermark, offset)
         self.generation += 1
 
@@ -186,6 +187,7 @@ class ModelPartition:
             self.before_cuts.clear()
         self.end_in_doubt = False
         self.durable = min(self.durable, self.end)
+        self.start_durable = min(self.start_durable, self.end)
         self.cutting_at = None
         self.generation += 1
 

@@ -235,7 +235,10 @@ class Restarts:
     def _check_start(self, partition: ModelPartition, start: int, crash: str) -> None:
         lowest = partition.start if crash == CLEAN else partition.start_durable
         require(
-            lowest <= start <= partition.start or partition.end_in_doubt or partition.before_cuts,
+            lowest <= start <= partition.start
+            or partition.end_in_doubt
+            or partition.before_cuts
+            or (crash == POWER and not partition.promised),
             Invariant.START_NOT_BACK,
             lambda: (
                 f"{partition.name} starts at {start} after a {crash}, was at {partition.start}, "

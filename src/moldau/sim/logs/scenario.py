@@ -324,7 +324,11 @@ class LogScenario:
     def _note_retention(self) -> None:
         for partition in self._partitions.values():
             log = self._log(partition)
-            if log is None or log.offline or log.log_start_offset == partition.start:
+            if log is None or log.log_start_offset == partition.start:
+                continue
+            if log.offline:
+                # It may have come as far as to forget the epochs of what was to go.
+                partition.start_max = max(partition.start_max, log.log_start_offset)
                 continue
             self.world.note(f"{partition.name}: retention moves start to {log.log_start_offset}")
             require(
