@@ -168,6 +168,17 @@ def test_a_clean_stop_leaves_nothing_that_a_power_failure_could_take() -> None:
     assert log.segments.active.max_timestamp == NOW_MS + 1
 
 
+def test_a_clean_stop_syncs_indexes_that_it_completes_without_any_append() -> None:
+    machine = Machine()
+    append(machine.create(), b"a")
+    machine.stop()
+    machine.platter.start().remove("/data1/.kafka_cleanshutdown")
+    machine.start()
+    machine.stop()
+    machine.lose_power()
+    assert machine.log().segments.active.time_index.last_timestamp == NOW_MS
+
+
 def test_the_last_stable_offset_is_right_at_once_after_a_restart() -> None:
     machine = Machine()
     abort_one(machine.create())

@@ -461,10 +461,13 @@ class Segment:
 
     def close(self) -> None:
         """Close the files as a clean stop leaves them: indexes complete, trimmed and durable."""
+        entries = self.time_index.entry_count
         if self.size:
             self.time_index.maybe_append(
                 self._max_timestamp, self.max_timestamp_offset, even_if_full=True
             )
+        if self.time_index.entry_count != entries:
+            self.unsynced_indexes = True
         if self.offset_index.file_exists:
             self.offset_index.trim()
         if self.time_index.file_exists:

@@ -235,7 +235,7 @@ class Restarts:
     def _check_start(self, partition: ModelPartition, start: int, crash: str) -> None:
         lowest = partition.start if crash == CLEAN else partition.start_durable
         require(
-            lowest <= start <= partition.start
+            lowest <= start <= partition.start_max
             or partition.end_in_doubt
             or partition.before_cuts
             or (crash == POWER and not partition.promised),

@@ -357,7 +357,9 @@ class LogScenario:
             return
         partition, log = picked
         # Only what is not committed is cut where cleaning has gone by transactions' outcomes.
-        floor = max(partition.start, partition.high_watermark if partition.clean_below else 0)
+        floor = partition.start
+        if partition.clean_below:
+            floor = max(floor, partition.clean_below, partition.high_watermark)
         offsets = [b.base_offset for b in partition.batches if b.base_offset >= floor]
         if not offsets or self._future(partition) is not None:
             return
