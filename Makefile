@@ -27,7 +27,7 @@ check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
 	$(BIN)/lint-imports --no-cache
 
 unit: $(VENV)/.installed-test   ## tests without foreign clients
-	$(BIN)/pytest tests/unit
+	$(BIN)/pytest tests/unit tests/simulation
 
 conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients and Apache Kafka
 	$(BIN)/pytest tests/conformance
