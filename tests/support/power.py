@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 from uuid import UUID
 
 from moldau.broker.config import LogConfig
-from moldau.broker.log.background import InlineBackground
+from moldau.broker.log.background import Done, InlineBackground
+from moldau.broker.log.context import AppendOrigin
 from moldau.broker.log.log import Log
 from moldau.broker.log.manager import LogManager
 from moldau.sim.disk import Platter
-from support.log_folder import NOW_MS
+from moldau.wire.records import encode_end_txn_marker
+from support.log_folder import NOW_MS, append
 
 TOPIC_ID = UUID(int=7)
 
@@ -89,3 +92,38 @@ class Machine:
     def stop(self) -> None:
         self.manager.close()
         self.platter.stop()
+
+
+class Slow:
+    """Background work is done when the test says so."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[Callable[[], object], Done]] = []
+
+    def submit(self, work: Callable[[], object], done: Done) -> None:
+        self.jobs.append((work, done))
+
+    def run_next(self) -> None:
+        work, done = self.jobs.pop(0)
+        work()
+        done(None)
+
+
+def end_transaction(log: Log, producer_id: int, *, committed: bool) -> None:
+    marker = encode_end_txn_marker(
+        producer_id=producer_id,
+        producer_epoch=0,
+        committed=committed,
+        coordinator_epoch=0,
+        timestamp=NOW_MS,
+    )
+    log.append_as_leader(
+        bytearray(marker), leader_epoch=0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
+    )
+    log.set_high_watermark(log.log_end_offset)
+
+
+def abort_one(log: Log) -> None:
+    """One aborted transaction at the log's end."""
+    append(log, b"x", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    end_transaction(log, 5, committed=False)

@@ -229,8 +229,13 @@ class LogManager:
         """
         for key, future in list(self._future_logs.items()):
             current = self._logs.get(key)
-            if current is not None and current.topic_id != future.topic_id:
+            if current is None:
+                continue
+            if current.topic_id != future.topic_id:
                 self.drop_future_log(*key)
+            elif not all(d.clean_shutdown for d in self.dirs) and not future.offline:
+                # Either may have lost what the other has and gone on otherwise: copy anew.
+                future.truncate_fully_and_start_at(current.log_start_offset, now_ms=self._now_ms())
         if any(directory.failure for directory in self.dirs):
             return
         for key in [key for key in self._future_logs if key not in self._logs]:

@@ -134,6 +134,8 @@ class ModelPartition:
     epoch: int = 0
     # Batches that begin below may have been compacted.
     clean_below: int = 0
+    # Where the log ended when it was last cleaned, which was done by all that was known then.
+    clean_end: int = 0
     # In a folder that could not be used at the last start, so nobody knows what is left of it.
     offline: bool = False
     # The worst that has happened since the model was last compared with the log.

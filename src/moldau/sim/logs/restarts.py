@@ -286,8 +286,6 @@ class Restarts:
         if holes:
             seen = max(start, partition.durable)
             left = [batch for batch in left if batch.base_offset < seen or batch in matched]
-        if not matched and (left[-1].next_offset if left else partition.empty_end) != end:
-            left = []
         if partition.clean_below:
             check_last_records(partition, left, found, start, end)
         return _Settled(left, "")

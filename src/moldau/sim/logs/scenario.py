@@ -356,10 +356,9 @@ class LogScenario:
         if picked is None:
             return
         partition, log = picked
-        # Only what is not committed is cut where cleaning has gone by transactions' outcomes.
-        floor = partition.start
-        if partition.clean_below:
-            floor = max(floor, partition.clean_below, partition.high_watermark)
+        # What cleaning has gone by (the outcome of transactions, what producers sent last) is
+        # not cut here: it would have been committed.
+        floor = max(partition.start, min(partition.clean_end, partition.end))
         offsets = [b.base_offset for b in partition.batches if b.base_offset >= floor]
         if not offsets or self._future(partition) is not None:
             return
@@ -532,6 +531,7 @@ class LogScenario:
             return
         partition, log = picked
         partition.clean_below = max(partition.clean_below, log.segments.active.base_offset)
+        partition.clean_end = partition.end
         self.world.note(f"{partition.name}: compact below {partition.clean_below}")
         self.node.clean_later(partition.topic, partition.index)
 
