@@ -185,3 +185,17 @@ def test_a_copy_made_before_the_topic_id_was_known_gets_it_with_the_move() -> No
     machine.manager.replace_by_future_log("t", 0)
     machine.kill()
     assert machine.log().topic_id == TOPIC_ID
+
+
+def test_a_copy_that_cannot_begin_anew_takes_its_folder_offline_and_not_the_start() -> None:
+    machine = Machine(dirs=2)
+    append(machine.create(), b"a")
+    directory = machine.manager.dir_by_path("/data2")
+    assert directory is not None
+    future = machine.manager.create_future_log("t", 0, directory)
+    copy_step(machine.log(), future, now_ms=NOW_MS)
+    machine.platter.stop()
+    machine.platter.fill_folder(future.dir, 0)
+    machine.start()
+    assert [d.path for d in machine.manager.offline_dirs] == ["/data2"]
+    assert values_of(read_all(machine.log())) == [(0, b"a")]

@@ -223,23 +223,26 @@ class LogManager:
         self._note_config(log)
 
     def _settle_future_logs(self) -> None:
+        for key, future in list(self._future_logs.items()):
+            try:
+                self._settle_future_log(key, future)
+            except LogDirFailure:
+                continue
+
+    def _settle_future_log(self, key: Partition, future: Log) -> None:
         """A future log whose current one is gone was about to take its place.
 
         One of another topic, or not known of which, is what a crash has left of a deleted one.
         """
-        for key, future in list(self._future_logs.items()):
-            current = self._logs.get(key)
-            if current is None:
-                continue
-            if current.topic_id != future.topic_id:
-                self.drop_future_log(*key)
-            elif not all(d.clean_shutdown for d in self.dirs) and not future.offline:
-                # Either may have lost what the other has and gone on otherwise: copy anew.
-                future.truncate_fully_and_start_at(current.log_start_offset, now_ms=self._now_ms())
-        if any(directory.failure for directory in self.dirs):
-            return
-        for key in [key for key in self._future_logs if key not in self._logs]:
-            self._promote(key)
+        current = self._logs.get(key)
+        if current is None:
+            if not self.offline_dirs:
+                self._promote(key)
+        elif current.topic_id != future.topic_id:
+            self.drop_future_log(*key)
+        elif not all(directory.clean_shutdown for directory in self.dirs):
+            # Either may have lost what the other has and gone on otherwise: copy anew.
+            future.truncate_fully_and_start_at(current.log_start_offset, now_ms=self._now_ms())
 
     # Logs ---------------------------------------------------------------------------
 
