@@ -199,3 +199,15 @@ def test_a_copy_that_cannot_begin_anew_takes_its_folder_offline_and_not_the_star
     machine.start()
     assert [d.path for d in machine.manager.offline_dirs] == ["/data2"]
     assert values_of(read_all(machine.log())) == [(0, b"a")]
+
+
+def test_a_moved_log_keeps_its_end_where_no_batch_tells_of_it() -> None:
+    machine = Machine(dirs=2)
+    log = machine.create()
+    append(log, b"a", b"b", b"c")
+    log.truncate_to(2, now_ms=NOW_MS)
+    assert log.log_end_offset == 2
+    move(machine, "/data2")
+    machine.stop()
+    machine.start()
+    assert machine.log().log_end_offset == 2

@@ -426,7 +426,10 @@ class LogManager:
         while not copy_step(current, future, now_ms=self._now_ms()):
             pass
         # Offsets without a batch (a truncated tail) and epochs without one count as well.
-        future.log_end_offset = max(future.log_end_offset, current.log_end_offset)
+        if future.log_end_offset < current.log_end_offset:
+            future.log_end_offset = current.log_end_offset
+            # Only a segment's name can say so after a restart.
+            future.roll(self._now_ms())
         future.log_start_offset = max(future.log_start_offset, current.log_start_offset)
         if future.topic_id is None and current.topic_id is not None:
             future.set_topic_id(current.topic_id)

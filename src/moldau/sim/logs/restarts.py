@@ -181,6 +181,7 @@ class Restarts:
                     raise directory.failure
             self._require_nothing_promised(partition, "it is gone")
             partition.settle([], 0)
+            partition.crash = ""
             partition.before_cuts.clear()
             partition.start = partition.start_durable = partition.high_watermark = 0
             partition.clean_below = 0

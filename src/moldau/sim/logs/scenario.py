@@ -367,6 +367,7 @@ class LogScenario:
         # Whole segments go one by one, so a crash may leave anything in between.
         batches = partition.batches
         in_doubt = [batches[:n] for n in range(len(batches)) if batches[n].base_offset >= offset]
+        in_doubt.append(list(batches))
         # Followers cut what another leader has not.
         partition.epoch += 1
         partition.generation += 1
