@@ -60,7 +60,22 @@ class Cancel:
     timer: Hashable
 
 
-Effect = Answer | Schedule | Cancel
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Something to be done outside the shard once the records are committed."""
+
+    action: object
+
+
+Effect = Answer | Schedule | Cancel | Act
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerStamp:
+    """Whose transaction the records of a decision belong to."""
+
+    producer_id: int
+    producer_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +91,8 @@ class Decision(Generic[R]):
     """False allows the shell to spread many independent records over several batches."""
     barrier: bool = False
     """The response reveals replayed state, so everything appended before must commit first."""
+    producer: ProducerStamp | None = None
+    """Write the records in this producer's transaction: they count once its marker follows."""
 
 
 @dataclass(slots=True)
@@ -101,9 +118,19 @@ class Outbox:
     def cancel(self, timer: Hashable) -> None:
         self.effects.append(Cancel(timer))
 
-    def decision(self, response: R, *, atomic: bool = True) -> Decision[R]:
+    def act(self, action: object) -> None:
+        self.effects.append(Act(action))
+
+    def decision(
+        self, response: R, *, atomic: bool = True, producer: ProducerStamp | None = None
+    ) -> Decision[R]:
         return Decision(
-            response, tuple(self.records), tuple(self.effects), self.continuation, atomic
+            response,
+            tuple(self.records),
+            tuple(self.effects),
+            self.continuation,
+            atomic,
+            producer=producer,
         )
 
 

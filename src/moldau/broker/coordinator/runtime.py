@@ -23,6 +23,7 @@ from moldau.broker.coordinator.log import (
     read_entries,
 )
 from moldau.broker.coordinator.shell import S, ShardShell
+from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import Message
 from moldau.wire.record_values import (
@@ -56,13 +57,16 @@ class CoordinatorRuntime(Generic[S]):
         write_timeout_ms: int,
         load_buffer_size: int,
         report_bug: Callable[[Exception], None],
+        perform: Callable[[int, object], None] | None = None,
     ) -> None:
+        """`perform` carries out the `Act` effects of a partition's shard."""
         self._family = family
         self._make_shard = make_shard
         self._clock = clock
         self._write_timeout_ms = write_timeout_ms
         self._load_buffer_size = load_buffer_size
         self._report_bug = report_bug
+        self._perform = perform or _no_actions
         self._seats: dict[int, _Seat[S]] = {}
 
     # Leadership.
@@ -80,6 +84,7 @@ class CoordinatorRuntime(Generic[S]):
             self._clock,
             write_timeout_ms=self._write_timeout_ms,
             report_bug=self._report_bug,
+            perform=lambda action: self._perform(partition, action),
         )
         seat = _Seat(epoch, shell)
         self._seats[partition] = seat
@@ -191,3 +196,7 @@ class CoordinatorRuntime(Generic[S]):
         if seat.loading is not None:
             seat.loading.cancel()
         seat.shell.close(ErrorCode.NOT_COORDINATOR)
+
+
+def _no_actions(partition: int, action: object) -> None:
+    invariant(False, f"nobody was named to perform {action!r} of partition {partition}")

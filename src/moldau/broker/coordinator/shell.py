@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from moldau.broker.coordinator.clock import Alarm, Clock
 from moldau.broker.coordinator.decision import (
     NO_PRODUCER_ID,
+    Act,
     Answer,
     Cancel,
     CoordinatorRecord,
@@ -112,6 +113,10 @@ class _Write:
         self(error)
 
 
+def _no_actions(action: object) -> None:
+    invariant(False, f"nobody was named to perform {action!r}")
+
+
 class ShardShell(Generic[S]):
     def __init__(
         self,
@@ -121,6 +126,7 @@ class ShardShell(Generic[S]):
         *,
         write_timeout_ms: int,
         report_bug: Callable[[Exception], None],
+        perform: Callable[[object], None] = _no_actions,
     ) -> None:
         self.shard = shard
         self.log = log
@@ -129,6 +135,7 @@ class ShardShell(Generic[S]):
         self.writes: set[_Write] = set()
         self.closed = False
         self._report_bug = report_bug
+        self._perform_action = perform
         self._timers = TimerQueue()
         self._alarm: Alarm | None = None
         self._alarm_at_ms = 0
@@ -263,6 +270,8 @@ class ShardShell(Generic[S]):
                     self._answer(effect.ticket, effect.response)
                 else:
                     self._fail(effect.ticket, error)
+            elif isinstance(effect, Act) and error is ErrorCode.NONE and not self.closed:
+                self._perform_action(effect.action)
         if decision.continuation is not None and not self.closed:
             follow_up = self.shard.on_written(decision.continuation, error, self.clock.now_ms())
             self._perform(follow_up, _ignore)
