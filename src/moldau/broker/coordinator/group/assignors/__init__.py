@@ -1,0 +1,1 @@
+"""The server's own assignors: who gets which partitions."""
