@@ -46,7 +46,7 @@ def any_partition(topic: str, topic_id: UUID, partition: int) -> ErrorCode:
 
 class Group(Protocol):
     group_type: ClassVar[str]
-    """As ListGroups spells it: Classic, Consumer, Share, Streams."""
+    """As ListGroups spells it: classic, consumer, share, streams."""
 
     @property
     def group_id(self) -> str: ...
