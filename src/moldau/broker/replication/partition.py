@@ -19,7 +19,7 @@ from moldau.broker.replication.leader import PartitionLeader
 from moldau.broker.topics import INTERNAL_TOPICS
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.records import encode_batch
+from moldau.wire.records import encode_batch, encode_end_txn_marker
 
 NO_EPOCH = -1
 
@@ -180,11 +180,7 @@ class Partition:
         if leader is None or self.error is not None:
             raise self._unavailable()
         if acks == -1 and not leader.has_enough_in_sync:
-            raise ApiError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"The ISR of partition {self.topic}-{self.index} is smaller than"
-                " min.insync.replicas",
-            )
+            raise self._not_enough_replicas()
         info = self.log.append_as_leader(
             batch,
             leader_epoch=self.leader_epoch,
@@ -216,6 +212,49 @@ class Partition:
         if info.flush_due:
             self.log.request_flush(now_ms=now_ms)
         return info.base_offset
+
+    def append_marker(
+        self,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        committed: bool,
+        transaction_version: int,
+        now_ms: int,
+    ) -> AppendInfo:
+        """End a producer's transaction here; `when_committed` tells when that is certain."""
+        leader = self._leader_with_enough_in_sync()
+        batch = encode_end_txn_marker(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+            committed=committed,
+            timestamp=now_ms,
+        )
+        info = self.log.append_as_leader(
+            bytearray(batch),
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=AppendOrigin.COORDINATOR,
+            transaction_version=transaction_version,
+        )
+        self._on_appended(leader, info.last_offset + 1)
+        return info
+
+    def _leader_with_enough_in_sync(self) -> PartitionLeader:
+        leader = self._leader
+        if leader is None or self.error is not None:
+            raise self._unavailable()
+        if not leader.has_enough_in_sync:
+            raise self._not_enough_replicas()
+        return leader
+
+    def _not_enough_replicas(self) -> ApiError:
+        return ApiError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"The ISR of partition {self.topic}-{self.index} is smaller than min.insync.replicas",
+        )
 
     def _on_appended(self, leader: PartitionLeader, next_offset: int) -> None:
         before = leader.high_watermark

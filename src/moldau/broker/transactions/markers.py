@@ -1,0 +1,172 @@
+"""Markers that end transactions, written to the partitions that took part in them.
+
+`MarkerWriter` is what the transaction coordinator needs; `LocalMarkers` serves it, and the
+WriteTxnMarkers API, for the partitions led by this node. What always holds: every partition
+gets its own outcome, and NONE only once its marker is committed. A partition of the offsets
+topic is written through the group coordinator, which makes the transaction's offsets visible
+in the same step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from moldau.broker.log.context import AppendInfo
+from moldau.broker.replication.delayed_produce import DelayedProduce
+from moldau.broker.replication.partition import Partition
+from moldau.broker.replication.purgatory import Purgatory, Timers
+from moldau.broker.topics import GROUP_OFFSETS_TOPIC
+from moldau.wire.errors import ApiError, ErrorCode
+
+logger = logging.getLogger(__name__)
+
+TopicPartition = tuple[str, int]
+MarkerResult = dict[TopicPartition, ErrorCode]
+
+# The transaction coordinator knows what to do about a leader that is not ready yet, but
+# not about a group coordinator.
+_NOT_READY = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnding:
+    """How one producer's transaction ended."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+    transaction_version: int = 0
+    """From version 2 on the epoch must be newer than that of the transaction's records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker(TransactionEnding):
+    """The end of a transaction in these partitions."""
+
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class MarkerWriter(Protocol):
+    async def write(self, markers: Sequence[Marker]) -> list[MarkerResult]:
+        """Write each marker to its partitions: one result per marker, in their order, with
+        an outcome for each partition. Never raises for what a partition answers."""
+        ...
+
+
+class OffsetTransactions(Protocol):
+    """The group coordinator, which holds the offsets of open transactions."""
+
+    async def complete_transaction(self, partition: int, ending: TransactionEnding) -> None:
+        """Write the marker, end the transaction, and wait for commit; raises ApiError."""
+        ...
+
+
+class MarkerReplicas(Protocol):
+    def find(self, key: str, index: int) -> Partition | None: ...
+
+
+class MarkerLoop(Timers, Protocol):
+    def create_future(self) -> asyncio.Future[Any]: ...
+
+
+class LocalMarkers:
+    """Implements `MarkerWriter` for the partitions of this node."""
+
+    def __init__(
+        self,
+        replicas: MarkerReplicas,
+        offsets: OffsetTransactions,
+        *,
+        loop: MarkerLoop,
+        clock_ms: Callable[[], int],
+        timeout_ms: Callable[[], int],
+    ) -> None:
+        """`timeout_ms` bounds the wait for commit: request.timeout.ms."""
+        self._replicas = replicas
+        self._offsets = offsets
+        self._loop = loop
+        self._clock_ms = clock_ms
+        self._timeout_ms = timeout_ms
+        self._purgatory = Purgatory(loop)
+
+    async def write(self, markers: Sequence[Marker]) -> list[MarkerResult]:
+        results: list[MarkerResult] = [{} for _ in markers]
+        appended: list[tuple[MarkerResult, TopicPartition, Partition, AppendInfo]] = []
+        completions = []
+        for marker, result in zip(markers, results, strict=True):
+            for name in marker.partitions:
+                partition = self._replicas.find(*name)
+                if partition is None or partition.error is ErrorCode.KAFKA_STORAGE_ERROR:
+                    result[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif name[0] == GROUP_OFFSETS_TOPIC:
+                    completions.append(self._complete(marker, name, result))
+                else:
+                    try:
+                        info = partition.append_marker(
+                            producer_id=marker.producer_id,
+                            producer_epoch=marker.producer_epoch,
+                            coordinator_epoch=marker.coordinator_epoch,
+                            committed=marker.committed,
+                            transaction_version=marker.transaction_version,
+                            now_ms=self._clock_ms(),
+                        )
+                    except Exception as error:
+                        result[name] = _code_of(error, name)
+                    else:
+                        appended.append((result, name, partition, info))
+        if completions:
+            await asyncio.gather(self._wait(appended), *completions)
+        else:
+            await self._wait(appended)
+        return results
+
+    async def _wait(
+        self, appended: list[tuple[MarkerResult, TopicPartition, Partition, AppendInfo]]
+    ) -> None:
+        """Until every marker is committed, or the time is over."""
+        future = self._loop.create_future()
+
+        def end(request: DelayedProduce) -> None:
+            if not future.done():
+                future.set_result(None)
+
+        request = DelayedProduce(self._purgatory, end)
+        for place, (_, _, partition, info) in enumerate(appended):
+            if info.flush_due:
+                request.expect_flush((place, 0), partition, info.last_offset + 1, self._clock_ms())
+            request.expect_commit((place, 0), partition, info.last_offset + 1)
+        request.start(self._timeout_ms())
+        try:
+            await future
+        except asyncio.CancelledError:
+            request.cancel()
+            raise
+        for place, (result, name, _, _) in enumerate(appended):
+            result[name] = request.outcomes[place, 0]
+
+    async def _complete(self, marker: Marker, name: TopicPartition, result: MarkerResult) -> None:
+        try:
+            await self._offsets.complete_transaction(name[1], marker)
+        except Exception as error:
+            code = _code_of(error, name)
+            result[name] = ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _NOT_READY else code
+        else:
+            result[name] = ErrorCode.NONE
+
+
+def _code_of(error: Exception, name: TopicPartition) -> ErrorCode:
+    if isinstance(error, ApiError):
+        return error.code
+    logger.error("the marker for %s-%d failed: %s", *name, error, exc_info=error)
+    return ErrorCode.UNKNOWN_SERVER_ERROR
