@@ -17,17 +17,19 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
-from moldau.broker.coordinator.decision import Ticket
+from moldau.broker.coordinator.decision import CoordinatorRecord, Ticket
+from moldau.broker.coordinator.group.group import CommitCaller, PartitionCheck, any_partition
 from moldau.broker.coordinator.group.members import ClassicMember, Protocols
-from moldau.broker.coordinator.group.stored import NO_TIMESTAMP, StoredGroup
+from moldau.broker.coordinator.group.offsets import CommittedOffset
+from moldau.broker.coordinator.group.stored import NO_TIMESTAMP, StoredGroup, tombstone
 from moldau.broker.coordinator.group.subscription import subscribed_topics
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.messages import DescribeGroupsResponse, JoinGroupResponse, ListGroupsResponse
+from moldau.wire.messages import DescribeGroupsResponse, JoinGroupResponse
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-GROUP_TYPE = "classic"
 DEAD = "Dead"
 
 
@@ -60,6 +62,8 @@ class InitialDelay:
 
 @dataclass(slots=True, eq=False)
 class ClassicGroup:
+    group_type: ClassVar[str] = "classic"
+
     group_id: str
     phase: Phase = Phase.EMPTY
     generation: int = 0
@@ -252,6 +256,68 @@ class ClassicGroup:
         # Subscriptions nobody can read might be to anything.
         return self.uses_consumer_protocol if self.topics is None else topic in self.topics
 
+    # As an owner of offsets.
+
+    @property
+    def state_name(self) -> str:
+        return self.phase.value
+
+    @property
+    def listed_protocol_type(self) -> str:
+        return self.protocol_type or ""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.phase is Phase.EMPTY
+
+    @property
+    def is_simple(self) -> bool:
+        """Nobody ever joined: it only holds offsets that were committed by hand."""
+        return self.phase is Phase.EMPTY and self.protocol_type is None and not self.pending_joins
+
+    def check_commit(self, caller: CommitCaller) -> PartitionCheck:
+        if caller.epoch < 0 and self.phase is Phase.EMPTY:
+            # A tool, or a consumer that assigns partitions by hand.
+            return any_partition
+        if caller.epoch >= 0 or caller.member_id or caller.instance_id is not None:
+            self.check_member(caller.member_id, caller.instance_id)
+            self.check_generation(caller.epoch)
+        elif not caller.transactional:
+            raise ApiError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"group {self.group_id} has members; only they can commit",
+            )
+        # A transaction may end whatever the group does meanwhile.
+        if self.phase is Phase.COMPLETING_REBALANCE and not caller.transactional:
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {self.group_id} is rebalancing")
+        return any_partition
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Anybody may read the offsets of a classic group."""
+
+    def check_delete_offsets(self) -> None:
+        # Which topics the members of other protocol types use cannot be known.
+        if self.phase is not Phase.EMPTY and not self.uses_consumer_protocol:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {self.group_id} still has members")
+
+    def check_delete(self) -> None:
+        if self.phase is not Phase.EMPTY:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {self.group_id} still has members")
+
+    def offsets_expire_from(self, offset: CommittedOffset) -> int | None:
+        if self.protocol_type is None:
+            return offset.commit_timestamp_ms
+        if self.phase is Phase.EMPTY:
+            # The clock of a group that had members starts when the last one is gone, however
+            # old its commits are; groups stored by old brokers do not know when that was.
+            known = self.state_timestamp_ms != NO_TIMESTAMP
+            return self.state_timestamp_ms if known else offset.commit_timestamp_ms
+        readable = self.uses_consumer_protocol and self.topics is not None
+        return offset.commit_timestamp_ms if self.phase is Phase.STABLE and readable else None
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        return [tombstone(self.group_id)]
+
     # Phases.
 
     def move_to(self, phase: Phase, now_ms: int) -> None:
@@ -330,14 +396,6 @@ class ClassicGroup:
             members=[member.joined(self.protocol) for member in self.members.values()]
             if self.leader == member_id and leader is None
             else [],
-        )
-
-    def listed(self) -> ListGroupsResponse.ListedGroup:
-        return ListGroupsResponse.ListedGroup(
-            group_id=self.group_id,
-            protocol_type=self.protocol_type or "",
-            group_state=self.phase.value,
-            group_type=GROUP_TYPE,
         )
 
     def described(self) -> DescribeGroupsResponse.DescribedGroup:

@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Iterable
 
 from moldau.broker.coordinator.decision import CoordinatorRecord
-from moldau.broker.coordinator.group.classic import ClassicGroup, Phase
 from moldau.broker.coordinator.group.config import GroupConfig
+from moldau.broker.coordinator.group.group import Group, PartitionCheck
 from moldau.broker.coordinator.group.offsets import (
     INVALID_OFFSET,
     NO_EXPIRY,
@@ -21,7 +21,6 @@ from moldau.broker.coordinator.group.offsets import (
     offset_record,
     offset_tombstone,
 )
-from moldau.broker.coordinator.group.stored import NO_TIMESTAMP
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     OffsetCommitRequest,
@@ -35,25 +34,8 @@ from moldau.wire.messages import (
 _DEFAULT_RETENTION = -1
 
 
-def check_commit(group: ClassicGroup, request: OffsetCommitRequest) -> None:
-    """May this request commit for the group, in the group's present phase?"""
-    generation = request.generation_id_or_member_epoch
-    if generation < 0 and group.phase is Phase.EMPTY:
-        # A tool, or a consumer that assigns partitions by hand.
-        return
-    if generation < 0 and not request.member_id and request.group_instance_id is None:
-        raise ApiError(
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            f"group {request.group_id} has members; only they can commit",
-        )
-    group.check_member(request.member_id, request.group_instance_id)
-    group.check_generation(generation)
-    if group.phase is Phase.COMPLETING_REBALANCE:
-        raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {request.group_id} is rebalancing")
-
-
 def commit(
-    request: OffsetCommitRequest, config: GroupConfig, now_ms: int
+    request: OffsetCommitRequest, check: PartitionCheck, config: GroupConfig, now_ms: int
 ) -> tuple[list[CoordinatorRecord], OffsetCommitResponse]:
     """Records and answer of a commit that is allowed."""
     expire_timestamp_ms = (
@@ -71,6 +53,7 @@ def commit(
             if _java_length(metadata) > config.offset_metadata_max_bytes:
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
+                _check_partition(check, topic.name, topic.topic_id, partition.partition_index)
                 records.append(
                     offset_record(
                         request.group_id,
@@ -95,6 +78,15 @@ def commit(
             )
         )
     return records, OffsetCommitResponse(topics=topics)
+
+
+def _check_partition(
+    check: PartitionCheck, topic: str, topic_id: uuid.UUID, partition: int
+) -> None:
+    # One partition that the caller may not commit for refuses the whole request.
+    error = check(topic, topic_id, partition)
+    if error is not ErrorCode.NONE:
+        raise ApiError(error, f"the offset of {topic}-{partition} may not be committed")
 
 
 def fetch(
@@ -166,14 +158,8 @@ def _fetched_partition(
     )
 
 
-def check_delete_offsets(group: ClassicGroup) -> None:
-    # Which topics the members of other protocol types use cannot be known.
-    if group.phase is not Phase.EMPTY and not group.uses_consumer_protocol:
-        raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {group.group_id} still has members")
-
-
 def delete(
-    store: OffsetStore, group: ClassicGroup, request: OffsetDeleteRequest
+    store: OffsetStore, group: Group, request: OffsetDeleteRequest
 ) -> tuple[list[CoordinatorRecord], OffsetDeleteResponse]:
     records: list[CoordinatorRecord] = []
     topics: list[OffsetDeleteResponse.OffsetDeleteResponseTopic] = []
@@ -209,14 +195,12 @@ def delete_all(store: OffsetStore, group_id: str) -> list[CoordinatorRecord]:
 
 
 def expire(
-    store: OffsetStore, group: ClassicGroup, config: GroupConfig, now_ms: int
+    store: OffsetStore, group: Group, config: GroupConfig, now_ms: int
 ) -> tuple[list[CoordinatorRecord], bool]:
     """Tombstones for offsets past their retention, and whether none are left after that."""
     offsets = store.of_group(group.group_id)
     if not offsets:
         return [], not store.has_open_transaction(group.group_id)
-    if not _may_expire(group):
-        return [], False
     records: list[CoordinatorRecord] = []
     kept = store.has_open_transaction(group.group_id)
     for topic, partitions in offsets.items():
@@ -224,9 +208,11 @@ def expire(
             kept = True
             continue
         for partition, offset in partitions.items():
-            expired = offset.is_expired(
-                now_ms, _retention_start(group, offset), config.offsets_retention_ms
-            )
+            start_ms = group.offsets_expire_from(offset)
+            if start_ms is None:
+                # Says so of all its offsets: they are kept while it is in this state.
+                return [], False
+            expired = offset.is_expired(now_ms, start_ms, config.offsets_retention_ms)
             if expired and not store.is_pending(group.group_id, topic, partition):
                 records.append(offset_tombstone(group.group_id, topic, partition))
             else:
@@ -241,24 +227,6 @@ def of_partitions(store: OffsetStore, partitions: set[tuple[str, int]]) -> list[
         for group_id in sorted(store.known_group_ids())
         for topic, partition in sorted(store.partitions(group_id) & partitions)
     ]
-
-
-def _may_expire(group: ClassicGroup) -> bool:
-    if group.protocol_type is None or group.phase is Phase.EMPTY:
-        return True
-    return group.phase is Phase.STABLE and group.uses_consumer_protocol and group.topics is not None
-
-
-def _retention_start(group: ClassicGroup, offset: CommittedOffset) -> int:
-    # The clock of a group that had members starts when the last one is gone, however
-    # old its commits are; groups stored by old brokers do not know when that was.
-    if (
-        group.protocol_type is not None
-        and group.phase is Phase.EMPTY
-        and group.state_timestamp_ms != NO_TIMESTAMP
-    ):
-        return group.state_timestamp_ms
-    return offset.commit_timestamp_ms
 
 
 def _java_length(text: str) -> int:

@@ -57,9 +57,6 @@ class ExpiryTimer:
     """Time to look for expired offsets and empty groups."""
 
 
-GroupTimer = SessionTimer | JoinTimer | SyncTimer | ExpiryTimer
-
-
 # Continuations: come back through `on_written`.
 
 

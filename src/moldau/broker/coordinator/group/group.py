@@ -6,13 +6,14 @@ Commits, expiry, deletion and listings see them through `Group` alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol
 from uuid import UUID
 
-from moldau.broker.coordinator.decision import CoordinatorRecord
+from moldau.broker.coordinator.decision import CoordinatorRecord, Outbox
 from moldau.broker.coordinator.group.offsets import CommittedOffset
 from moldau.wire.errors import ErrorCode
+from moldau.wire.messages import Message
 
 
 class ClientInfo(NamedTuple):
@@ -87,3 +88,21 @@ class Group(Protocol):
     def tombstones(self) -> list[CoordinatorRecord]:
         """Records that remove the group itself; its offsets have their own."""
         ...
+
+
+class Section(Protocol):
+    """All groups of one of the newer kinds in a shard."""
+
+    KEYS: ClassVar[tuple[type, ...]]
+    TIMERS: ClassVar[tuple[type, ...]]
+
+    @property
+    def groups(self) -> Mapping[str, Group]:
+        """By id; changed by replay alone."""
+        ...
+
+    def replay(self, key: Any, value: Message | None) -> None: ...
+
+    def on_loaded(self, out: Outbox) -> None: ...
+
+    def on_timer(self, timer: Any, out: Outbox) -> None: ...

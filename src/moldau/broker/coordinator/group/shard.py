@@ -1,37 +1,32 @@
 """All groups of one `__consumer_offsets` partition: requests in, decisions out.
 
-Replicated state is what `replay` has made: stored groups and committed offsets.
-Nothing else touches it. Beside it live the volatile group machines, which are
-rebuilt from the stored groups after a restart or a move, exactly as a restarted
-Kafka would: Stable with members, Empty without. What always holds: every group
-with a machine or with offsets has a stored group, once its first record is
-replayed; tombstoning a group removes both halves.
+Each kind of group has its section; here is decided which of them a record, a timer
+or a request concerns, and everything that concerns committed offsets, which groups
+of all kinds own alike. Replicated state is what `replay` has made; nothing else
+touches it. What always holds: a group id names at most one group, of one kind, and
+every group with offsets exists.
 """
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Iterator
+from typing import Any
 
 from moldau.broker.coordinator.decision import Decision, Outbox, Ticket
-from moldau.broker.coordinator.group import commits, rebalance
-from moldau.broker.coordinator.group.classic import DEAD, GROUP_TYPE, ClassicGroup, Phase
+from moldau.broker.coordinator.group import commits
+from moldau.broker.coordinator.group.classic import ClassicGroup
+from moldau.broker.coordinator.group.classic_groups import ClassicGroups
 from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.events import (
-    UNKNOWN_MEMBER_ID,
-    AssignmentWritten,
-    ExpiryTimer,
-    GroupContinuation,
-    GroupTimer,
-    Join,
-    JoinTimer,
-    SessionTimer,
-    StaticMemberWritten,
-    SyncTimer,
+from moldau.broker.coordinator.group.events import ExpiryTimer, GroupContinuation, Join
+from moldau.broker.coordinator.group.group import (
+    CommitCaller,
+    Group,
+    PartitionCheck,
+    Section,
+    any_partition,
 )
-from moldau.broker.coordinator.group.join import join, on_static_member_written
 from moldau.broker.coordinator.group.offsets import OffsetStore
-from moldau.broker.coordinator.group.stored import StoredGroup, tombstone
-from moldau.broker.coordinator.group.sync import heartbeat, leave, on_assignment_written, sync
+from moldau.broker.coordinator.group.stored import StoredGroup
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     DeleteGroupsResponse,
@@ -40,7 +35,6 @@ from moldau.wire.messages import (
     GroupMetadataValue,
     HeartbeatRequest,
     HeartbeatResponse,
-    JoinGroupResponse,
     LeaveGroupRequest,
     LeaveGroupResponse,
     LegacyOffsetCommitKey,
@@ -60,146 +54,136 @@ from moldau.wire.messages import (
 
 # From this version on a commit to a group that does not exist says so.
 _COMMIT_GROUP_NOT_FOUND_FROM = 9
-_DESCRIBE_GROUP_NOT_FOUND_FROM = 6
 
 
 class GroupShard:
-    def __init__(self, config: GroupConfig) -> None:
+    def __init__(self, config: GroupConfig, sections: tuple[Section, ...] = ()) -> None:
         self._config = config
-        self._stored: dict[str, StoredGroup] = {}
         self._offsets = OffsetStore()
-        self._machines: dict[str, ClassicGroup] = {}
+        self.classic = ClassicGroups(config)
+        self._sections = sections
+        self._section_of_key: dict[type, Section] = {
+            key: each for each in self._sections for key in each.KEYS
+        }
+        self._section_of_timer: dict[type, Section] = {
+            kind: each for each in self._sections for kind in each.TIMERS
+        }
 
     # Replay: the only mutator of replicated state.
 
     def replay(self, offset: int, producer_id: int, key: Message, value: Message | None) -> None:
         match key, value:
-            case GroupMetadataKey(), GroupMetadataValue():
-                self._stored[key.group] = StoredGroup.from_value(value)
-            case GroupMetadataKey(), None:
-                self._stored.pop(key.group, None)
-                self._machines.pop(key.group, None)
             case OffsetCommitKey(), OffsetCommitValue():
-                # Offsets committed by hand make a group that nobody ever joined.
-                self._stored.setdefault(key.group, StoredGroup())
+                if self.group(key.group) is None:
+                    self.classic.replay_simple(key.group)
                 self._offsets.replay(offset, producer_id, key, value)
             case OffsetCommitKey(), None:
                 self._offsets.replay_tombstone(key)
+            case GroupMetadataKey(), GroupMetadataValue() | None:
+                self.classic.replay(key, value)
             case LegacyOffsetCommitKey(), _:
                 # The same in an older spelling, found in data folders of old.
                 modern = OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition)
                 self.replay(offset, producer_id, modern, value)
             case _:
-                # Groups of the newer protocols are kept in the log and left alone here.
-                pass
+                section = self._section_of_key.get(type(key))
+                # Records of kinds that no release knows yet are kept in the log and left alone.
+                if section is not None:
+                    self._replay_in(section, key, value)
+
+    def _replay_in(self, section: Section, key: Any, value: Message | None) -> None:
+        section.replay(key, value)
+        if value is not None and key.group_id in section.groups:
+            # Its offsets were read first and made a simple group, which it replaces.
+            self.classic.forget(key.group_id)
 
     def replay_end_transaction(self, producer_id: int, committed: bool) -> None:
         self._offsets.replay_end_transaction(producer_id, committed)
 
     @property
     def stored(self) -> dict[str, StoredGroup]:
-        return self._stored
+        return self.classic.stored
 
     @property
     def offsets(self) -> OffsetStore:
         return self._offsets
 
-    def group(self, group_id: str) -> ClassicGroup | None:
-        """The machine of a group, woken from its stored half if need be."""
-        machine = self._machines.get(group_id)
-        if machine is None:
-            stored = self._stored.get(group_id)
-            if stored is not None:
-                machine = ClassicGroup.from_stored(group_id, stored)
-                self._machines[group_id] = machine
-        return machine
+    # Groups of all kinds.
+
+    def group(self, group_id: str) -> Group | None:
+        for section in self._sections:
+            group = section.groups.get(group_id)
+            if group is not None:
+                return group
+        return self.classic.get(group_id)
+
+    def _all(self) -> Iterator[Group]:
+        yield from self.classic
+        for section in self._sections:
+            yield from list(section.groups.values())
+
+    def _existing(self, group_id: str) -> Group:
+        group = self.group(group_id)
+        if group is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
 
     # Life of the shard.
 
     def on_loaded(self, now_ms: int) -> Decision[None]:
         out = Outbox(now_ms)
-        for group_id, stored in list(self._stored.items()):
-            if not stored.members:
-                continue
-            group = self._existing(group_id)
-            for member in group.members.values():
-                rebalance.restart_session(group, member, out)
-            if len(group.members) > self._config.group_max_size:
-                # The limit was lowered: a rebalance lets members commit before some must go.
-                rebalance.prepare_rebalance(group, self._config, out)
+        self.classic.on_loaded(out)
+        for section in self._sections:
+            section.on_loaded(out)
         out.schedule(ExpiryTimer(), self._config.offsets_retention_check_interval_ms)
         return out.decision(None)
 
-    def on_timer(self, timer: GroupTimer, now_ms: int) -> Decision[None]:
+    def on_timer(self, timer: Any, now_ms: int) -> Decision[None]:
         if isinstance(timer, ExpiryTimer):
             return self._expire(now_ms)
         out = Outbox(now_ms)
-        group = self._machines.get(timer.group_id)
-        if group is not None:
-            match timer:
-                case SessionTimer():
-                    rebalance.on_session_timer(group, timer.member_id, self._config, out)
-                case JoinTimer():
-                    rebalance.on_join_timer(group, self._config, out)
-                case SyncTimer():
-                    rebalance.on_sync_timer(group, self._config, out)
-                case _:
-                    assert_never(timer)
+        section = self._section_of_timer.get(type(timer))
+        if section is not None:
+            section.on_timer(timer, out)
+        else:
+            self.classic.on_timer(timer, out)
         return out.decision(None)
 
     def on_written(
         self, continuation: GroupContinuation, error: ErrorCode, now_ms: int
     ) -> Decision[None]:
         out = Outbox(now_ms)
-        group = self._machines.get(continuation.group_id)
-        if group is not None:
-            match continuation:
-                case AssignmentWritten():
-                    on_assignment_written(group, continuation, error, self._config, out)
-                case StaticMemberWritten():
-                    on_static_member_written(group, continuation, error, out)
-                case _:
-                    assert_never(continuation)
+        self.classic.on_written(continuation, error, out)
         return out.decision(None)
 
-    # Membership.
+    # Members of the classic protocol.
 
     def join_group(self, event: Join, now_ms: int) -> Decision[None]:
         out = Outbox(now_ms)
-        group_id = event.request.group_id
-        group = self.group(group_id)
-        if group is None:
-            if event.request.member_id != UNKNOWN_MEMBER_ID:
-                out.answer(
-                    event.ticket,
-                    JoinGroupResponse(
-                        error_code=ErrorCode.UNKNOWN_MEMBER_ID,
-                        member_id=event.request.member_id,
-                    ),
-                )
-                return out.decision(None)
-            group = ClassicGroup(group_id, state_timestamp_ms=now_ms)
-            self._machines[group_id] = group
-        if group_id not in self._stored:
-            # The group exists from now on, for every coordinator that comes after.
-            out.write(StoredGroup(state_timestamp_ms=now_ms).to_record(group_id))
-        join(group, event, self._config, out)
+        self.classic.join(event, out)
         return out.decision(None)
 
     def sync_group(self, request: SyncGroupRequest, ticket: Ticket, now_ms: int) -> Decision[None]:
         out = Outbox(now_ms)
-        sync(self._member_group(request.group_id), request, ticket, out)
+        self.classic.sync(self._member_group(request.group_id), request, ticket, out)
         return out.decision(None)
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Decision[HeartbeatResponse]:
         out = Outbox(now_ms)
-        error = heartbeat(self._member_group(request.group_id), request, out)
-        return out.decision(HeartbeatResponse(error_code=error))
+        response = self.classic.heartbeat(self._member_group(request.group_id), request, out)
+        return out.decision(response)
 
     def leave_group(self, request: LeaveGroupRequest, now_ms: int) -> Decision[LeaveGroupResponse]:
         out = Outbox(now_ms)
-        response = leave(self._member_group(request.group_id), request, self._config, out)
+        response = self.classic.leave(self._member_group(request.group_id), request, out)
         return out.decision(response)
+
+    def _member_group(self, group_id: str) -> ClassicGroup:
+        """The group of a request that only members send: no group, no member."""
+        group = self.group(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
+        return group
 
     # Offsets.
 
@@ -208,26 +192,35 @@ class GroupShard:
     ) -> Decision[OffsetCommitResponse]:
         out = Outbox(now_ms)
         group = self.group(request.group_id)
-        if group is None:
-            if request.generation_id_or_member_epoch >= 0:
-                raise ApiError(
-                    ErrorCode.GROUP_ID_NOT_FOUND
-                    if version >= _COMMIT_GROUP_NOT_FOUND_FROM
-                    else ErrorCode.ILLEGAL_GENERATION,
-                    f"group {request.group_id} not found",
-                )
-        else:
-            commits.check_commit(group, request)
-            member = group.members.get(request.member_id)
-            if member is not None:
-                # A consumer that commits is alive.
-                rebalance.restart_session(group, member, out)
-        out.records, response = commits.commit(request, self._config, now_ms)
+        epoch = request.generation_id_or_member_epoch
+        check: PartitionCheck = any_partition
+        if group is not None:
+            caller = CommitCaller(
+                request.member_id,
+                request.group_instance_id,
+                epoch,
+                transactional=False,
+                version=version,
+            )
+            check = group.check_commit(caller)
+            if isinstance(group, ClassicGroup):
+                self.classic.restart_session(group, request.member_id, out)
+        elif epoch >= 0:
+            raise ApiError(
+                ErrorCode.GROUP_ID_NOT_FOUND
+                if version >= _COMMIT_GROUP_NOT_FOUND_FROM
+                else ErrorCode.ILLEGAL_GENERATION,
+                f"Group {request.group_id} not found.",
+            )
+        out.records, response = commits.commit(request, check, self._config, now_ms)
         return out.decision(response)
 
     def fetch_offsets(
         self, request: OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool
     ) -> Decision[OffsetFetchResponse.OffsetFetchResponseGroup]:
+        group = self.group(request.group_id)
+        if group is not None:
+            group.check_fetch(request.member_id, request.member_epoch)
         response = commits.fetch(self._offsets, request, require_stable=require_stable)
         return Decision(response, barrier=True)
 
@@ -236,7 +229,7 @@ class GroupShard:
     ) -> Decision[OffsetDeleteResponse]:
         out = Outbox(now_ms)
         group = self._existing(request.group_id)
-        commits.check_delete_offsets(group)
+        group.check_delete_offsets()
         out.records, response = commits.delete(self._offsets, group, request)
         return out.decision(response)
 
@@ -248,37 +241,35 @@ class GroupShard:
 
     def _expire(self, now_ms: int) -> Decision[None]:
         out = Outbox(now_ms)
-        for group_id in list(self._stored):
-            group = self._existing(group_id)
+        for group in self._all():
             records, nothing_left = commits.expire(self._offsets, group, self._config, now_ms)
             out.records.extend(records)
-            if nothing_left and group.phase is Phase.EMPTY and not group.pending_joins:
-                out.records.append(tombstone(group_id))
+            if nothing_left and _may_vanish(group):
+                out.records.extend(group.tombstones())
         out.schedule(ExpiryTimer(), self._config.offsets_retention_check_interval_ms)
         return out.decision(None, atomic=False)
 
     # Views and deletion of whole groups.
 
     def list_groups(self, request: ListGroupsRequest) -> list[ListGroupsResponse.ListedGroup]:
-        states = {state.lower() for state in request.states_filter}
+        states = {state.lower().strip() for state in request.states_filter}
         types = {kind.lower() for kind in request.types_filter}
-        if types and GROUP_TYPE not in types:
-            return []
         return [
-            group.listed()
-            for group in (self._existing(group_id) for group_id in self._stored)
-            if not states or group.phase.value.lower() in states
+            ListGroupsResponse.ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.listed_protocol_type,
+                group_state=group.state_name,
+                group_type=group.group_type,
+            )
+            for group in self._all()
+            if (not types or group.group_type in types)
+            and (not states or group.state_name.lower() in states)
         ]
 
     def describe_group(self, group_id: str, version: int) -> DescribeGroupsResponse.DescribedGroup:
         group = self.group(group_id)
-        if group is not None:
-            return group.described()
-        missing = DescribeGroupsResponse.DescribedGroup(group_id=group_id, group_state=DEAD)
-        if version >= _DESCRIBE_GROUP_NOT_FOUND_FROM:
-            missing.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            missing.error_message = f"Group {group_id} not found."
-        return missing
+        other_kind = group is not None and not isinstance(group, ClassicGroup)
+        return self.classic.describe(group_id, version, other_kind=other_kind)
 
     def delete_groups(
         self, group_ids: list[str], now_ms: int
@@ -286,29 +277,21 @@ class GroupShard:
         out = Outbox(now_ms)
         results = []
         for group_id in group_ids:
-            group = self.group(group_id)
             error = ErrorCode.NONE
-            if group is None:
-                error = ErrorCode.GROUP_ID_NOT_FOUND
-            elif group.phase is not Phase.EMPTY:
-                error = ErrorCode.NON_EMPTY_GROUP
-            else:
+            try:
+                group = self._existing(group_id)
+                group.check_delete()
                 out.records.extend(commits.delete_all(self._offsets, group_id))
-                out.records.append(tombstone(group_id))
+                out.records.extend(group.tombstones())
+            except ApiError as refusal:
+                error = refusal.code
             results.append(
                 DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error)
             )
         return out.decision(results)
 
-    def _existing(self, group_id: str) -> ClassicGroup:
-        group = self.group(group_id)
-        if group is None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} not found")
-        return group
 
-    def _member_group(self, group_id: str) -> ClassicGroup:
-        """The group of a request that only members send: no group, no member."""
-        group = self.group(group_id)
-        if group is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id} not found")
-        return group
+def _may_vanish(group: Group) -> bool:
+    # An id that was handed out with MEMBER_ID_REQUIRED is on its way back.
+    awaited = isinstance(group, ClassicGroup) and group.pending_joins
+    return group.is_empty and not awaited
