@@ -74,7 +74,7 @@ class GroupShard:
     def replay(self, offset: int, producer_id: int, key: Message, value: Message | None) -> None:
         match key, value:
             case OffsetCommitKey(), OffsetCommitValue():
-                if self.group(key.group) is None:
+                if not any(key.group in each.groups for each in self._sections):
                     self.classic.replay_simple(key.group)
                 self._offsets.replay(offset, producer_id, key, value)
             case OffsetCommitKey(), None:
