@@ -14,6 +14,8 @@ from uuid import UUID
 from moldau.broker.coordinator.topics import TopicFacts
 from moldau.wire.errors import ApiError, ErrorCode
 
+_SIGN_BITS = 1 << 127 | 1 << 63
+
 Assignment = Mapping[UUID, frozenset[int]]
 """The partitions of one member, by topic; a topic without partitions is left out."""
 
@@ -28,10 +30,15 @@ class MemberSubscription(NamedTuple):
 
 
 class GroupSpec(NamedTuple):
-    """All members by id; homogeneous if every one subscribes to the same topics."""
+    """All members by id; homogeneous if every one subscribes to the same topics.
+
+    `assignable` names the partitions that may be assigned, None means all: a share
+    group assigns a partition only once its share state is initialised.
+    """
 
     members: Mapping[str, MemberSubscription]
     homogeneous: bool
+    assignable: Assignment | None = None
 
 
 class Assignor(Protocol):
@@ -42,6 +49,16 @@ class Assignor(Protocol):
         self, spec: GroupSpec, topics: Mapping[UUID, TopicFacts]
     ) -> dict[str, dict[UUID, frozenset[int]]]:
         """The new target assignment of every member of the spec."""
+
+
+def topic_order(topic_id: UUID) -> int:
+    """Sorts topic ids as Kafka does: by the two halves, each as a signed number."""
+    return topic_id.int ^ _SIGN_BITS
+
+
+def text_order(text: str) -> bytes:
+    """Sorts text as Java does: by UTF-16 units."""
+    return text.encode("utf-16-be", "surrogatepass")
 
 
 def partition_count(topic_id: UUID, topics: Mapping[UUID, TopicFacts]) -> int:
