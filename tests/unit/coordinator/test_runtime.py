@@ -16,7 +16,9 @@ from moldau.broker.coordinator.decision import (
     CoordinatorRecord,
     Decision,
     Outbox,
+    ProducerStamp,
     Ticket,
+    TransactionEnding,
 )
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
 from moldau.wire.errors import ApiError, ErrorCode
@@ -36,15 +38,44 @@ class MemoryLog:
         self.committed_to = 0
         self._waiters: dict[Callable[[ErrorCode], None], int] = {}
 
-    def append(self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int) -> int:
+    def append(
+        self,
+        records: Sequence[tuple[bytes, bytes | None]],
+        *,
+        now_ms: int,
+        producer: ProducerStamp | None = None,
+    ) -> int:
+        stamp = producer or ProducerStamp(-1, -1)
+        return self._append(
+            encode_batch(
+                [(k, v, now_ms, ()) for k, v in records],
+                base_offset=self.end_offset,
+                producer_id=stamp.producer_id,
+                producer_epoch=stamp.producer_epoch,
+                is_transactional=producer is not None,
+            )
+        )
+
+    def append_marker(self, ending: TransactionEnding, *, now_ms: int) -> int:
+        return self._append(
+            encode_end_txn_marker(
+                producer_id=ending.producer_id,
+                producer_epoch=ending.producer_epoch,
+                committed=ending.committed,
+                coordinator_epoch=ending.coordinator_epoch,
+                timestamp=now_ms,
+                base_offset=self.end_offset,
+            )
+        )
+
+    def _append(self, batch: bytes) -> int:
         if self.append_error is not None:
             raise ApiError(self.append_error, "as told")
-        self.add(
-            encode_batch([(k, v, now_ms, ()) for k, v in records], base_offset=self.end_offset)
-        )
+        base = self.end_offset
+        self.add(batch)
         if not self.holding:
             self.commit()
-        return self.end_offset - len(records)
+        return base
 
     def add(self, batch: bytes) -> None:
         self.batches.append(batch)
@@ -569,3 +600,76 @@ class TestEnd:
             assert await world.runtime.run(0, lambda s, now_ms: Decision("on")) == "on"
 
         assert not play(scene).bugs
+
+
+ENDING = TransactionEnding(
+    producer_id=7, producer_epoch=3, coordinator_epoch=1, committed=True, transaction_version=2
+)
+
+
+class TestTransactions:
+    def test_records_of_a_transaction_are_replayed_as_such_live_and_at_load(self) -> None:
+        async def scene(world: World) -> None:
+            live = await world.start()
+            await world.runtime.run(
+                0,
+                lambda shard, now_ms: Decision(
+                    None, records=(record("a"), record("b")), producer=ProducerStamp(7, 3)
+                ),
+            )
+            await world.runtime.run(0, lambda shard, now_ms: Decision(None, records=(record("c"),)))
+            await world.runtime.complete_transaction(0, ENDING)
+            changes = [
+                (0, 7, "a", "value"),
+                (1, 7, "b", "value"),
+                (2, -1, "c", "value"),
+                ("end", 7, True),
+            ]
+            assert live.seen == ["loaded", *changes]
+            header = read_header(world.log.batches[0])
+            assert header.is_transactional
+            assert header.producer_epoch == 3
+            world.runtime.load(0, 2, world.log)
+            await world.runtime.loaded()
+            assert world.shards[-1].seen == [*changes, "loaded"]
+
+        assert not play(scene).bugs
+
+    def test_a_marker_waits_for_commit(self) -> None:
+        async def scene(world: World) -> None:
+            shard = await world.start()
+            world.log.holding = True
+            task = asyncio.create_task(world.runtime.complete_transaction(0, ENDING))
+            await settle()
+            assert shard.seen[-1] == ("end", 7, True)
+            assert not task.done()
+            world.log.commit()
+            await task
+
+        play(scene)
+
+    def test_a_marker_that_is_refused_ends_nothing(self) -> None:
+        async def scene(world: World) -> None:
+            shard = await world.start()
+            world.log.append_error = ErrorCode.INVALID_PRODUCER_EPOCH
+            with pytest.raises(ApiError) as raised:
+                await world.runtime.complete_transaction(0, ENDING)
+            assert raised.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+            assert shard.seen == ["loaded"]
+
+        play(scene)
+
+    def test_a_marker_for_a_coordinator_that_is_not_here(self) -> None:
+        async def scene(world: World) -> None:
+            await world.start()
+            with pytest.raises(ApiError) as raised:
+                await world.runtime.complete_transaction(1, ENDING)
+            assert raised.value.code is ErrorCode.NOT_COORDINATOR
+            world.log.holding = True
+            task = asyncio.create_task(world.runtime.complete_transaction(0, ENDING))
+            await settle()
+            world.runtime.unload(0)
+            await asyncio.wait([task])
+            assert failure(task) is ErrorCode.NOT_COORDINATOR
+
+        play(scene)

@@ -55,12 +55,17 @@ class Log:
         self.start_offset = 0
         self.end_offset = 0
 
-    def append(self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int) -> int:
+    def append(
+        self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int, producer: object = None
+    ) -> int:
         base = self.end_offset
         batch = encode_batch([(k, v, now_ms, ()) for k, v in records], base_offset=base)
         self.data += batch
         self.end_offset = read_header(batch).next_offset
         return base
+
+    def append_marker(self, ending: object, *, now_ms: int) -> int:
+        raise AssertionError("no transactions here")
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         return self.data

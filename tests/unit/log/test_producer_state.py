@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.broker.log.producer_state import (
+    ONGOING,
     SEQUENCE_MAX,
     CorruptSnapshot,
     ProducerEntry,
     ProducerStates,
+    Verification,
     add_to_sequence,
     decode_snapshot,
     encode_snapshot,
@@ -102,12 +104,126 @@ def test_coordinators_have_no_sequences_but_epochs() -> None:
         producers.check(PID, 2, 99, transactional=False, check_sequence=False)
 
 
+def verifying(
+    producers: ProducerStates, epoch: int = 0, sequence: int = 0, *, bump: bool = True
+) -> Verification:
+    return producers.start_verification(PID, epoch, sequence, supports_epoch_bump=bump, now_ms=1000)
+
+
+def begin(producers: ProducerStates, guard: Verification, epoch: int = 0, offset: int = 0) -> None:
+    """Append a transaction's first batch, as a log would."""
+    producers.check(PID, epoch, 0, transactional=True, guard=guard)
+    producers.record_batch(
+        PID, epoch, 0, first_offset=offset, last_offset=offset, timestamp=1000, transactional=True
+    )
+
+
+def end(producers: ProducerStates, epoch: int, offset: int = 9) -> None:
+    completed = producers.record_marker(
+        PID, epoch, coordinator_epoch=0, offset=offset, timestamp=1000, aborted=True
+    )
+    if completed is not None:
+        producers.complete(completed)
+
+
 def test_transaction_version_2_starts_unknown_producers_at_zero() -> None:
     producers = ProducerStates()
-    producers.check(PID, 0, 0, transactional=True, unknown_starts_at_zero=True)
+    guard = verifying(producers, sequence=5)
     with pytest.raises(ApiError) as caught:
-        producers.check(PID, 0, 5, transactional=True, unknown_starts_at_zero=True)
+        producers.check(PID, 0, 5, transactional=True, guard=guard)
     assert caught.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    guard = verifying(producers, sequence=0)
+    producers.check(PID, 0, 0, transactional=True, guard=guard)
+
+
+def test_transaction_version_1_lets_unknown_producers_go_on_anywhere() -> None:
+    producers = ProducerStates()
+    guard = verifying(producers, sequence=5, bump=False)
+    producers.check(PID, 0, 5, transactional=True, guard=guard)
+
+
+def test_a_transactional_batch_needs_its_guard_until_the_transaction_is_open() -> None:
+    producers = ProducerStates()
+    guard = verifying(producers)
+    for wrong in (ONGOING, verifying(ProducerStates())):
+        with pytest.raises(ApiError) as caught:
+            producers.check(PID, 0, 0, transactional=True, guard=wrong)
+        assert caught.value.code == ErrorCode.INVALID_TXN_STATE
+    begin(producers, guard)
+    assert verifying(producers, sequence=1) is ONGOING
+    producers.check(PID, 0, 1, transactional=True, guard=ONGOING)
+    assert not producers.verifications
+
+
+def test_batches_in_flight_share_a_guard() -> None:
+    producers = ProducerStates()
+    first, second = verifying(producers), verifying(producers, sequence=1)
+    assert first is second
+    begin(producers, first)
+    producers.check(PID, 0, 1, transactional=True, guard=second)
+
+
+@pytest.mark.parametrize("bump", [False, True])
+def test_an_answer_that_comes_after_the_marker_lets_nothing_in(bump: bool) -> None:
+    producers = ProducerStates()
+    guard = verifying(producers, bump=bump)
+    end(producers, epoch=1 if bump else 0)
+    with pytest.raises(ApiError) as caught:
+        producers.check(PID, 0, 0, transactional=True, guard=guard)
+    assert caught.value.code == (
+        ErrorCode.INVALID_PRODUCER_EPOCH if bump else ErrorCode.INVALID_TXN_STATE
+    )
+    # Nor into the next transaction, which has a guard of its own.
+    again = verifying(producers, epoch=1)
+    assert again is not guard
+    with pytest.raises(ApiError):
+        producers.check(PID, 1, 0, transactional=True, guard=guard)
+    begin(producers, again, epoch=1, offset=10)
+
+
+def test_a_late_marker_leaves_the_next_transaction_of_version_2_alone() -> None:
+    producers = ProducerStates()
+    begin(producers, verifying(producers))
+    # The coordinator has bumped the epoch, and the producer is faster than its marker.
+    guard = verifying(producers, epoch=1)
+    end(producers, epoch=1)
+    begin(producers, guard, epoch=1, offset=10)
+
+
+def test_a_marker_of_version_1_ends_every_verification() -> None:
+    producers = ProducerStates()
+    begin(producers, verifying(producers, bump=False))
+    guard = verifying(producers, epoch=1, bump=False)
+    end(producers, epoch=1)
+    with pytest.raises(ApiError) as caught:
+        producers.check(PID, 1, 0, transactional=True, guard=guard)
+    assert caught.value.code == ErrorCode.INVALID_TXN_STATE
+
+
+def test_a_later_batch_does_not_overtake_one_that_is_still_verified() -> None:
+    producers = ProducerStates()
+    guard = verifying(producers, sequence=3, bump=False)
+    verifying(producers, sequence=7, bump=False)
+    with pytest.raises(ApiError) as caught:
+        producers.check(PID, 0, 7, transactional=True, guard=guard)
+    assert caught.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    producers.check(PID, 0, 3, transactional=True, guard=guard)
+
+
+def test_an_older_epoch_is_not_even_verified() -> None:
+    producers = states_with((0, 4))
+    with pytest.raises(ApiError) as caught:
+        verifying(producers, epoch=2)
+    assert caught.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_verifications_nobody_answers_are_dropped_in_the_end() -> None:
+    producers = ProducerStates()
+    verifying(producers)
+    producers.remove_expired(now_ms=1099, expiration_ms=100)
+    assert producers.verifications
+    producers.remove_expired(now_ms=1100, expiration_ms=100)
+    assert not producers.verifications
 
 
 def test_a_marker_with_a_new_epoch_resets_sequences() -> None:

@@ -76,6 +76,20 @@ class ProducerStamp:
 
     producer_id: int
     producer_epoch: int
+    guard: object | None = None
+    """The log's proof that the transaction is open there; None where none is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnding:
+    """How one producer's transaction ended."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+    transaction_version: int = 0
+    """From version 2 on the epoch must be newer than that of the transaction's records."""
 
 
 @dataclass(frozen=True, slots=True)

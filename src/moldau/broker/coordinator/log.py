@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from moldau.broker.coordinator.decision import NO_PRODUCER_ID
+from moldau.broker.coordinator.decision import NO_PRODUCER_ID, ProducerStamp, TransactionEnding
 from moldau.wire.errors import ErrorCode
 from moldau.wire.records import (
     ControlType,
@@ -32,8 +32,19 @@ class CoordinatorLog(Protocol):
     @property
     def end_offset(self) -> int: ...
 
-    def append(self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int) -> int:
-        """Append as one batch and return its first offset; raises ApiError, appending nothing."""
+    def append(
+        self,
+        records: Sequence[tuple[bytes, bytes | None]],
+        *,
+        now_ms: int,
+        producer: ProducerStamp | None = None,
+    ) -> int:
+        """Append as one batch, of the producer's transaction if one is named, and return its
+        first offset; raises ApiError, appending nothing."""
+        ...
+
+    def append_marker(self, ending: TransactionEnding, *, now_ms: int) -> int:
+        """Append the marker that ends a transaction and return its offset; raises ApiError."""
         ...
 
     def read(self, offset: int, max_bytes: int) -> Buffer:

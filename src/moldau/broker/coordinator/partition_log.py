@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from moldau.broker.coordinator.decision import ProducerStamp, TransactionEnding
 from moldau.broker.coordinator.log import Buffer
+from moldau.broker.log.producer_state import Verification
 from moldau.broker.replication.partition import Partition
+from moldau.invariant import invariant
+from moldau.wire.compression import Compression
 from moldau.wire.errors import ErrorCode
 
 
 class PartitionLog:
     """Implements `CoordinatorLog`."""
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        *,
+        compression: Compression = Compression.NONE,
+        acks_all: bool = False,
+    ) -> None:
+        """`compression` is that of the internal topic's records. With `acks_all` nothing is
+        appended while fewer replicas than the minimum are in sync: the transaction log is so."""
         self._partition = partition
+        self._compression = compression
+        self._acks_all = acks_all
         self._waiters: dict[Callable[[ErrorCode], None], Callable[[ErrorCode], None]] = {}
 
     @property
@@ -24,8 +38,43 @@ class PartitionLog:
     def end_offset(self) -> int:
         return self._partition.log.log_end_offset
 
-    def append(self, records: Sequence[tuple[bytes, bytes | None]], *, now_ms: int) -> int:
-        return self._partition.append_coordinator_records(records, now_ms)
+    def append(
+        self,
+        records: Sequence[tuple[bytes, bytes | None]],
+        *,
+        now_ms: int,
+        producer: ProducerStamp | None = None,
+    ) -> int:
+        if producer is None:
+            return self._partition.append_coordinator_records(
+                records, now_ms, compression=self._compression, acks_all=self._acks_all
+            )
+        guard = producer.guard
+        invariant(
+            guard is None or isinstance(guard, Verification),
+            f"{self._partition} cannot tell what {guard!r} proves",
+        )
+        return self._partition.append_coordinator_records(
+            records,
+            now_ms,
+            compression=self._compression,
+            acks_all=self._acks_all,
+            producer=(producer.producer_id, producer.producer_epoch),
+            guard=guard if isinstance(guard, Verification) else None,
+        )
+
+    def append_marker(self, ending: TransactionEnding, *, now_ms: int) -> int:
+        info = self._partition.append_marker(
+            producer_id=ending.producer_id,
+            producer_epoch=ending.producer_epoch,
+            coordinator_epoch=ending.coordinator_epoch,
+            committed=ending.committed,
+            transaction_version=ending.transaction_version,
+            now_ms=now_ms,
+        )
+        if info.flush_due:
+            self._partition.log.request_flush(now_ms=now_ms)
+        return info.base_offset
 
     def read(self, offset: int, max_bytes: int) -> Buffer:
         found = self._partition.read(offset, max_bytes, min_one_batch=True, up_to_log_end=True)

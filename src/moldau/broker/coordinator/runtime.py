@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from moldau.broker.coordinator.clock import Clock
-from moldau.broker.coordinator.decision import Decision, Ticket
+from moldau.broker.coordinator.decision import Decision, Ticket, TransactionEnding
 from moldau.broker.coordinator.log import (
     CoordinatorLog,
     Entry,
@@ -122,6 +122,10 @@ class CoordinatorRuntime(Generic[S]):
         self, partition: int, decide: Callable[[S, Ticket, int], Decision[None]]
     ) -> Message:
         return await self._shell(partition).run_with_ticket(decide)
+
+    async def complete_transaction(self, partition: int, ending: TransactionEnding) -> None:
+        """Write the marker of a transaction and apply it; raises ApiError."""
+        await self._shell(partition).complete_transaction(ending)
 
     def read(self, partition: int, view: Callable[[S], R]) -> R:
         """Look at a shard without waiting for commits: for what is advisory anyway."""

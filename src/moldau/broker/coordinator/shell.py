@@ -21,9 +21,11 @@ from moldau.broker.coordinator.decision import (
     Cancel,
     CoordinatorRecord,
     Decision,
+    ProducerStamp,
     Schedule,
     Shard,
     Ticket,
+    TransactionEnding,
 )
 from moldau.broker.coordinator.log import CoordinatorLog
 from moldau.broker.coordinator.timers import TimerQueue
@@ -152,16 +154,26 @@ class ShardShell(Generic[S]):
     async def run(self, decide: Callable[[S, int], Decision[R]]) -> R:
         """Decide, write, and return the response once it may be told."""
         decision = self._decide(lambda: decide(self.shard, self.clock.now_ms()))
+        await self._settled(lambda then: self._perform(decision, then))
+        return decision.response
+
+    async def complete_transaction(self, ending: TransactionEnding) -> None:
+        """Write the marker, apply it, and return once it is committed."""
+        if self.closed:
+            raise ApiError(ErrorCode.NOT_COORDINATOR, "the coordinator has moved or stopped")
+        await self._settled(lambda then: self._end_transaction(ending, then))
+
+    async def _settled(self, act: Callable[[Callable[[ErrorCode], None]], None]) -> None:
+        """Let `act` write, and wait until it tells how that ended."""
         outcome = _Outcome()
         self._outcomes.add(outcome)
         try:
-            self.enqueue(lambda: self._perform(decision, outcome))
+            self.enqueue(lambda: act(outcome))
             error = await outcome.wait()
         finally:
             self._outcomes.discard(outcome)
         if error is not ErrorCode.NONE:
             raise ApiError(error, "the coordinator could not write its log")
-        return decision.response
 
     async def run_with_ticket(self, decide: Callable[[S, Ticket, int], Decision[None]]) -> Message:
         """Decide, and return the answer that this or a later decision gives to the ticket."""
@@ -240,6 +252,20 @@ class ShardShell(Generic[S]):
         else:
             _Write(self, lambda error: self._settle(decision, then, error)).wait_for(next_offset)
 
+    def _end_transaction(
+        self, ending: TransactionEnding, then: Callable[[ErrorCode], None]
+    ) -> None:
+        if self.closed:
+            then(ErrorCode.NOT_COORDINATOR)
+            return
+        try:
+            offset = self.log.append_marker(ending, now_ms=self.clock.now_ms())
+        except ApiError as error:
+            then(client_error(error.code))
+            return
+        self.shard.replay_end_transaction(ending.producer_id, ending.committed)
+        _Write(self, then).wait_for(offset + 1)
+
     def _append(self, decision: Decision[Any]) -> int | None:
         """Write and replay the records; the offset after the last one, None without any."""
         records = decision.records
@@ -248,15 +274,18 @@ class ShardShell(Generic[S]):
         step = len(records) if decision.atomic else _SPLIT_RECORD_COUNT
         next_offset = None
         for first in range(0, len(records), step):
-            next_offset = self._append_batch(records[first : first + step])
+            next_offset = self._append_batch(records[first : first + step], decision.producer)
         return next_offset
 
-    def _append_batch(self, records: tuple[CoordinatorRecord, ...]) -> int:
+    def _append_batch(
+        self, records: tuple[CoordinatorRecord, ...], producer: ProducerStamp | None
+    ) -> int:
         offset = self.log.append(
-            [record.encode() for record in records], now_ms=self.clock.now_ms()
+            [record.encode() for record in records], now_ms=self.clock.now_ms(), producer=producer
         )
+        producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         for record in records:
-            self.shard.replay(offset, NO_PRODUCER_ID, record.key, record.value)
+            self.shard.replay(offset, producer_id, record.key, record.value)
             offset += 1
         return offset
 

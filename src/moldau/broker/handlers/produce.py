@@ -193,9 +193,6 @@ class ProduceHandler:
             now_ms=self._clock_ms(),
             acks=acks,
             produce_version=context.api_version,
-            unknown_starts_at_zero=bool(
-                attributes & _TRANSACTIONAL and context.api_version >= TRANSACTIONS_V2_SINCE
-            ),
         )
 
     def _refused(self, index: int, partition: Partition, error: Exception) -> PartitionAnswer:

@@ -24,7 +24,7 @@ from moldau.broker.log.flusher import Flusher
 from moldau.broker.log.leader_epochs import LeaderEpochs
 from moldau.broker.log.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from moldau.broker.log.producer_snapshots import ProducerSnapshots
-from moldau.broker.log.producer_state import ProducerStates
+from moldau.broker.log.producer_state import ProducerStates, Verification
 from moldau.broker.log.reader import ReadResult, TimestampOffset
 from moldau.broker.log.replay import end_marker, record_batch
 from moldau.broker.log.segment import Segment
@@ -173,11 +173,12 @@ class Log:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         produce_version: int = 13,
         transaction_version: int = 0,
-        unknown_starts_at_zero: bool = False,
+        guard: Verification | None = None,
     ) -> AppendInfo:
         """Append one batch at the end, giving it its offsets and leader epoch in place.
 
-        Raises ApiError when it is refused; nothing has changed then.
+        `guard` proves that a transactional batch belongs to an open transaction, None asks
+        for no proof. Raises ApiError when the batch is refused; nothing has changed then.
         """
         if self.dir_state.failure is not None:
             raise self.dir_state.failure.again()
@@ -196,7 +197,7 @@ class Log:
         if producer_id >= 0:
             if valid.is_control:
                 return self._append_marker(valid.buffer, now_ms, transaction_version)
-            duplicate = self._check_producer(valid, origin, unknown_starts_at_zero)
+            duplicate = self._check_producer(valid, origin, guard)
             if duplicate is not None:
                 return duplicate
         self._write(
@@ -229,7 +230,7 @@ class Log:
         )
 
     def _check_producer(
-        self, valid: ValidatedBatch, origin: AppendOrigin, unknown_starts_at_zero: bool
+        self, valid: ValidatedBatch, origin: AppendOrigin, guard: Verification | None
     ) -> AppendInfo | None:
         """Refuse what is out of order; the former answer when the batch is a repetition."""
         from_client = origin is AppendOrigin.CLIENT
@@ -253,7 +254,7 @@ class Log:
             valid.base_sequence,
             transactional=valid.is_transactional,
             check_sequence=from_client,
-            unknown_starts_at_zero=unknown_starts_at_zero,
+            guard=guard,
         )
         return None
 

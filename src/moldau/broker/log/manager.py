@@ -469,7 +469,7 @@ class LogManager:
     def expire_producers(self) -> None:
         now_ms = self._now_ms()
         for log in self._logs.values():
-            if log.producers.entries:
+            if log.producers.entries or log.producers.verifications:
                 log.producers.remove_expired(now_ms, self.context.producer_id_expiration_ms)
 
     def flush_overdue(self) -> None:

@@ -5,6 +5,12 @@ and hence up to where the log is stable. What always holds: `check` changes noth
 `record` never refuses, so a batch is checked, written and only then recorded; replaying
 the log through `record` alone gives the same state on leaders, followers and restarts.
 At most five batches are kept per producer, because clients keep at most five in flight.
+
+Whether a transaction is open at all only its coordinator knows, so a producer's first batch in
+a partition is verified there before it is appended (KIP-890). A `Verification` spans the time
+between: it is dropped when the transaction gets its first batch or its marker, so that an
+answer that comes late can never let a batch of an ended transaction into the next one. These
+are kept in memory only; after a restart a producer is verified again.
 """
 
 from __future__ import annotations
@@ -107,6 +113,36 @@ class ProducerEntry:
             self.batches.clear()
 
 
+class Verification:
+    """A producer's wish to take part in a transaction here, while its coordinator is asked.
+
+    The object itself is the guard: what was verified may be appended while the partition
+    still has this very object.
+    """
+
+    __slots__ = ("epoch", "lowest_sequence", "started_ms", "supports_epoch_bump")
+
+    def __init__(
+        self, *, epoch: int, sequence: int, supports_epoch_bump: bool, started_ms: int
+    ) -> None:
+        self.epoch = epoch
+        # A later batch must not overtake an earlier one whose verification has to be repeated.
+        self.lowest_sequence = sequence
+        # Transaction version 2: each transaction has an epoch of its own.
+        self.supports_epoch_bump = supports_epoch_bump
+        self.started_ms = started_ms
+
+    def note(self, epoch: int, sequence: int) -> None:
+        if epoch > self.epoch:
+            self.epoch, self.lowest_sequence = epoch, sequence
+        elif epoch == self.epoch and sequence < self.lowest_sequence:
+            self.lowest_sequence = sequence
+
+
+ONGOING = Verification(epoch=NO_EPOCH, sequence=0, supports_epoch_bump=False, started_ms=0)
+"""Held for a batch of a transaction that was open already: it must still be when appended."""
+
+
 def add_to_sequence(sequence: int, increment: int) -> int:
     """Sequence arithmetic: after 2^31-1 comes 0."""
     return (sequence + increment) & SEQUENCE_MAX
@@ -115,7 +151,7 @@ def add_to_sequence(sequence: int, increment: int) -> int:
 class ProducerStates:
     """All producers of one log, its open transactions and its first unstable offset."""
 
-    __slots__ = ("_ongoing", "_undecided", "entries", "map_end_offset")
+    __slots__ = ("_ongoing", "_undecided", "entries", "map_end_offset", "verifications")
 
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
@@ -125,6 +161,7 @@ class ProducerStates:
         self._undecided: dict[int, int] = {}
         # Every batch below this offset is reflected here.
         self.map_end_offset = 0
+        self.verifications: dict[int, Verification] = {}
 
     # Checks -------------------------------------------------------------------------
 
@@ -142,23 +179,22 @@ class ProducerStates:
         *,
         transactional: bool,
         check_sequence: bool = True,
-        unknown_starts_at_zero: bool = False,
+        guard: Verification | None = None,
     ) -> None:
         """Refuse a data batch that may not be appended; raises ApiError, changes nothing.
 
         `check_sequence` is for client appends only: coordinators have no sequences.
-        `unknown_starts_at_zero` is the stricter rule of transaction version 2.
+        `guard` proves that the batch belongs to an open transaction; None asks for no proof.
         """
         entry = self.entries.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            raise _older_epoch(producer_id, epoch, entry)
+        if guard is not None and transactional:
+            self._check_guard(producer_id, epoch, guard)
+        if self.verifications and check_sequence:
+            self._check_lowest_sequence(producer_id, first_sequence)
         if entry is None:
-            if unknown_starts_at_zero and first_sequence != 0 and check_sequence:
-                raise _out_of_order(producer_id, first_sequence, "0, as nothing is known of it")
             return
-        if epoch < entry.epoch:
-            raise ApiError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"epoch {epoch} of producer {producer_id} is older than {entry.epoch}",
-            )
         if check_sequence:
             if epoch != entry.epoch:
                 if first_sequence != 0 and entry.epoch != NO_EPOCH:
@@ -175,6 +211,29 @@ class ProducerStates:
                 f"producer {producer_id} has a transaction open since offset "
                 f"{entry.txn_first_offset}, but this batch is not transactional",
             )
+
+    def _check_guard(self, producer_id: int, epoch: int, guard: Verification) -> None:
+        if self.has_open_transaction(producer_id, epoch):
+            return
+        if self.verifications.get(producer_id) is not guard:
+            raise ApiError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"the transaction of producer {producer_id} with epoch {epoch} is not open here",
+            )
+
+    def _check_lowest_sequence(self, producer_id: int, first_sequence: int) -> None:
+        verification = self.verifications.get(producer_id)
+        if verification is None:
+            return
+        entry = self.entries.get(producer_id)
+        if (
+            verification.supports_epoch_bump
+            and first_sequence != 0
+            and (entry is None or not entry.batches)
+        ):
+            raise _out_of_order(producer_id, first_sequence, "0, as nothing is known of it")
+        if first_sequence > verification.lowest_sequence:
+            raise _out_of_order(producer_id, first_sequence, f"{verification.lowest_sequence}")
 
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int
@@ -210,6 +269,34 @@ class ProducerStates:
 
     # Changes ------------------------------------------------------------------------
 
+    def start_verification(
+        self,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        *,
+        supports_epoch_bump: bool,
+        now_ms: int,
+    ) -> Verification:
+        """The guard a batch needs to be appended: `ONGOING` if its transaction is open here,
+        else one that holds once the transaction's coordinator has agreed."""
+        entry = self.entries.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            raise _older_epoch(producer_id, epoch, entry)
+        if self.has_open_transaction(producer_id, epoch):
+            return ONGOING
+        verification = self.verifications.get(producer_id)
+        if verification is None:
+            verification = self.verifications[producer_id] = Verification(
+                epoch=epoch,
+                sequence=first_sequence,
+                supports_epoch_bump=supports_epoch_bump,
+                started_ms=now_ms,
+            )
+        else:
+            verification.note(epoch, first_sequence)
+        return verification
+
     def record_batch(
         self,
         producer_id: int,
@@ -231,9 +318,11 @@ class ProducerStates:
             del batches[0]
         batches.append(KeptBatch(last_sequence, last_offset, last_offset - first_offset, timestamp))
         entry.last_timestamp = timestamp
-        if transactional and entry.txn_first_offset == NO_OFFSET:
-            entry.txn_first_offset = first_offset
-            self._ongoing[first_offset] = producer_id
+        if transactional:
+            if entry.txn_first_offset == NO_OFFSET:
+                entry.txn_first_offset = first_offset
+                self._ongoing[first_offset] = producer_id
+            self.verifications.pop(producer_id, None)
 
     def record_marker(
         self,
@@ -252,6 +341,12 @@ class ProducerStates:
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(producer_id)
+        verification = self.verifications.get(producer_id)
+        if verification is not None and not (
+            # With an epoch per transaction an equal one is the next transaction's already.
+            verification.supports_epoch_bump and verification.epoch == epoch
+        ):
+            del self.verifications[producer_id]
         entry._bump(epoch)
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp = timestamp
@@ -300,6 +395,12 @@ class ProducerStates:
         ]
         for producer_id in expired:
             del self.entries[producer_id]
+        if self.verifications:
+            self.verifications = {
+                producer_id: verification
+                for producer_id, verification in self.verifications.items()
+                if now_ms - verification.started_ms < expiration_ms
+            }
 
     def clear(self, map_end_offset: int) -> None:
         self.entries.clear()
@@ -323,6 +424,13 @@ class ProducerStates:
 
 def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
     return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
+
+
+def _older_epoch(producer_id: int, epoch: int, entry: ProducerEntry) -> ApiError:
+    return ApiError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"epoch {epoch} of producer {producer_id} is older than {entry.epoch}",
+    )
 
 
 def _out_of_order(producer_id: int, sequence: int, expected: str) -> ApiError:

@@ -13,13 +13,15 @@ from uuid import UUID
 
 from moldau.broker.log.context import AppendInfo, AppendOrigin
 from moldau.broker.log.log import Log
+from moldau.broker.log.producer_state import Verification
 from moldau.broker.log.reader import ReadResult
 from moldau.broker.replication.events import CommitUpTo, Event, IsrCommitted, MinIsrChanged
 from moldau.broker.replication.leader import PartitionLeader
 from moldau.broker.topics import INTERNAL_TOPICS
 from moldau.invariant import invariant
+from moldau.wire.compression import Compression
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.records import encode_batch, encode_end_txn_marker
+from moldau.wire.records import NO_PRODUCER_ID, encode_batch_buffer, encode_end_txn_marker
 
 NO_EPOCH = -1
 
@@ -170,7 +172,7 @@ class Partition:
         now_ms: int,
         acks: int = 1,
         produce_version: int = 13,
-        unknown_starts_at_zero: bool = False,
+        guard: Verification | None = None,
     ) -> AppendInfo:
         """Append one client batch; on return what could be committed at once is committed.
 
@@ -186,7 +188,7 @@ class Partition:
             leader_epoch=self.leader_epoch,
             now_ms=now_ms,
             produce_version=produce_version,
-            unknown_starts_at_zero=unknown_starts_at_zero,
+            guard=guard,
         )
         if not info.duplicate:
             self._on_appended(leader, info.last_offset + 1)
@@ -196,22 +198,61 @@ class Partition:
         self,
         records: Sequence[tuple[bytes | None, bytes | None]],
         now_ms: int,
+        *,
+        compression: Compression = Compression.NONE,
+        acks_all: bool = False,
+        producer: tuple[int, int] | None = None,
+        guard: Verification | None = None,
     ) -> int:
-        """Append (key, value) pairs of a coordinator as one batch; their first offset."""
+        """Append (key, value) pairs of a coordinator as one batch; their first offset.
+
+        `producer` (id and epoch) makes it a batch of that producer's transaction, whose being
+        open `guard` proves. `acks_all` refuses when too few replicas could take it.
+        """
         leader = self._leader
         if leader is None or self.error is not None:
             raise self._unavailable()
-        batch = bytearray(encode_batch([(key, value, now_ms, ()) for key, value in records]))
+        if acks_all and not leader.has_enough_in_sync:
+            raise self._not_enough_replicas()
+        producer_id, producer_epoch = (NO_PRODUCER_ID, NO_EPOCH) if producer is None else producer
+        batch = encode_batch_buffer(
+            [(key, value, now_ms, ()) for key, value in records],
+            compression=compression,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            is_transactional=producer is not None,
+        )
         info = self.log.append_as_leader(
             memoryview(batch),
             leader_epoch=self.leader_epoch,
             now_ms=now_ms,
             origin=AppendOrigin.COORDINATOR,
+            guard=guard,
         )
         self._on_appended(leader, info.last_offset + 1)
         if info.flush_due:
             self.log.request_flush(now_ms=now_ms)
         return info.base_offset
+
+    def start_verification(
+        self,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        *,
+        supports_epoch_bump: bool,
+        now_ms: int,
+    ) -> Verification:
+        """The guard that a transactional batch needs, as `ProducerStates` gives it."""
+        if self._leader is None or self.error is not None:
+            raise self._unavailable()
+        return self.log.producers.start_verification(
+            producer_id,
+            epoch,
+            first_sequence,
+            supports_epoch_bump=supports_epoch_bump,
+            now_ms=now_ms,
+        )
 
     def append_marker(
         self,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from moldau.broker.coordinator.decision import TransactionEnding
 from moldau.broker.log.context import AppendInfo
 from moldau.broker.replication.delayed_produce import DelayedProduce
 from moldau.broker.replication.partition import Partition
@@ -36,18 +37,6 @@ _NOT_READY = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionEnding:
-    """How one producer's transaction ended."""
-
-    producer_id: int
-    producer_epoch: int
-    coordinator_epoch: int
-    committed: bool
-    transaction_version: int = 0
-    """From version 2 on the epoch must be newer than that of the transaction's records."""
 
 
 @dataclass(frozen=True, slots=True)
