@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +21,10 @@ class GroupConfig:
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2_147_483_647
+    group_consumer_assignors: Sequence[str] = ("uniform", "range")
+    group_consumer_max_size: int = 2_147_483_647
+    group_consumer_migration_policy: str = "bidirectional"
+    group_consumer_regex_refresh_interval_ms: int = 600_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000
@@ -55,6 +60,10 @@ _KAFKA_KEYS = (
     "group_max_session_timeout_ms",
     "group_initial_rebalance_delay_ms",
     "group_max_size",
+    "group_consumer_assignors",
+    "group_consumer_max_size",
+    "group_consumer_migration_policy",
+    "group_consumer_regex_refresh_interval_ms",
     "offset_metadata_max_bytes",
     "offsets_retention_minutes",
     "offsets_retention_check_interval_ms",
