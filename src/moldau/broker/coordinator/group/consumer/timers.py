@@ -1,0 +1,54 @@
+"""What is waited for on behalf of a member; whoever lets it pass is removed from the group.
+
+Each timer is named by the group and the member alone, so that scheduling it again moves it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSessionTimer:
+    """The member has to send something."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRebalanceTimer:
+    """The member has to give up the partitions it was asked for."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicJoinTimer:
+    """A member of the classic protocol was told to join again."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicSyncTimer:
+    """A member of the classic protocol has joined and has to fetch its assignment."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegexTimer:
+    """The regular expressions of the group are to be resolved, right after what is under way."""
+
+    group_id: str
+
+
+ConsumerTimer: TypeAlias = (
+    MemberSessionTimer | MemberRebalanceTimer | ClassicJoinTimer | ClassicSyncTimer | RegexTimer
+)
+MEMBER_TIMERS = (MemberSessionTimer, MemberRebalanceTimer, ClassicJoinTimer, ClassicSyncTimer)
