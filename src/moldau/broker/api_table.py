@@ -141,7 +141,7 @@ def _data_routes(parts: Parts) -> Routes:
 
 def _group_routes(parts: Parts) -> Routes:
     groups, topics = parts.groups, ImageTopics(parts.image)
-    find = FindCoordinatorHandler(groups, topics, parts.creation.ensure_internal_topic)
+    find = FindCoordinatorHandler(topics, parts.creation.ensure_internal_topic)
     return {
         ApiKey.FIND_COORDINATOR: Route(find.handle),
         ApiKey.JOIN_GROUP: Route(JoinGroupHandler(groups).handle),

@@ -29,8 +29,9 @@ from moldau.broker.config import (
 )
 from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
-from moldau.broker.coordinator.partition_log import PartitionLog
 from moldau.broker.coordinator.producer_ids import ProducerIds
+from moldau.broker.coordinator.topics import ImageClusterTopics
+from moldau.broker.coordinators import Coordinators
 from moldau.broker.directory_reports import DirectoryReports
 from moldau.broker.environment import Environment
 from moldau.broker.log.cleaner.shell import Cleaner
@@ -42,7 +43,7 @@ from moldau.broker.loggers import BrokerLoggers
 from moldau.broker.maintenance import Maintenance
 from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import Endpoint, ResourceType, Topic
+from moldau.broker.metadata.model import Endpoint, ResourceType
 from moldau.broker.metadata.shell import BrokerIdentity, MetadataShell
 from moldau.broker.network.dispatcher import Dispatcher
 from moldau.broker.replication.manager import ReplicaManager
@@ -98,6 +99,8 @@ class Broker:
         self.metadata: MetadataShell
         self.replicas: ReplicaManager
         self.groups: GroupCoordinator
+        self._topics = ImageClusterTopics()
+        self._coordinators: Coordinators
         self._telemetry = ClientTelemetry(telemetry_max_bytes=config["telemetry.max.bytes"])
         self._reports: DirectoryReports
         self._moves: LogMoves
@@ -129,7 +132,7 @@ class Broker:
         self.metadata.subscribe(self._on_metadata)
         self.replicas.set_strays_aside()
         await self._reports.drain()
-        await self.groups.loaded()
+        await self._coordinators.loaded()
         self._moves.resume()
         self._maintenance.start()
         self._cleaner.start()
@@ -239,17 +242,21 @@ class Broker:
         )
         self.groups = GroupCoordinator(
             GroupConfig.from_broker_config(config),
-            partition_count=self._offsets_partition_count,
+            partition_count=lambda: self._partition_count(GROUP_OFFSETS_TOPIC, "offsets.topic"),
             report_bug=_report_bug,
             new_uuid=lambda: random_uuid(environment.random_bytes(16)),
+        )
+        self._coordinators = Coordinators(
+            {GROUP_OFFSETS_TOPIC: self.groups}, self.replicas, node_id=self._node_id
         )
         self._moves = LogMoves(self.logs, self.replicas, environment.clock_ms)
         self._maintenance = Maintenance(self.logs, lambda: self.config)
 
-    def _offsets_partition_count(self) -> int:
-        topic = self.metadata.image.topic(GROUP_OFFSETS_TOPIC)
+    def _partition_count(self, internal_topic: str, keys: str) -> int:
+        """How many partitions the topic has, or will have once somebody needs it."""
+        topic = self.metadata.image.topic(internal_topic)
         if topic is None:
-            return int(self.config["offsets.topic.num.partitions"])
+            return int(self.config[f"{keys}.num.partitions"])
         return len(topic.partitions)
 
     def _dispatcher(self, cluster_id: str) -> Dispatcher:
@@ -298,7 +305,9 @@ class Broker:
             self._environment.network.update_settings(self.config.network)
         self._take_subscriptions(delta, image)
         self.replicas.apply(delta, image)
-        self._tell_groups(delta, image)
+        self._topics.apply(delta, image)
+        self._coordinators.apply(delta, image)
+        self._forget_deleted(delta)
 
     def _take_configs(self, image: MetadataImage) -> bool:
         """Whether anything is different now."""
@@ -331,28 +340,15 @@ class Broker:
             if kind == ResourceType.CLIENT_METRICS:
                 self._telemetry.update_subscription(name, image.configs.get((kind, name), {}))
 
-    def _tell_groups(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        offsets_topic = image.topic(GROUP_OFFSETS_TOPIC)
-        if offsets_topic is not None and delta.from_snapshot:
-            self._tell_groups_of(offsets_topic, list(offsets_topic.partitions))
-        elif offsets_topic is not None and (changed := delta.topics.get(offsets_topic.id)):
-            self._tell_groups_of(offsets_topic, list(changed.before))
-        for topic in delta.deleted_topics.values():
-            if topic.name == GROUP_OFFSETS_TOPIC:
-                for index in topic.partitions:
-                    self.groups.on_resigned(index)
-            else:
-                gone = {(topic.name, index) for index in topic.partitions}
-                self._spawn(self.groups.on_partitions_deleted(gone))
-
-    def _tell_groups_of(self, topic: Topic, indexes: list[int]) -> None:
-        for index in indexes:
-            state = topic.partitions[index]
-            partition = self.replicas.find(topic.name, index)
-            if state.leader == self._node_id and partition is not None:
-                self.groups.on_elected(index, state.leader_epoch, PartitionLog(partition))
-            else:
-                self.groups.on_resigned(index, state.leader_epoch)
+    def _forget_deleted(self, delta: MetadataDelta) -> None:
+        """Nobody may find the offsets of a topic that is gone in a later one of its name."""
+        gone = {
+            (topic.name, index)
+            for topic in delta.deleted_topics.values()
+            for index in topic.partitions
+        }
+        if gone:
+            self._spawn(self.groups.on_partitions_deleted(gone))
 
     def _on_dir_failed(self, directory: LogDir) -> None:
         # It may fail at any time, also before these exist.
@@ -374,7 +370,7 @@ class Broker:
     async def stop(self) -> None:
         """Answer what is under way, then make everything durable and leave the folders clean."""
         # Members that wait for others would wait for ever: they are told to look elsewhere.
-        self.groups.close()
+        self._coordinators.close()
         await self._environment.network.stop(STOP_GRACE_S)
         await self._requests.stop()
         self._maintenance.stop()

@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterable
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.metadata.shell import MetadataShell
-from moldau.broker.topics import GROUP_OFFSETS_TOPIC, topic_name_problem
+from moldau.broker.topics import (
+    GROUP_OFFSETS_TOPIC,
+    INTERNAL_TOPICS,
+    TRANSACTION_STATE_TOPIC,
+    topic_name_problem,
+)
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import CreateTopicsRequest
 
@@ -60,21 +65,41 @@ class TopicCreation:
         return errors
 
     def _topic(self, name: str) -> Creatable:
-        if name == GROUP_OFFSETS_TOPIC:
-            config = self._config()
-            return Creatable(
-                name=name,
-                num_partitions=config["offsets.topic.num.partitions"],
-                replication_factor=config["offsets.topic.replication.factor"],
-                configs=_configs({
-                    "cleanup.policy": "compact",
-                    "compression.type": "producer",
-                    "segment.bytes": str(config["offsets.topic.segment.bytes"]),
-                }),
-            )
+        if name in INTERNAL_TOPICS:
+            return _internal_topic(name, self._config())
         return Creatable(
             name=name, num_partitions=BROKER_DEFAULT, replication_factor=BROKER_DEFAULT
         )
+
+
+def _internal_topic(name: str, config: BrokerConfig) -> Creatable:
+    if name == GROUP_OFFSETS_TOPIC:
+        keys = "offsets.topic"
+        configs = {"cleanup.policy": "compact", "compression.type": "producer"}
+    elif name == TRANSACTION_STATE_TOPIC:
+        keys = "transaction.state.log"
+        configs = {
+            # A transaction that was decided must never be undecided again.
+            "unclean.leader.election.enable": "false",
+            "compression.type": "uncompressed",
+            "cleanup.policy": "compact",
+            "min.insync.replicas": str(config[f"{keys}.min.isr"]),
+        }
+    else:
+        keys = "share.coordinator.state.topic"
+        configs = {
+            # The coordinator deletes what its snapshots have made superfluous.
+            "cleanup.policy": "delete",
+            "retention.ms": "-1",
+            "compression.type": "producer",
+            "min.insync.replicas": str(config[f"{keys}.min.isr"]),
+        }
+    return Creatable(
+        name=name,
+        num_partitions=config[f"{keys}.num.partitions"],
+        replication_factor=config[f"{keys}.replication.factor"],
+        configs=_configs(configs | {"segment.bytes": str(config[f"{keys}.segment.bytes"])}),
+    )
 
 
 def _configs(values: dict[str, str]) -> list[CreateTopicsRequest.CreatableTopicConfig]:

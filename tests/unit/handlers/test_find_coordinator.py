@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.coordinator import GroupCoordinator
 from moldau.broker.coordinator.topics import Node
 from moldau.broker.handlers.find_coordinator import FindCoordinatorHandler
 from moldau.broker.network.context import RequestContext
@@ -16,6 +14,8 @@ from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
+# Lies in partition 12 of 50, as "my-group" does; the group id has a colon.
+SHARE_KEY = "my:group:AAAAAAAAAAAAAAAAAAAAEQ:9"
 NODES = {"INTERNAL": Node(1, "inside", 9092), "EXTERNAL": Node(1, "outside", 19092)}
 
 
@@ -45,7 +45,7 @@ class Cluster:
         return 50 if name in self.created else None
 
     def leader(self, name: str, partition: int, listener_name: str) -> Node | None:
-        # Only the partition of "my-group" has a leader.
+        # Only the partition of "my-group" and SHARE_KEY has a leader.
         if name not in self.created or not self.has_leader or partition != 12:
             return None
         return NODES[listener_name]
@@ -58,10 +58,7 @@ def find(
     key_type: int = 0,
     listener: str = "INTERNAL",
 ) -> Any:
-    coordinator = GroupCoordinator(
-        GroupConfig(), partition_count=lambda: 50, report_bug=lambda error: None
-    )
-    handler = FindCoordinatorHandler(coordinator, cluster, cluster.ensure_internal_topic)
+    handler = FindCoordinatorHandler(cluster, cluster.ensure_internal_topic)
     request = FindCoordinatorRequest(key_type=key_type)
     if version < 4:
         request.key = keys[0]
@@ -119,16 +116,34 @@ def test_not_available_is_retriable(version: int, cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key_type", "expected"),
+    ("key_type", "key", "topic"),
     [
-        (1, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (2, ErrorCode.INVALID_REQUEST),
-        (9, ErrorCode.INVALID_REQUEST),
-        (-1, ErrorCode.INVALID_REQUEST),
+        (1, "my-group", "__transaction_state"),
+        (2, SHARE_KEY, "__share_group_state"),
     ],
 )
-def test_other_kinds_of_coordinators(key_type: int, expected: ErrorCode) -> None:
+def test_other_kinds_of_coordinators(key_type: int, key: str, topic: str) -> None:
     cluster = Cluster()
-    (found,) = find(cluster, 6, "k", key_type=key_type)
-    assert found.error_code == expected
+    (found,) = find(cluster, 6, key, key_type=key_type)
+    assert found.error_code == ErrorCode.NONE
+    assert cluster.created == [topic]
+
+
+@pytest.mark.parametrize(
+    ("key_type", "version", "key"),
+    [
+        (9, 6, "k"),
+        (-1, 6, "k"),
+        (2, 5, SHARE_KEY),
+        (2, 6, "k"),
+        (2, 6, "g:not-an-id:0"),
+        (2, 6, " :AAAAAAAAAAAAAAAAAAAAEQ:0"),
+        (2, 6, "g:AAAAAAAAAAAAAAAAAAAAEQ:x"),
+        (2, 6, "g:AAAAAAAAAAAAAAAAAAAAEQ:-1"),
+    ],
+)
+def test_keys_that_nobody_coordinates(key_type: int, version: int, key: str) -> None:
+    cluster = Cluster()
+    (found,) = find(cluster, version, key, key_type=key_type)
+    assert found.error_code == ErrorCode.INVALID_REQUEST
     assert cluster.created == [], "nothing is created for it"

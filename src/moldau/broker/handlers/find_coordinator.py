@@ -1,24 +1,38 @@
-"""FindCoordinator (10), v0-6: which broker coordinates a group.
+"""FindCoordinator (10), v0-6: which broker coordinates a group, a transactional id, a share
+partition.
 
-v1 key types; v4 many keys at once; v6 the share coordinator's key type. Only groups have a
-coordinator here: transactions are answered as not available for now, which clients retry.
+The answer is the leader of the internal topic's partition that holds the key's state; asking
+creates the topic. v1 key types; v4 many keys at once; v6 the share coordinator's key type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from moldau.broker.coordinator.group.coordinator import GroupCoordinator
+from moldau.broker.coordinator.hashing import partition_for
 from moldau.broker.coordinator.topics import Node, Topics
 from moldau.broker.network.context import RequestContext
-from moldau.broker.topics import GROUP_OFFSETS_TOPIC
+from moldau.broker.topics import (
+    GROUP_OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import FindCoordinatorRequest, FindCoordinatorResponse
+from moldau.wire.uuids import uuid_from_text
 
 _MANY_KEYS_FROM = 4
 
+_SHARE_FROM = 6
+
 _GROUP = 0
 _TRANSACTION = 1
+_SHARE = 2
+_TOPICS = {
+    _GROUP: GROUP_OFFSETS_TOPIC,
+    _TRANSACTION: TRANSACTION_STATE_TOPIC,
+    _SHARE: SHARE_STATE_TOPIC,
+}
 
 _NO_NODE = Node(-1, "", -1)
 
@@ -29,11 +43,9 @@ EnsureInternalTopic = Callable[[str], Awaitable[None]]
 class FindCoordinatorHandler:
     def __init__(
         self,
-        coordinator: GroupCoordinator,
         topics: Topics,
         ensure_internal_topic: EnsureInternalTopic,
     ) -> None:
-        self._coordinator = coordinator
         self._topics = topics
         self._ensure_internal_topic = ensure_internal_topic
 
@@ -75,28 +87,43 @@ class FindCoordinatorHandler:
         )
 
     async def _find(self, context: RequestContext, key_type: int, key: str) -> Node:
-        if key_type == _TRANSACTION:
-            raise ApiError(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE, "the transaction coordinator is not available"
-            )
-        if key_type != _GROUP:
+        topic = _TOPICS.get(key_type)
+        if topic is None or (key_type == _SHARE and context.api_version < _SHARE_FROM):
             raise ApiError(
                 ErrorCode.INVALID_REQUEST, f"there is no coordinator of key type {key_type}"
             )
-        if self._topics.partition_count(GROUP_OFFSETS_TOPIC) is None:
+        if key_type == _SHARE:
+            key = _checked_share_key(key)
+        if self._topics.partition_count(topic) is None:
             try:
-                await self._ensure_internal_topic(GROUP_OFFSETS_TOPIC)
+                await self._ensure_internal_topic(topic)
             except ApiError as failure:
                 raise ApiError(
                     ErrorCode.COORDINATOR_NOT_AVAILABLE,
-                    f"{GROUP_OFFSETS_TOPIC} could not be created: {failure.message}",
+                    f"{topic} could not be created: {failure.message}",
                 ) from failure
-        node = self._topics.leader(
-            GROUP_OFFSETS_TOPIC, self._coordinator.partition_for(key), context.listener_name
-        )
+        count = self._topics.partition_count(topic)
+        node = None
+        if count is not None:
+            node = self._topics.leader(topic, partition_for(key, count), context.listener_name)
         if node is None:
             raise ApiError(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
-                f"the partition of {GROUP_OFFSETS_TOPIC} that holds the group has no leader",
+                f"the partition of {topic} that coordinates {key} has no leader",
             )
         return node
+
+
+def _checked_share_key(key: str) -> str:
+    """A share partition's key, group:topicId:partition; group ids may hold colons."""
+    parts = key.rsplit(":", 2)
+    try:
+        group_id, topic_id, partition = parts
+        uuid_from_text(topic_id)
+        if not group_id.strip() or int(partition) < 0:
+            raise ValueError(key)
+    except ValueError:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"{key!r} is not of the form groupId:topicId:partition"
+        ) from None
+    return f"{group_id}:{topic_id}:{int(partition)}"
