@@ -3,7 +3,8 @@
 Decided here: what is refused before the log sees it (unknown partitions, anything but exactly
 one batch of the current format, clients writing to internal topics) and when the answer goes
 out. What always holds: every partition gets its own outcome; nothing of the frame is kept once
-the handler has returned.
+the handler has returned: a request whose transaction must be verified first is copied. A
+connection's next request waits for this one, so a producer's batches stay in order meanwhile.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from moldau.broker.handlers.produce_codec import (
@@ -31,6 +32,14 @@ from moldau.broker.replication.delayed_produce import DelayedProduce
 from moldau.broker.replication.names import CurrentLeader, NodeEndpoint, TopicKey
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.purgatory import WAITERS_MAX, Purgatory, Timers
+from moldau.broker.transactions.verification import (
+    UNVERIFIED,
+    Claim,
+    TransactionVerifier,
+    Verified,
+    produce_error,
+    produce_operation,
+)
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -38,11 +47,11 @@ logger = logging.getLogger(__name__)
 ACKS_ALL = -1
 ADMIN_CLIENT_ID = "__admin_client"
 ZSTD_SINCE = 7
-# Producers of this version add partitions to transactions by producing to them (KIP-890).
-TRANSACTIONS_V2_SINCE = 12
 
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes (low byte).
 _BATCH_START = struct.Struct(">8xi4xb5xB")
+# What follows attributes, last offset delta and timestamps: producer id, epoch, base sequence.
+_PRODUCER = struct.Struct(">43xqhi")
 _LOG_OVERHEAD = 12
 _MAGIC_END = 17
 _MAGIC = 2
@@ -51,18 +60,20 @@ _ZSTD = 4
 _TRANSACTIONAL = 0x10
 
 # With these Kafka does not tell where the log starts: the log was not reached, or not believed.
-_LOG_START_UNTOLD = frozenset({
-    ErrorCode.CORRUPT_MESSAGE,
-    ErrorCode.INVALID_REQUIRED_ACKS,
-    ErrorCode.INVALID_TOPIC_EXCEPTION,
-    ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.MESSAGE_TOO_LARGE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.RECORD_LIST_TOO_LARGE,
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-})
+_LOG_START_UNTOLD = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    }
+)
 
 _Appended = tuple[tuple[int, int], Partition, AppendInfo]
 """The place of the answer in the response, the partition, and what became of its batch."""
@@ -70,6 +81,14 @@ _Appended = tuple[tuple[int, int], Partition, AppendInfo]
 
 class _MalformedRequest(ApiError):
     """Refused before any log is asked."""
+
+
+class _Unverified(ApiError):
+    """Its transaction is not known to be open."""
+
+    def __init__(self, code: ErrorCode, version: int) -> None:
+        told = produce_error(code, produce_operation(version))
+        super().__init__(told.code, told.message)
 
 
 class ProduceReplicas(Protocol):
@@ -95,20 +114,26 @@ class ProduceHandler:
         *,
         loop: ProduceLoop,
         clock_ms: Callable[[], int],
+        verifier: TransactionVerifier | None = None,
         waiters_max: int = WAITERS_MAX,
     ) -> None:
+        """Without a `verifier` any transaction is taken to be open."""
         self._replicas = replicas
+        self._verifier = verifier
         self._loop = loop
         self._clock_ms = clock_ms
         self.purgatory = Purgatory(loop, waiters_max)
 
     def handle(
         self, context: RequestContext, frame: memoryview, body_position: int
-    ) -> bytes | asyncio.Future[bytes] | None:
+    ) -> bytes | Awaitable[bytes | None] | None:
         version = context.api_version
         single = decode_single_produce(version, frame, body_position)
         if single is None:
-            return self._handle_many(context, decode_produce(version, frame, body_position))
+            body = decode_produce(version, frame, body_position)
+            if body.transactional_id is None or self._verifier is None:
+                return self._handle_many(context, body, UNVERIFIED)
+            return self._handle_transactional(context, body, body.transactional_id, self._verifier)
         # Nearly every request: no lists, no answer objects unless something is wrong.
         acks, timeout_ms, key, index, records = single
         partition = self._replicas.find(key, index)
@@ -134,8 +159,48 @@ class ProduceHandler:
         answer = PartitionAnswer(index, self._replicas.absence(key, index))
         return self._answer(context, acks, [(key, [answer])])
 
+    def _handle_transactional(
+        self,
+        context: RequestContext,
+        body: ProduceBody,
+        transactional_id: str,
+        verifier: TransactionVerifier,
+    ) -> bytes | Awaitable[bytes | None] | None:
+        claims = self._claims(body, context.api_version)
+        if len({(claim.producer_id, claim.producer_epoch) for claim in claims}) > 1:
+            return self._answer(context, body.acks, _all_refused(body, _TWO_PRODUCERS))
+        verified = verifier.start(transactional_id, claims, produce_operation(context.api_version))
+        if isinstance(verified, Verified):
+            return self._handle_many(context, body, verified)
+        # The frame is gone by the time the coordinator answers.
+        return self._handle_verified(context, _own_copy(body), verified)
+
+    async def _handle_verified(
+        self, context: RequestContext, body: ProduceBody, verified: Awaitable[Verified]
+    ) -> bytes | None:
+        reply = self._handle_many(context, body, await verified)
+        return await reply if isinstance(reply, Awaitable) else reply
+
+    def _claims(self, body: ProduceBody, version: int) -> list[Claim]:
+        """The batches that have to be in a transaction, malformed ones left out."""
+        claims = []
+        for key, partitions in body.topics:
+            for index, records in partitions:
+                partition = self._replicas.find(key, index)
+                if partition is None or partition.internal:
+                    continue
+                try:
+                    batch, attributes = _one_batch(records, version)
+                except _MalformedRequest:
+                    continue
+                if attributes & _TRANSACTIONAL and len(batch) >= _PRODUCER.size:
+                    producer_id, epoch, sequence = _PRODUCER.unpack_from(batch)
+                    if producer_id >= 0:
+                        claims.append(Claim(partition, producer_id, epoch, sequence))
+        return claims
+
     def _handle_many(
-        self, context: RequestContext, body: ProduceBody
+        self, context: RequestContext, body: ProduceBody, verified: Verified
     ) -> bytes | asyncio.Future[bytes] | None:
         answers: list[tuple[TopicKey, list[PartitionAnswer]]] = []
         unsafe: list[_Appended] = []
@@ -151,7 +216,7 @@ class ProduceHandler:
                     continue
                 try:
                     info = self._append(
-                        context, body.acks, body.transactional_id, partition, records
+                        context, body.acks, body.transactional_id, partition, records, verified
                     )
                 except Exception as error:
                     topic_answers.append(self._refused(index, partition, error))
@@ -172,6 +237,7 @@ class ProduceHandler:
         transactional_id: str | None,
         partition: Partition,
         records: memoryview | None,
+        verified: Verified = UNVERIFIED,
     ) -> AppendInfo:
         batch, attributes = _one_batch(records, context.api_version)
         if attributes & _TRANSACTIONAL and transactional_id is None:
@@ -188,14 +254,23 @@ class ProduceHandler:
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"Cannot append to internal topic {partition.topic}",
             )
+        guard = None
+        if verified is not UNVERIFIED:
+            name = partition.topic, partition.index
+            if code := verified.errors.get(name):
+                raise _Unverified(code, context.api_version)
+            guard = verified.guard(name)
         return partition.append(
             batch,
             now_ms=self._clock_ms(),
             acks=acks,
             produce_version=context.api_version,
+            guard=guard,
         )
 
     def _refused(self, index: int, partition: Partition, error: Exception) -> PartitionAnswer:
+        if isinstance(error, _Unverified):
+            return PartitionAnswer(index, error.code, error_message=error.message or None)
         if isinstance(error, _MalformedRequest):
             return PartitionAnswer(index, error.code, error_message=error.message)
         if isinstance(error, ApiError):
@@ -353,6 +428,33 @@ def _transaction_refusal(body: ProduceBody) -> ErrorCode | None:
                 ):
                     return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return None
+
+
+_TWO_PRODUCERS = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def _all_refused(
+    body: ProduceBody, code: ErrorCode
+) -> list[tuple[TopicKey, list[PartitionAnswer]]]:
+    return [
+        (key, [PartitionAnswer(index, code) for index, _ in partitions])
+        for key, partitions in body.topics
+    ]
+
+
+def _own_copy(body: ProduceBody) -> ProduceBody:
+    return body._replace(
+        topics=[
+            (
+                key,
+                [
+                    (index, None if records is None else memoryview(bytearray(records)))
+                    for index, records in partitions
+                ],
+            )
+            for key, partitions in body.topics
+        ]
+    )
 
 
 def _close_on_error(answers: list[tuple[TopicKey, list[PartitionAnswer]]]) -> None:
