@@ -25,6 +25,9 @@ class GroupConfig:
     group_consumer_max_size: int = 2_147_483_647
     group_consumer_migration_policy: str = "bidirectional"
     group_consumer_regex_refresh_interval_ms: int = 600_000
+    group_share_assignors: Sequence[str] = ("simple",)
+    group_share_initialize_retry_interval_ms: int = 30_000
+    group_share_max_size: int = 200
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000
@@ -64,6 +67,9 @@ _KAFKA_KEYS = (
     "group_consumer_max_size",
     "group_consumer_migration_policy",
     "group_consumer_regex_refresh_interval_ms",
+    "group_share_assignors",
+    "group_share_initialize_retry_interval_ms",
+    "group_share_max_size",
     "offset_metadata_max_bytes",
     "offsets_retention_minutes",
     "offsets_retention_check_interval_ms",
