@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from moldau.broker.config import BrokerConfig, DynamicBrokerConfig
-from moldau.broker.coordinator.group.coordinator import GroupCoordinator
-from moldau.broker.coordinator.producer_ids import ProducerIds
 from moldau.broker.coordinator.topics import ImageTopics
+from moldau.broker.coordinators import Coordinators
 from moldau.broker.handlers.alter_configs import AlterConfigsHandler
 from moldau.broker.handlers.alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
@@ -70,8 +69,7 @@ class Parts:
     logs: LogManager
     replicas: ReplicaManager
     moves: LogMoves
-    groups: GroupCoordinator
-    producer_ids: ProducerIds
+    coordinators: Coordinators
     creation: TopicCreation
     telemetry: ClientTelemetry
     loggers: BrokerLoggers
@@ -119,6 +117,7 @@ def controller_routes(parts: Parts) -> Routes:
 def _data_routes(parts: Parts) -> Routes:
     loop = asyncio.get_running_loop()
     config, replicas = parts.config(), parts.replicas
+    producer_ids = parts.coordinators.producer_ids
     produce = ProduceHandler(replicas, loop=loop, clock_ms=parts.clock_ms)
     fetch = FetchHandler(
         replicas,
@@ -135,12 +134,12 @@ def _data_routes(parts: Parts) -> Routes:
         ApiKey.DELETE_RECORDS: Route(DeleteRecordsHandler(replicas).handle),
         ApiKey.OFFSET_FOR_LEADER_EPOCH: Route(OffsetForLeaderEpochHandler(replicas).handle),
         ApiKey.DESCRIBE_PRODUCERS: Route(DescribeProducersHandler(replicas).handle),
-        ApiKey.INIT_PRODUCER_ID: Route(InitProducerIdHandler(parts.producer_ids).handle),
+        ApiKey.INIT_PRODUCER_ID: Route(InitProducerIdHandler(producer_ids).handle),
     }
 
 
 def _group_routes(parts: Parts) -> Routes:
-    groups, topics = parts.groups, ImageTopics(parts.image)
+    groups, topics = parts.coordinators.groups, ImageTopics(parts.image)
     find = FindCoordinatorHandler(topics, parts.creation.ensure_internal_topic)
     return {
         ApiKey.FIND_COORDINATOR: Route(find.handle),

@@ -27,11 +27,7 @@ from moldau.broker.config import (
     LogConfig,
     resolve_listeners,
 )
-from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.coordinator import GroupCoordinator
-from moldau.broker.coordinator.producer_ids import ProducerIds
-from moldau.broker.coordinator.topics import ImageClusterTopics
-from moldau.broker.coordinators import Coordinators
+from moldau.broker.coordinators import Coordinators, Surroundings
 from moldau.broker.directory_reports import DirectoryReports
 from moldau.broker.environment import Environment
 from moldau.broker.log.cleaner.shell import Cleaner
@@ -50,8 +46,6 @@ from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.supported import check_supported
 from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
-from moldau.broker.topics import GROUP_OFFSETS_TOPIC
-from moldau.wire.messages import AllocateProducerIdsRequest
 from moldau.wire.uuids import random_uuid
 
 logger = logging.getLogger(__name__)
@@ -98,9 +92,8 @@ class Broker:
         self._metadata_dir = self._metadata_log_dir(config)
         self.metadata: MetadataShell
         self.replicas: ReplicaManager
-        self.groups: GroupCoordinator
-        self._topics = ImageClusterTopics()
-        self._coordinators: Coordinators
+        self.coordinators: Coordinators
+        self._creation: TopicCreation
         self._telemetry = ClientTelemetry(telemetry_max_bytes=config["telemetry.max.bytes"])
         self._reports: DirectoryReports
         self._moves: LogMoves
@@ -132,7 +125,7 @@ class Broker:
         self.metadata.subscribe(self._on_metadata)
         self.replicas.set_strays_aside()
         await self._reports.drain()
-        await self._coordinators.loaded()
+        await self.coordinators.loaded()
         self._moves.resume()
         self._maintenance.start()
         self._cleaner.start()
@@ -232,7 +225,7 @@ class Broker:
         return tuple(each._replace(port=ports[each.name]) for each in listeners)
 
     def _build_parts(self) -> None:
-        environment, config = self._environment, self.config
+        environment = self._environment
         self.replicas = ReplicaManager(
             node_id=self._node_id,
             logs=self.logs,
@@ -240,24 +233,21 @@ class Broker:
             report_directory=self._reports.report,
             defer=asyncio.get_running_loop().call_soon,
         )
-        self.groups = GroupCoordinator(
-            GroupConfig.from_broker_config(config),
-            partition_count=lambda: self._partition_count(GROUP_OFFSETS_TOPIC, "offsets.topic"),
-            report_bug=_report_bug,
-            new_uuid=lambda: random_uuid(environment.random_bytes(16)),
-        )
-        self._coordinators = Coordinators(
-            {GROUP_OFFSETS_TOPIC: self.groups}, self.replicas, node_id=self._node_id
+        self._creation = TopicCreation(self.metadata, lambda: self.config)
+        self.coordinators = Coordinators(
+            Surroundings(
+                node_id=self._node_id,
+                config=lambda: self.config,
+                environment=environment,
+                metadata=self.metadata,
+                replicas=self.replicas,
+                creation=self._creation,
+                report_bug=_report_bug,
+                spawn=self._spawn,
+            )
         )
         self._moves = LogMoves(self.logs, self.replicas, environment.clock_ms)
         self._maintenance = Maintenance(self.logs, lambda: self.config)
-
-    def _partition_count(self, internal_topic: str, keys: str) -> int:
-        """How many partitions the topic has, or will have once somebody needs it."""
-        topic = self.metadata.image.topic(internal_topic)
-        if topic is None:
-            return int(self.config[f"{keys}.num.partitions"])
-        return len(topic.partitions)
 
     def _dispatcher(self, cluster_id: str) -> Dispatcher:
         parts = Parts(
@@ -269,9 +259,8 @@ class Broker:
             logs=self.logs,
             replicas=self.replicas,
             moves=self._moves,
-            groups=self.groups,
-            producer_ids=ProducerIds(self._allocate_producer_ids),
-            creation=TopicCreation(self.metadata, lambda: self.config),
+            coordinators=self.coordinators,
+            creation=self._creation,
             telemetry=self._telemetry,
             loggers=BrokerLoggers(),
             clock_ms=self._environment.clock_ms,
@@ -282,15 +271,6 @@ class Broker:
 
     def _controller_listeners(self) -> tuple[str, ...]:
         return tuple(listener.name for listener in self.config.controller_listeners)
-
-    async def _allocate_producer_ids(self) -> tuple[int, int]:
-        request = AllocateProducerIdsRequest(
-            broker_id=self._node_id, broker_epoch=self.metadata.broker_epoch
-        )
-        response = await self.metadata.run(
-            lambda controller: controller.allocate_producer_ids(request)
-        )
-        return response.producer_id_start, response.producer_id_len
 
     # What the metadata log says.
 
@@ -305,9 +285,7 @@ class Broker:
             self._environment.network.update_settings(self.config.network)
         self._take_subscriptions(delta, image)
         self.replicas.apply(delta, image)
-        self._topics.apply(delta, image)
-        self._coordinators.apply(delta, image)
-        self._forget_deleted(delta)
+        self.coordinators.apply(delta, image)
 
     def _take_configs(self, image: MetadataImage) -> bool:
         """Whether anything is different now."""
@@ -340,16 +318,6 @@ class Broker:
             if kind == ResourceType.CLIENT_METRICS:
                 self._telemetry.update_subscription(name, image.configs.get((kind, name), {}))
 
-    def _forget_deleted(self, delta: MetadataDelta) -> None:
-        """Nobody may find the offsets of a topic that is gone in a later one of its name."""
-        gone = {
-            (topic.name, index)
-            for topic in delta.deleted_topics.values()
-            for index in topic.partitions
-        }
-        if gone:
-            self._spawn(self.groups.on_partitions_deleted(gone))
-
     def _on_dir_failed(self, directory: LogDir) -> None:
         # It may fail at any time, also before these exist.
         if hasattr(self, "replicas"):
@@ -369,8 +337,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Answer what is under way, then make everything durable and leave the folders clean."""
-        # Members that wait for others would wait for ever: they are told to look elsewhere.
-        self._coordinators.close()
+        self.coordinators.close()
         await self._environment.network.stop(STOP_GRACE_S)
         await self._requests.stop()
         self._maintenance.stop()

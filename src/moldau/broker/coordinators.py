@@ -1,4 +1,4 @@
-"""Tells the coordinators which partitions of their internal topics this broker leads.
+"""The broker's coordinators: built here, and told which partitions of their topics it leads.
 
 What always holds: a coordinator is told in the order of the metadata log, and never of a
 partition that this broker cannot serve.
@@ -7,15 +7,33 @@ partition that this broker cannot serve.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
 
+from moldau.broker.config import BrokerConfig
+from moldau.broker.coordinator.group.config import GroupConfig
+from moldau.broker.coordinator.group.coordinator import GroupCoordinator
+from moldau.broker.coordinator.group.settings import LayeredGroupSettings
 from moldau.broker.coordinator.log import CoordinatorLog
 from moldau.broker.coordinator.partition_log import PartitionLog
+from moldau.broker.coordinator.producer_ids import ProducerIds
+from moldau.broker.coordinator.share.config import ShareCoordinatorConfig
+from moldau.broker.coordinator.share.coordinator import ShareCoordinator
+from moldau.broker.coordinator.topics import ImageClusterTopics
+from moldau.broker.environment import Environment
 from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import Topic
+from moldau.broker.metadata.model import ResourceType, Topic
+from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.replication.manager import ReplicaManager
+from moldau.broker.share.persister import LocalPersister
+from moldau.broker.topic_creation import TopicCreation
+from moldau.broker.topics import GROUP_OFFSETS_TOPIC, SHARE_STATE_TOPIC
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import AllocateProducerIdsRequest
+from moldau.wire.uuids import random_uuid
 
 
 class Coordinator(Protocol):
@@ -28,15 +46,92 @@ class Coordinator(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the coordinators are built upon."""
+
+    node_id: int
+    config: Callable[[], BrokerConfig]
+    environment: Environment
+    metadata: MetadataShell
+    replicas: ReplicaManager
+    creation: TopicCreation
+    report_bug: Callable[[Exception], None]
+    spawn: Callable[[Coroutine[Any, Any, object]], None]
+    """Runs what nobody waits for until it is done or the broker stops."""
+
+
 class Coordinators:
-    def __init__(
-        self, by_topic: Mapping[str, Coordinator], replicas: ReplicaManager, *, node_id: int
-    ) -> None:
-        self._by_topic = by_topic
-        self._replicas = replicas
-        self._node_id = node_id
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self.topics = ImageClusterTopics()
+        self.settings = LayeredGroupSettings(self._group_configs, around.config)
+        self.producer_ids = ProducerIds(self._allocate_producer_ids)
+        self.share_states = self._share_coordinator()
+        self.persister = LocalPersister(
+            self.share_states,
+            lambda: around.creation.ensure_internal_topic(SHARE_STATE_TOPIC),
+        )
+        self.groups = self._group_coordinator()
+        self._by_topic: Mapping[str, Coordinator] = {
+            GROUP_OFFSETS_TOPIC: self.groups,
+            SHARE_STATE_TOPIC: self.share_states,
+        }
+
+    # Building.
+
+    def _group_coordinator(self) -> GroupCoordinator:
+        environment = self._around.environment
+        return GroupCoordinator(
+            GroupConfig.from_broker_config(self._around.config()),
+            partition_count=lambda: self._partition_count(GROUP_OFFSETS_TOPIC, "offsets.topic"),
+            report_bug=self._around.report_bug,
+            clock=environment.clock,
+            new_uuid=lambda: random_uuid(environment.random_bytes(16)),
+        )
+
+    def _share_coordinator(self) -> ShareCoordinator:
+        return ShareCoordinator(
+            ShareCoordinatorConfig.from_broker_config(self._around.config()),
+            partition_count=lambda: self._partition_count(
+                SHARE_STATE_TOPIC, "share.coordinator.state.topic"
+            ),
+            topics=self.topics,
+            delete_records=self._delete_share_states,
+            report_bug=self._around.report_bug,
+            clock=self._around.environment.clock,
+        )
+
+    def _partition_count(self, internal_topic: str, keys: str) -> int:
+        """How many partitions the topic has, or will have once somebody needs it."""
+        topic = self._around.metadata.image.topic(internal_topic)
+        if topic is None:
+            return int(self._around.config()[f"{keys}.num.partitions"])
+        return len(topic.partitions)
+
+    def _group_configs(self, group_id: str) -> Mapping[str, str]:
+        return self._around.metadata.image.configs.get((ResourceType.GROUP, group_id), {})
+
+    def _delete_share_states(self, index: int, offset: int) -> None:
+        partition = self._around.replicas.find(SHARE_STATE_TOPIC, index)
+        if partition is None:
+            raise ApiError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{SHARE_STATE_TOPIC}-{index} is not here"
+            )
+        partition.delete_records(offset)
+
+    async def _allocate_producer_ids(self) -> tuple[int, int]:
+        metadata = self._around.metadata
+        request = AllocateProducerIdsRequest(
+            broker_id=self._around.node_id, broker_epoch=metadata.broker_epoch
+        )
+        response = await metadata.run(lambda controller: controller.allocate_producer_ids(request))
+        return response.producer_id_start, response.producer_id_len
+
+    # What the metadata log says.
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        self.topics.apply(delta, image)
         for name, coordinator in self._by_topic.items():
             topic = image.topic(name)
             if topic is not None and delta.from_snapshot:
@@ -48,20 +143,32 @@ class Coordinators:
             if owner is not None:
                 for index in topic.partitions:
                     owner.on_resigned(index)
+        if delta.deleted_topics:
+            self._forget(delta.deleted_topics)
 
     def _tell(self, coordinator: Coordinator, topic: Topic, indexes: list[int]) -> None:
         for index in indexes:
             state = topic.partitions[index]
-            partition = self._replicas.find(topic.name, index)
-            if state.leader == self._node_id and partition is not None:
+            partition = self._around.replicas.find(topic.name, index)
+            if state.leader == self._around.node_id and partition is not None:
                 coordinator.on_elected(index, state.leader_epoch, PartitionLog(partition))
             else:
                 coordinator.on_resigned(index, state.leader_epoch)
+
+    def _forget(self, deleted: Mapping[UUID, Topic]) -> None:
+        """Nobody may find the offsets of a topic that is gone in a later one of its name."""
+        names = {topic.name: topic_id for topic_id, topic in deleted.items()}
+        ids: Collection[UUID] = tuple(deleted)
+        self._around.spawn(self.groups.on_topics_deleted(names))
+        self._around.spawn(self.share_states.on_topics_deleted(ids))
+
+    # Start and stop.
 
     async def loaded(self) -> None:
         """Wait until everything led here is served."""
         await asyncio.gather(*(each.loaded() for each in self._by_topic.values()))
 
     def close(self) -> None:
+        """Members that wait for others would wait for ever: they are told to look elsewhere."""
         for coordinator in self._by_topic.values():
             coordinator.close()

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from moldau.broker.config import BrokerConfig
+from moldau.broker.coordinator.clock import Clock, LoopClock
 from moldau.broker.log.background import Background, ThreadBackground
 from moldau.broker.log.disk import Disk, OsDisk
 from moldau.broker.metadata.placement import RandomSource
@@ -33,6 +34,7 @@ class Environment:
     background: Background
     network: Network
     clock_ms: Callable[[], int]
+    clock: Clock
     random: RandomSource
     random_bytes: Callable[[int], bytes]
     host_name: Callable[[], str]
@@ -46,6 +48,7 @@ class Environment:
             background=background,
             network=SocketNetwork(config.listeners, config.network),
             clock_ms=wall_clock_ms,
+            clock=LoopClock(),
             random=random.SystemRandom(),
             random_bytes=os.urandom,
             host_name=socket.getfqdn,

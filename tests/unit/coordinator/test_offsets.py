@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -313,15 +314,21 @@ class TestExpiry:
         assert stage.answers[ticket].error_code == ErrorCode.NONE
 
 
-def test_offsets_of_deleted_partitions_are_forgotten(stage: Any) -> None:
+def test_offsets_of_deleted_topics_are_forgotten(stage: Any) -> None:
     for group in ("a", "b"):
-        stage.commit(1, group=group, topic="gone", partition=0)
+        stage.commit(1, group=group, topic="gone", partition=0, topic_id=UUID(int=7))
         stage.commit(1, group=group, topic="gone", partition=1)
         stage.commit(1, group=group, topic="stays")
-    decision = stage.shard.delete_offsets_of({("gone", 0), ("gone", 1)}, stage.now_ms)
+    decision = stage.shard.delete_offsets_of({"gone": UUID(int=7)}, stage.now_ms)
     assert not decision.atomic
     stage.perform(decision)
     assert stage.fetch("a") == stage.fetch("b") == {("stays", 0): 1}
+
+
+def test_a_topic_created_anew_keeps_its_offsets_when_the_old_one_is_cleaned_up(stage: Any) -> None:
+    stage.commit(1, topic="again", topic_id=UUID(int=8))
+    stage.perform(stage.shard.delete_offsets_of({"again": UUID(int=7)}, stage.now_ms))
+    assert stage.fetch() == {("again", 0): 1}
 
 
 class TestViews:

@@ -531,7 +531,7 @@ class TestCoordinatorAway:
     def test_deleted_topics_take_their_offsets_along(self) -> None:
         async def scene(broker: Broker) -> None:
             await broker.commit(8, 42)
-            await broker.coordinator.on_partitions_deleted({("t", 0), ("t", 1)})
+            await broker.coordinator.on_topics_deleted({"t": TOPIC_ID})
             assert (await broker.fetch(8, topic=None)).topics == []
 
         play(scene)

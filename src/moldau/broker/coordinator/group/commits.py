@@ -7,7 +7,7 @@ Topics are already resolved: the handlers know the cluster's metadata, this does
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from moldau.broker.coordinator.decision import CoordinatorRecord
 from moldau.broker.coordinator.group.config import GroupConfig
@@ -220,12 +220,12 @@ def expire(
     return records, not kept
 
 
-def of_partitions(store: OffsetStore, partitions: set[tuple[str, int]]) -> list[CoordinatorRecord]:
-    """Tombstones for every offset of partitions that no longer exist."""
+def of_topics(store: OffsetStore, topics: Mapping[str, uuid.UUID]) -> list[CoordinatorRecord]:
+    """Tombstones for every offset of topics that no longer exist, by name and former id."""
     return [
         offset_tombstone(group_id, topic, partition)
         for group_id in sorted(store.known_group_ids())
-        for topic, partition in sorted(store.partitions(group_id) & partitions)
+        for topic, partition in sorted(store.partitions(group_id, topics))
     ]
 
 

@@ -8,7 +8,7 @@ answer Kafka gives in that case. The broker tells it which partitions of
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from moldau.broker.coordinator.clock import Clock, LoopClock
@@ -79,12 +79,12 @@ class GroupCoordinator:
         """Another broker leads it, or it is gone."""
         self._runtime.unload(partition, leader_epoch)
 
-    async def on_partitions_deleted(self, partitions: set[tuple[str, int]]) -> None:
-        """Forget the offsets of partitions that were deleted."""
+    async def on_topics_deleted(self, topics: Mapping[str, uuid.UUID]) -> None:
+        """Forget the offsets of topics that were deleted, given by name with the id they had."""
         for index in self._runtime.partitions:
             try:
                 await self._runtime.run(
-                    index, lambda shard, now_ms: shard.delete_offsets_of(partitions, now_ms)
+                    index, lambda shard, now_ms: shard.delete_offsets_of(topics, now_ms)
                 )
             except ApiError:
                 # Leadership is moving or the log fails; retention removes them in the end.

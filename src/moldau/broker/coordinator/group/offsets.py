@@ -8,6 +8,7 @@ commit marker has been replayed.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moldau.broker.coordinator.decision import NO_PRODUCER_ID, CoordinatorRecord
@@ -109,16 +110,28 @@ class OffsetStore:
     def has_open_transaction(self, group_id: str) -> bool:
         return group_id in self._open_producers
 
-    def partitions(self, group_id: str) -> set[tuple[str, int]]:
-        """All partitions with a committed or a pending offset of the group."""
+    def partitions(
+        self, group_id: str, topics: Mapping[str, uuid.UUID] | None = None
+    ) -> set[tuple[str, int]]:
+        """All partitions with a committed or a pending offset of the group.
+
+        `topics` leaves only those of topics with these names and ids: a topic that was created
+        anew has the name of the old one.
+        """
         found = {
-            (topic, partition)
+            (topic, partition): offset
             for topic, partitions in self.of_group(group_id).items()
-            for partition in partitions
+            for partition, offset in partitions.items()
         }
         for producer_id in self._open_producers.get(group_id, ()):
             found.update(self._pending[producer_id][group_id])
-        return found
+        if topics is None:
+            return set(found)
+        return {
+            place
+            for place, offset in found.items()
+            if place[0] in topics and offset.is_of_topic(topics[place[0]])
+        }
 
     def known_group_ids(self) -> set[str]:
         """Groups with committed or pending offsets."""

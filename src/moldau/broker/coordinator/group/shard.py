@@ -9,8 +9,9 @@ every group with offsets exists.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+from uuid import UUID
 
 from moldau.broker.coordinator.decision import Decision, Outbox, Ticket
 from moldau.broker.coordinator.group import commits
@@ -233,10 +234,10 @@ class GroupShard:
         out.records, response = commits.delete(self._offsets, group, request)
         return out.decision(response)
 
-    def delete_offsets_of(self, partitions: set[tuple[str, int]], now_ms: int) -> Decision[None]:
+    def delete_offsets_of(self, topics: Mapping[str, UUID], now_ms: int) -> Decision[None]:
         """Topics were deleted: a later topic of the same name must not inherit offsets."""
         out = Outbox(now_ms)
-        out.records = commits.of_partitions(self._offsets, partitions)
+        out.records = commits.of_topics(self._offsets, topics)
         return out.decision(None, atomic=False)
 
     def _expire(self, now_ms: int) -> Decision[None]:
