@@ -1,44 +1,74 @@
-"""InitProducerId (22), v0-5: an id under which a producer's batches are kept apart.
+"""InitProducerId (22), v0-6: an id under which a producer's batches are kept apart.
 
 Without a transactional id every request gets a fresh id with epoch 0, whatever id the client
-had before. With one it is the transaction coordinator's matter, and this broker is not that
-coordinator: NOT_COORDINATOR sends the client back to FindCoordinator, which it retries until
-its own timeout, and hands it no id that a later coordinator could not fence.
+had before. With one it is the transaction coordinator's matter, which fences whoever had the
+transactional id until now.
 """
 
 from __future__ import annotations
 
-from moldau.broker.coordinator.producer_ids import ProducerIds
+from moldau.broker.coordinator.transaction.coordinator import (
+    ProducerIdSource,
+    TransactionCoordinator,
+)
+from moldau.broker.coordinator.transaction.interface import NO_PRODUCER, ProducerIdAndEpoch
+from moldau.broker.handlers.transaction_errors import for_client
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import InitProducerIdRequest, InitProducerIdResponse
 
-_NO_PRODUCER_ID = -1
-_NO_PRODUCER_EPOCH = -1
+_PRODUCER_FENCED_FROM = 4
 
 
 class InitProducerIdHandler:
-    def __init__(self, producer_ids: ProducerIds) -> None:
+    def __init__(
+        self, producer_ids: ProducerIdSource, coordinator: TransactionCoordinator | None = None
+    ) -> None:
         self._producer_ids = producer_ids
+        self._coordinator = coordinator
 
     async def handle(
         self, context: RequestContext, request: InitProducerIdRequest
     ) -> InitProducerIdResponse:
-        has_id = request.producer_id != _NO_PRODUCER_ID
-        has_epoch = request.producer_epoch != _NO_PRODUCER_EPOCH
-        if has_id != has_epoch or request.transactional_id == "":
-            return _refusal(ErrorCode.INVALID_REQUEST)
-        if request.transactional_id is not None:
-            return _refusal(ErrorCode.NOT_COORDINATOR)
         try:
-            producer_id = await self._producer_ids.next_id()
-        except ApiError:
+            producer = await self._init(request)
+        except ApiError as error:
+            return InitProducerIdResponse(
+                error_code=for_client(error.code, context, _PRODUCER_FENCED_FROM),
+                producer_id=NO_PRODUCER.producer_id,
+                producer_epoch=NO_PRODUCER.producer_epoch,
+            )
+        return InitProducerIdResponse(
+            producer_id=producer.producer_id, producer_epoch=producer.producer_epoch
+        )
+
+    async def _init(self, request: InitProducerIdRequest) -> ProducerIdAndEpoch:
+        given = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+        has_id = given.producer_id != NO_PRODUCER.producer_id
+        has_epoch = given.producer_epoch != NO_PRODUCER.producer_epoch
+        if has_id != has_epoch:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, "producer id and epoch must be given together"
+            )
+        if request.transactional_id is not None:
+            if self._coordinator is None:
+                raise ApiError(
+                    ErrorCode.NOT_COORDINATOR
+                    if request.transactional_id
+                    else ErrorCode.INVALID_REQUEST,
+                    "this broker coordinates no transactions",
+                )
+            return await self._coordinator.init_producer_id(
+                request.transactional_id,
+                request.transaction_timeout_ms,
+                expected=given if has_id else None,
+                enable_two_phase_commit=request.enable2_pc,
+                keep_prepared=request.keep_prepared_txn,
+            )
+        try:
+            return ProducerIdAndEpoch(await self._producer_ids.next_id(), 0)
+        except ApiError as error:
             # The controller cannot be asked right now: as Kafka, have the client retry.
-            return _refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-
-
-def _refusal(error: ErrorCode) -> InitProducerIdResponse:
-    return InitProducerIdResponse(
-        error_code=error, producer_id=_NO_PRODUCER_ID, producer_epoch=_NO_PRODUCER_EPOCH
-    )
+            raise ApiError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no producer id to be had"
+            ) from error

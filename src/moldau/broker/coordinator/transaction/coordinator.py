@@ -1,0 +1,358 @@
+"""The transaction coordinator as handlers see it: one coroutine per request.
+
+Finds the shard of a transactional id, runs the decision there, fetches producer ids that a
+decision needs, and carries out what the shards want done: sending markers, aborting what is
+overdue. The broker tells it which partitions of `__transaction_state` it leads; the leader
+epoch goes into the markers, so that of two coordinators the older one is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from moldau.broker.coordinator.clock import Clock, LoopClock
+from moldau.broker.coordinator.decision import Decision
+from moldau.broker.coordinator.hashing import partition_for
+from moldau.broker.coordinator.log import CoordinatorLog
+from moldau.broker.coordinator.runtime import CoordinatorRuntime
+from moldau.broker.coordinator.transaction import views
+from moldau.broker.coordinator.transaction.config import TransactionConfig
+from moldau.broker.coordinator.transaction.events import (
+    AbortTimedOut,
+    NeedProducerId,
+    Outcome,
+    SendMarkers,
+)
+from moldau.broker.coordinator.transaction.interface import (
+    NO_PRODUCER,
+    TV_2,
+    ProducerIdAndEpoch,
+    TopicPartition,
+)
+from moldau.broker.coordinator.transaction.metadata import (
+    TWO_PHASE_COMMIT_TIMEOUT_MS,
+    TransactionMetadata,
+)
+from moldau.broker.coordinator.transaction.sending import (
+    Backoff,
+    MarkerSending,
+    PartitionDirectory,
+)
+from moldau.broker.coordinator.transaction.shard import TransactionShard
+from moldau.broker.transactions.markers import MarkerWriter
+from moldau.invariant import invariant
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import (
+    DescribeTransactionsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+
+Decide = Callable[[TransactionShard, int | None, int], Decision[Outcome]]
+"""Given the shard, a fresh producer id if there is one, and the time."""
+
+
+class ProducerIdSource(Protocol):
+    async def next_id(self) -> int: ...
+
+
+@dataclass(slots=True)
+class _Leadership:
+    epoch: int
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def end(self) -> None:
+        for task in list(self.tasks):
+            task.cancel()
+
+
+class TransactionCoordinator:
+    def __init__(
+        self,
+        config: TransactionConfig,
+        *,
+        partition_count: Callable[[], int],
+        producer_ids: ProducerIdSource,
+        markers: MarkerWriter,
+        topics: PartitionDirectory,
+        transaction_version: Callable[[], int],
+        report_bug: Callable[[Exception], None],
+        clock: Clock | None = None,
+    ) -> None:
+        """`partition_count` tells how many partitions the state topic has, or will have;
+        `transaction_version` the finalized level of that feature."""
+        self._config = config
+        self._partition_count = partition_count
+        self._producer_ids = producer_ids
+        self._report_bug = report_bug
+        self._clock = clock or LoopClock()
+        self._sending = MarkerSending(markers, topics, self._clock)
+        self._leaderships: dict[int, _Leadership] = {}
+        self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
+            family="transaction",
+            make_shard=lambda: TransactionShard(config, transaction_version),
+            clock=self._clock,
+            write_timeout_ms=config.request_timeout_ms,
+            load_buffer_size=config.transaction_state_log_load_buffer_size,
+            report_bug=report_bug,
+            perform=self._perform,
+        )
+
+    def partition_for(self, transactional_id: str) -> int:
+        return partition_for(transactional_id, self._partition_count())
+
+    # What the broker tells it.
+
+    def on_elected(self, partition: int, leader_epoch: int, log: CoordinatorLog) -> None:
+        """This broker leads the partition of the state topic from this epoch on."""
+        leadership = self._leaderships.get(partition)
+        if leadership is None or leadership.epoch < leader_epoch:
+            if leadership is not None:
+                leadership.end()
+            self._leaderships[partition] = _Leadership(leader_epoch)
+        self._runtime.load(partition, leader_epoch, log)
+
+    def on_resigned(self, partition: int, leader_epoch: int | None = None) -> None:
+        """Another broker leads it, or it is gone."""
+        leadership = self._leaderships.get(partition)
+        if leadership is not None and (leader_epoch is None or leader_epoch >= leadership.epoch):
+            leadership.end()
+            del self._leaderships[partition]
+        self._runtime.unload(partition, leader_epoch)
+
+    async def loaded(self) -> None:
+        """Wait until every partition told of so far has been loaded."""
+        await self._runtime.loaded()
+
+    def close(self) -> None:
+        for leadership in self._leaderships.values():
+            leadership.end()
+        self._leaderships.clear()
+        self._runtime.close()
+
+    # Requests. All raise ApiError but those that give errors by partition.
+
+    async def init_producer_id(
+        self,
+        transactional_id: str,
+        transaction_timeout_ms: int,
+        *,
+        expected: ProducerIdAndEpoch | None = None,
+        enable_two_phase_commit: bool = False,
+        keep_prepared: bool = False,
+    ) -> ProducerIdAndEpoch:
+        """A producer begins; `expected` is who it was until now, if it recovers (KIP-360)."""
+        _check_transactional_id(transactional_id)
+        timeout_ms = self._checked_timeout_ms(
+            transaction_timeout_ms, enable_two_phase_commit, keep_prepared
+        )
+        return await self._run(
+            transactional_id,
+            lambda shard, fresh_id, now_ms: shard.init_producer_id(
+                transactional_id, timeout_ms, expected, fresh_id, now_ms
+            ),
+        )
+
+    async def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Collection[TopicPartition],
+        *,
+        verify_only: bool,
+        client_transaction_version: int = TV_2,
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Implements `TransactionPartitions`."""
+        producer = ProducerIdAndEpoch(producer_id, producer_epoch)
+        try:
+            _check_transactional_id(transactional_id)
+            if verify_only:
+                return await self._runtime.run(
+                    self.partition_for(transactional_id),
+                    lambda shard, now_ms: shard.verify_partitions(
+                        transactional_id, producer, partitions
+                    ),
+                )
+            await self._run(
+                transactional_id,
+                lambda shard, fresh_id, now_ms: shard.add_partitions(
+                    transactional_id, producer, partitions, client_transaction_version, now_ms
+                ),
+            )
+        except ApiError as error:
+            return dict.fromkeys(partitions, error.code)
+        return dict.fromkeys(partitions, ErrorCode.NONE)
+
+    async def end_transaction(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        committed: bool,
+        client_transaction_version: int = TV_2,
+    ) -> ProducerIdAndEpoch:
+        """Whom the client continues as; NO_PRODUCER says unchanged (transaction version 1)."""
+        _check_transactional_id(transactional_id)
+        producer = ProducerIdAndEpoch(producer_id, producer_epoch)
+        return await self._run(
+            transactional_id,
+            lambda shard, fresh_id, now_ms: shard.end_transaction(
+                transactional_id,
+                producer,
+                committed,
+                client_transaction_version,
+                fresh_id,
+                now_ms,
+            ),
+        )
+
+    async def describe_transaction(
+        self, transactional_id: str
+    ) -> DescribeTransactionsResponse.TransactionState:
+        try:
+            _check_transactional_id(transactional_id)
+            return await self._runtime.run(
+                self.partition_for(transactional_id),
+                lambda shard, now_ms: shard.describe(transactional_id),
+            )
+        except ApiError as error:
+            return DescribeTransactionsResponse.TransactionState(
+                transactional_id=transactional_id, error_code=error.code
+            )
+
+    def list_transactions(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
+        response = ListTransactionsResponse()
+        try:
+            wanted = views.list_filter(request, self._clock.now_ms())
+        except ApiError as error:
+            return ListTransactionsResponse(error_code=error.code)
+        for partition in self._runtime.partitions:
+            try:
+                response.transaction_states += self._runtime.read(
+                    partition, lambda shard: shard.list_transactions(wanted)
+                )
+            except ApiError as error:
+                if error.code is not ErrorCode.NOT_COORDINATOR:
+                    return ListTransactionsResponse(error_code=error.code)
+        response.unknown_state_filters = views.unknown_states(request)
+        return response
+
+    def _checked_timeout_ms(
+        self, timeout_ms: int, enable_two_phase_commit: bool, keep_prepared: bool
+    ) -> int:
+        if enable_two_phase_commit and not self._config.transaction_two_phase_commit_enable:
+            raise ApiError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                "two-phase commit is off: transaction.two.phase.commit.enable is false",
+            )
+        if keep_prepared:
+            raise ApiError(
+                ErrorCode.UNSUPPORTED_VERSION, "prepared transactions are not kept, as in Kafka"
+            )
+        if enable_two_phase_commit:
+            return TWO_PHASE_COMMIT_TIMEOUT_MS
+        if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
+            raise ApiError(
+                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+                f"transaction.timeout.ms = {timeout_ms} must be positive and at most "
+                f"transaction.max.timeout.ms = {self._config.transaction_max_timeout_ms}",
+            )
+        return timeout_ms
+
+    async def _run(self, transactional_id: str, decide: Decide) -> ProducerIdAndEpoch:
+        """Decide, and if that takes a fresh producer id, decide anew with one in hand."""
+        outcome = await self._decide(transactional_id, decide, None)
+        if isinstance(outcome, NeedProducerId):
+            outcome = await self._decide(transactional_id, decide, await self._fresh_id())
+        if isinstance(outcome, ProducerIdAndEpoch):
+            return outcome
+        if isinstance(outcome, NeedProducerId):
+            invariant(False, "one producer id is enough")
+        elif outcome is not ErrorCode.NONE:
+            raise ApiError(outcome, f"{transactional_id!r} is changing; try again")
+        return NO_PRODUCER
+
+    async def _decide(self, transactional_id: str, decide: Decide, fresh_id: int | None) -> Outcome:
+        return await self._runtime.run(
+            self.partition_for(transactional_id),
+            lambda shard, now_ms: decide(shard, fresh_id, now_ms),
+        )
+
+    async def _fresh_id(self) -> int:
+        try:
+            return await self._producer_ids.next_id()
+        except ApiError as error:
+            # The controller cannot be asked right now: as Kafka, have the client retry.
+            raise ApiError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no producer id to be had: {error}"
+            ) from error
+
+    # What shards want done.
+
+    def _perform(self, partition: int, action: object) -> None:
+        if isinstance(action, SendMarkers):
+            self._start(partition, self._finish(partition, action.prepared))
+        elif isinstance(action, AbortTimedOut):
+            self._start(partition, self._abort_timed_out(action.transactional_ids))
+        else:
+            invariant(False, f"{action!r} is nothing that this coordinator does")
+
+    def _start(self, partition: int, work: Coroutine[Any, Any, None]) -> None:
+        leadership = self._leaderships.get(partition)
+        if leadership is None:
+            work.close()
+            return
+        task = asyncio.get_running_loop().create_task(self._guarded(work))
+        leadership.tasks.add(task)
+        task.add_done_callback(leadership.tasks.discard)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as bug:
+            self._report_bug(bug)
+
+    async def _finish(self, partition: int, prepared: TransactionMetadata) -> None:
+        """Send the markers of a decision, then write that all is done."""
+        epoch = self._leaderships[partition].epoch
+
+        def is_current() -> bool:
+            try:
+                return self._runtime.read(partition, lambda shard: shard.is_current(prepared))
+            except ApiError:
+                return False
+
+        if not await self._sending.send(prepared, epoch, is_current):
+            return
+        backoff = Backoff(self._clock)
+        while is_current():
+            try:
+                await self._runtime.run(
+                    partition, lambda shard, now_ms: shard.complete(prepared, now_ms)
+                )
+            except ApiError:
+                # The log takes no records right now. If the coordinator has moved instead,
+                # its successor takes over, and the next look ends this.
+                await backoff.wait()
+
+    async def _abort_timed_out(self, transactional_ids: tuple[str, ...]) -> None:
+        for transactional_id in transactional_ids:
+            try:
+                await self._run(transactional_id, _abortion(transactional_id))
+            except ApiError:
+                # Still overdue at the next look, if it is still there.
+                continue
+
+
+def _abortion(transactional_id: str) -> Decide:
+    return lambda shard, fresh_id, now_ms: shard.abort_timed_out(transactional_id, fresh_id, now_ms)
+
+
+def _check_transactional_id(transactional_id: str) -> None:
+    if not transactional_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")

@@ -1,0 +1,137 @@
+"""Brings the decision about a transaction to all its partitions.
+
+Goes on until every partition has its marker, however often that fails: until then readers of
+the partition wait. What always holds: nothing is written once the shard has moved on from the
+decision, because a late marker could end the next transaction of the same producer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from moldau.broker.coordinator.clock import Clock
+from moldau.broker.coordinator.transaction.interface import TopicPartition
+from moldau.broker.coordinator.transaction.metadata import PREPARE_COMMIT, TransactionMetadata
+from moldau.broker.transactions.markers import Marker, MarkerResult, MarkerWriter
+from moldau.wire.errors import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+_DELAY_MS_MIN = 20
+_DELAY_MS_MAX = 1_000
+
+# Somebody newer has written there: this transaction, or this coordinator, is a thing of the past.
+_SUPERSEDED = frozenset(
+    {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED}
+)
+# The partition takes no markers, so it cannot have taken transactional records either.
+_SETTLED = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
+_PASSING = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+
+
+class PartitionDirectory(Protocol):
+    def has_partition(self, name: str, partition: int) -> bool: ...
+
+
+class Backoff:
+    """Waits a little longer each time, up to a bound."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._delay_ms = _DELAY_MS_MIN
+
+    async def wait(self) -> None:
+        over = asyncio.get_running_loop().create_future()
+        alarm = self._clock.call_later(
+            self._delay_ms, lambda: None if over.done() else over.set_result(None)
+        )
+        self._delay_ms = min(self._delay_ms * 2, _DELAY_MS_MAX)
+        try:
+            await over
+        finally:
+            alarm.cancel()
+
+
+def unsettled(result: MarkerResult, sent: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+    """The partitions that still need their marker; one without an outcome is one of them."""
+    return frozenset(
+        each for each in sent if result.get(each, ErrorCode.UNKNOWN_SERVER_ERROR) not in _SETTLED
+    )
+
+
+class MarkerSending:
+    def __init__(self, markers: MarkerWriter, topics: PartitionDirectory, clock: Clock) -> None:
+        self._markers = markers
+        self._topics = topics
+        self._clock = clock
+
+    async def send(
+        self,
+        prepared: TransactionMetadata,
+        coordinator_epoch: int,
+        is_current: Callable[[], bool],
+    ) -> bool:
+        """Whether every partition has been told; False if that is no longer ours to do."""
+        remaining = prepared.partitions
+        backoff = Backoff(self._clock)
+        while True:
+            # What was deleted meanwhile has no readers either.
+            remaining = frozenset(each for each in remaining if self._topics.has_partition(*each))
+            if not is_current():
+                return False
+            if not remaining:
+                return True
+            marker = Marker(
+                producer_id=prepared.producer_id,
+                producer_epoch=prepared.producer_epoch,
+                coordinator_epoch=coordinator_epoch,
+                committed=prepared.state is PREPARE_COMMIT,
+                transaction_version=prepared.client_transaction_version,
+                partitions=tuple(sorted(remaining)),
+            )
+            (result,) = await self._markers.write([marker])
+            if not _SUPERSEDED.isdisjoint(result.values()):
+                _log_superseded(prepared, result)
+                return False
+            _log_unexpected(prepared, result)
+            remaining = unsettled(result, remaining)
+            if remaining:
+                await backoff.wait()
+
+
+def _log_superseded(prepared: TransactionMetadata, result: MarkerResult) -> None:
+    logger.warning(
+        "no more markers for %r, producer %s: %s",
+        prepared.transactional_id,
+        prepared.producer,
+        {place: error.name for place, error in result.items() if error in _SUPERSEDED},
+    )
+
+
+def _log_unexpected(prepared: TransactionMetadata, result: MarkerResult) -> None:
+    for place, error in result.items():
+        if error not in _SETTLED and error not in _PASSING:
+            logger.error(
+                "the marker for %r in %s-%d failed with %s and is tried again",
+                prepared.transactional_id,
+                *place,
+                error.name,
+            )
