@@ -107,17 +107,24 @@ class TransactionVerifier:
         self._sleep = sleep
 
     def start(
-        self, transactional_id: str, claims: Sequence[Claim], operation: Operation
+        self,
+        transactional_id: str,
+        claims: Sequence[Claim],
+        operation: Operation,
+        *,
+        retry: bool = True,
     ) -> Verified | Coroutine[Any, Any, Verified]:
         """Give every claim its guard, at once if nobody needs to be asked.
 
-        All claims are of one producer id and epoch.
+        All claims are of one producer id and epoch. Without `retry` it is the client who asks
+        again while the producer's last transaction is still being ended.
         """
         if not self._enabled() and not operation.supports_epoch_bump:
             return UNVERIFIED
         verified = self._guard(claims, operation)
         if _unanswered(verified):
-            return self._ask(transactional_id, claims, operation, verified)
+            retry_ms = self._retry_time_ms if retry and operation is Operation.ADD else 0
+            return self._ask(transactional_id, claims, operation, verified, retry_ms)
         return verified
 
     def _guard(self, claims: Sequence[Claim], operation: Operation) -> Verified:
@@ -141,6 +148,7 @@ class TransactionVerifier:
         claims: Sequence[Claim],
         operation: Operation,
         verified: Verified,
+        retry_ms: int,
     ) -> Verified:
         waited_ms = 0
         while names := _unanswered(verified):
@@ -148,11 +156,7 @@ class TransactionVerifier:
             verified.errors.update(answers)
             # To send all records again costs more than to ask again, and the coordinator is
             # done with the producer's last transaction soon.
-            if (
-                operation is not Operation.ADD
-                or ErrorCode.CONCURRENT_TRANSACTIONS not in answers.values()
-                or waited_ms >= self._retry_time_ms
-            ):
+            if ErrorCode.CONCURRENT_TRANSACTIONS not in answers.values() or waited_ms >= retry_ms:
                 break
             await self._sleep(self._retry_backoff_ms / 1000)
             waited_ms += self._retry_backoff_ms

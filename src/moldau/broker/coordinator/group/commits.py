@@ -50,7 +50,7 @@ def commit(
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
             error = ErrorCode.NONE
-            if _java_length(metadata) > config.offset_metadata_max_bytes:
+            if metadata_too_large(metadata, config):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 _check_partition(check, topic.name, topic.topic_id, partition.partition_index)
@@ -227,6 +227,10 @@ def of_topics(store: OffsetStore, topics: Mapping[str, uuid.UUID]) -> list[Coord
         for group_id in sorted(store.known_group_ids())
         for topic, partition in sorted(store.partitions(group_id, topics))
     ]
+
+
+def metadata_too_large(metadata: str, config: GroupConfig) -> bool:
+    return _java_length(metadata) > config.offset_metadata_max_bytes
 
 
 def _java_length(text: str) -> int:

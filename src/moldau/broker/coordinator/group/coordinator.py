@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from moldau.broker.coordinator.clock import Clock, LoopClock
-from moldau.broker.coordinator.decision import Decision
+from moldau.broker.coordinator.decision import Decision, ProducerStamp, TransactionEnding
 from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.events import Join
 from moldau.broker.coordinator.group.shard import GroupShard
+from moldau.broker.coordinator.group.transactional_commits import refused
 from moldau.broker.coordinator.hashing import partition_for
 from moldau.broker.coordinator.log import CoordinatorLog
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
@@ -40,6 +41,8 @@ from moldau.wire.messages import (
     OffsetFetchResponse,
     SyncGroupRequest,
     SyncGroupResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 )
 
 
@@ -201,6 +204,27 @@ class GroupCoordinator:
                     for topic in request.topics
                 ]
             )
+
+    async def commit_transactional_offsets(
+        self,
+        context: RequestContext,
+        request: TxnOffsetCommitRequest,
+        topic_ids: Mapping[str, uuid.UUID],
+        producer: ProducerStamp,
+    ) -> TxnOffsetCommitResponse:
+        try:
+            return await self._runtime.run(
+                self.partition_for(request.group_id),
+                lambda shard, now_ms: shard.commit_transactional_offsets(
+                    request, topic_ids, producer, context.api_version, now_ms
+                ),
+            )
+        except ApiError as error:
+            return refused(request, error.code)
+
+    async def complete_transaction(self, partition: int, ending: TransactionEnding) -> None:
+        """Offsets that the transaction holds in this partition count now, or never."""
+        await self._runtime.complete_transaction(partition, ending)
 
     async def fetch_offsets(
         self, request: OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool

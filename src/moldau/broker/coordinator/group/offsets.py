@@ -166,15 +166,25 @@ class OffsetStore:
                 del topics[key.topic]
             if not topics:
                 del self._groups[key.group]
-        for producer_id in self._open_producers.get(key.group, ()):
-            self._pending[producer_id][key.group].pop((key.topic, key.partition), None)
+        for producer_id in list(self._open_producers.get(key.group, ())):
+            groups = self._pending[producer_id]
+            groups[key.group].pop((key.topic, key.partition), None)
+            if not groups[key.group]:
+                del groups[key.group]
+                self._forget_open(key.group, producer_id)
+            if not groups:
+                del self._pending[producer_id]
+
+    def _forget_open(self, group_id: str, producer_id: int) -> None:
+        producers = self._open_producers[group_id]
+        producers.discard(producer_id)
+        if not producers:
+            del self._open_producers[group_id]
 
     def replay_end_transaction(self, producer_id: int, committed: bool) -> None:
         groups = self._pending.pop(producer_id, {})
         for group_id in groups:
-            self._open_producers[group_id].discard(producer_id)
-            if not self._open_producers[group_id]:
-                del self._open_producers[group_id]
+            self._forget_open(group_id, producer_id)
         if not committed:
             return
         for group_id, offsets in groups.items():

@@ -9,11 +9,12 @@ every group with offsets exists.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.coordinator.decision import Decision, Outbox, Ticket
+from moldau.broker.coordinator.decision import Decision, Outbox, ProducerStamp, Ticket
 from moldau.broker.coordinator.group import commits
 from moldau.broker.coordinator.group.classic import ClassicGroup
 from moldau.broker.coordinator.group.classic_groups import ClassicGroups
@@ -28,6 +29,7 @@ from moldau.broker.coordinator.group.group import (
 )
 from moldau.broker.coordinator.group.offsets import OffsetStore
 from moldau.broker.coordinator.group.stored import StoredGroup
+from moldau.broker.coordinator.group.transactional_commits import commit_transactional
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     DeleteGroupsResponse,
@@ -51,6 +53,8 @@ from moldau.wire.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
     SyncGroupRequest,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 )
 
 # From this version on a commit to a group that does not exist says so.
@@ -215,6 +219,25 @@ class GroupShard:
             )
         out.records, response = commits.commit(request, check, self._config, now_ms)
         return out.decision(response)
+
+    def commit_transactional_offsets(
+        self,
+        request: TxnOffsetCommitRequest,
+        topic_ids: Mapping[str, uuid.UUID],
+        producer: ProducerStamp,
+        version: int,
+        now_ms: int,
+    ) -> Decision[TxnOffsetCommitResponse]:
+        out = Outbox(now_ms)
+        out.records, response = commit_transactional(
+            self.group(request.group_id),
+            request,
+            topic_ids,
+            version=version,
+            config=self._config,
+            now_ms=now_ms,
+        )
+        return out.decision(response, producer=producer)
 
     def fetch_offsets(
         self, request: OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool
