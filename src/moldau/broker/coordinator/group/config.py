@@ -25,6 +25,7 @@ class GroupConfig:
     group_consumer_max_size: int = 2_147_483_647
     group_consumer_migration_policy: str = "bidirectional"
     group_consumer_regex_refresh_interval_ms: int = 600_000
+    group_streams_max_size: int = 2_147_483_647
     group_share_assignors: Sequence[str] = ("simple",)
     group_share_initialize_retry_interval_ms: int = 30_000
     group_share_max_size: int = 200
@@ -67,6 +68,7 @@ _KAFKA_KEYS = (
     "group_consumer_max_size",
     "group_consumer_migration_policy",
     "group_consumer_regex_refresh_interval_ms",
+    "group_streams_max_size",
     "group_share_assignors",
     "group_share_initialize_retry_interval_ms",
     "group_share_max_size",
