@@ -1,7 +1,6 @@
 """The same life of a group on Moldau and on Apache Kafka: the answers agree, step by step.
 
-Each step is sent to both brokers. Member ids are drawn at random, so each broker's own ids stand
-in the requests, and in the answers they are replaced by the names the script gives them.
+Each step is sent to both brokers.
 """
 
 from __future__ import annotations
@@ -19,16 +18,13 @@ from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (
     ConsumerProtocolSubscription,
-    CreateTopicsRequest,
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     FetchRequest,
-    FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
     ListGroupsRequest,
-    MetadataRequest,
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
@@ -36,86 +32,15 @@ from moldau.wire.messages import (
 )
 from moldau.wire.record_values import decode_coordinator_record, encode_versioned
 from moldau.wire.records import decode_batches
+from support.both import NO_ID, Both, Side, prepare
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
-from support.raw import RawConnection
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 
-IGNORED = {
-    "commit_timestamp", "current_state_timestamp", "error_message", "throttle_time_ms",
-    "unknown_tagged_fields",
-}  # fmt: skip
 SUBSCRIPTION = encode_versioned(ConsumerProtocolSubscription(topics=["t"]), 1)
-NO_ID = UUID(int=0)
 
 
-class Side:
-    """One broker: a connection for each speaker, and the ids it gave out."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.ids: dict[str, str] = {}
-        self.topic_id = NO_ID
-        self._connections: dict[str, RawConnection] = {}
-
-    def connection(self, speaker: str) -> RawConnection:
-        if speaker not in self._connections:
-            self._connections[speaker] = RawConnection(self.port)
-        return self._connections[speaker]
-
-    def close(self) -> None:
-        for connection in self._connections.values():
-            connection.close()
-
-    def comparable(self, value: Any) -> Any:
-        if isinstance(value, Message):
-            fields = [name for name in value.__slots__ if name not in IGNORED]
-            return {name: self.comparable(getattr(value, name)) for name in fields}
-        if isinstance(value, list):
-            # Kafka lists members in the order of its hash tables.
-            return sorted((self.comparable(item) for item in value), key=repr)
-        if isinstance(value, str):
-            names = {actual: name for name, actual in self.ids.items()}
-            return names.get(value, value)
-        if isinstance(value, UUID):
-            return "the topic" if value == self.topic_id else value
-        return value
-
-
-class Stage:
-    def __init__(self, ours: Side, kafkas: Side) -> None:
-        self.sides = (ours, kafkas)
-
-    def send(
-        self, speaker: str, key: ApiKey, version: int, make: Callable[[Side], Message]
-    ) -> None:
-        for side in self.sides:
-            side.connection(speaker).send(key, version, make(side))
-
-    def receive(self, speaker: str, key: ApiKey, version: int, name: str | None = None) -> Any:
-        """Our answer, which is Kafka's too; `name` is given to the member id it brings."""
-        answers = []
-        for side in self.sides:
-            answer = side.connection(speaker).receive(key, version)
-            if name is not None:
-                assert answer.member_id, answer
-                side.ids[name] = answer.member_id
-            answers.append((answer, side.comparable(answer)))
-        (response, ours), (_, kafkas) = answers
-        assert ours == kafkas
-        return response
-
-    def ask(
-        self,
-        speaker: str,
-        key: ApiKey,
-        version: int,
-        make: Callable[[Side], Message],
-        name: str | None = None,
-    ) -> Any:
-        self.send(speaker, key, version, make)
-        return self.receive(speaker, key, version, name)
-
+class Stage(Both):
     # The requests, by the names of the script.
 
     def join(self, group: str, member: str = "", *, version: int = 9, **fields: Any) -> Any:
@@ -189,7 +114,7 @@ class Stage:
         name, partition = fields.get("topic", "t"), fields.get("partition", 0)
 
         def make(side: Side) -> Message:
-            known = side.topic_id if name == "t" else UUID(int=99)
+            known = side.topic_ids["t"] if name == "t" else UUID(int=99)
             return OffsetCommitRequest(
                 group_id=group,
                 generation_id_or_member_epoch=fields.get("generation", -1),
@@ -226,7 +151,7 @@ class Stage:
                         )
                     ],
                 )
-            topic_id = side.topic_id if topic == "t" else UUID(int=99)
+            topic_id = side.topic_ids["t"] if topic == "t" else UUID(int=99)
             wanted = OffsetFetchRequest.OffsetFetchRequestTopics(
                 name=topic if topic and version < 10 else "",
                 topic_id=topic_id if version >= 10 else NO_ID,
@@ -284,31 +209,10 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerPr
 def stage(brokers: tuple[BrokerProcess, BrokerProcess]) -> Iterator[Stage]:
     sides = tuple(Side(broker.port) for broker in brokers)
     for side in sides:
-        _prepare(side)
+        prepare(side, [("t", 2)])
     yield Stage(*sides)
     for side in sides:
         side.close()
-
-
-def _prepare(side: Side) -> None:
-    """Topic t with two partitions, and a group coordinator that serves."""
-    connection = side.connection("observer")
-    topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=2, replication_factor=1)
-    connection.call(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
-    metadata = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="t")])
-    find = FindCoordinatorRequest(key="any", key_type=0)
-    deadline = time.monotonic() + 60
-    while True:
-        assert time.monotonic() < deadline, "the broker is not ready"
-        described = connection.call(ApiKey.METADATA, 12, metadata).topics[0]
-        found = connection.call(ApiKey.FIND_COORDINATOR, 3, find)
-        # Enough names that every partition of the offsets topic has one.
-        names = [f"probe-{number}" for number in range(500)]
-        probed = connection.call(ApiKey.DESCRIBE_GROUPS, 5, DescribeGroupsRequest(groups=names))
-        unready = any(group.error_code for group in probed.groups)
-        if not (described.error_code or found.error_code or unready):
-            side.topic_id = described.topic_id
-            return
 
 
 @pytest.mark.parametrize("version", range(10))
