@@ -6,23 +6,12 @@ v6 says GROUP_ID_NOT_FOUND of a group that does not exist; before it is in state
 from __future__ import annotations
 
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
-from moldau.broker.handlers.authorized_operations import AclOperation
+from moldau.broker.handlers.authorized_operations import GROUP_OPERATIONS
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import DescribeGroupsRequest, DescribeGroupsResponse
 
 _AUTHORIZED_OPERATIONS_FROM = 3
-# All there is to do with a group, and all allowed where no authorizer says otherwise.
-_GROUP_OPERATIONS = sum(
-    1 << operation
-    for operation in (
-        AclOperation.READ,
-        AclOperation.DELETE,
-        AclOperation.DESCRIBE,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-    )
-)
 
 
 class DescribeGroupsHandler:
@@ -40,6 +29,6 @@ class DescribeGroupsHandler:
                 and request.include_authorized_operations
                 and group.error_code == ErrorCode.NONE
             ):
-                group.authorized_operations = _GROUP_OPERATIONS
+                group.authorized_operations = GROUP_OPERATIONS
             groups.append(group)
         return DescribeGroupsResponse(groups=groups)
