@@ -63,7 +63,7 @@ def reconcile(member: ConsumerMember, with_: Reconciliation) -> ConsumerMember:
                     "The consumer group member is in a unknown state. The member must abandon "
                     "all its partitions and rejoin.",
                 )
-            return _next(member, with_, with_.target_epoch)
+            return _next(member, with_)
 
 
 def _owns_any(owned: Assignment | None, partitions: EpochAssignment) -> bool:
@@ -98,9 +98,7 @@ def _drop_unsubscribed(member: ConsumerMember, with_: Reconciliation) -> Consume
     return member.reconciled(member.state, member.member_epoch, kept, member.pending_revocation)
 
 
-def _next(
-    member: ConsumerMember, with_: Reconciliation, revoking_epoch: int | None = None
-) -> ConsumerMember:
+def _next(member: ConsumerMember, with_: Reconciliation) -> ConsumerMember:
     kept: dict[UUID, dict[int, int]] = {}
     revoked: dict[UUID, dict[int, int]] = {}
     added: dict[UUID, list[int]] = {}
@@ -123,8 +121,9 @@ def _next(
             if free:
                 added[topic_id] = free
     if revoked and _owns_any(with_.owned, revoked):
-        epoch = member.member_epoch if revoking_epoch is None else revoking_epoch
-        return member.reconciled(MemberState.UNREVOKED_PARTITIONS, epoch, kept, revoked)
+        return member.reconciled(
+            MemberState.UNREVOKED_PARTITIONS, member.member_epoch, kept, revoked
+        )
     for topic_id, partitions in added.items():
         kept.setdefault(topic_id, {}).update(dict.fromkeys(partitions, with_.target_epoch))
     state = MemberState.UNRELEASED_PARTITIONS if unreleased else MemberState.STABLE
