@@ -1,0 +1,155 @@
+"""Which StreamsGroupHeartbeat requests make sense at all, whatever the group looks like.
+
+Checks are in Kafka's order, so a request with several faults gets the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sized
+
+from moldau.broker.coordinator.group.streams.members import StreamsMember
+from moldau.broker.coordinator.group.streams.tasks import Tasks, owns_only, task_map
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import StreamsGroupHeartbeatRequest
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+LEAVE_STATIC_EPOCH = -2
+
+_TaskIds = StreamsGroupHeartbeatRequest.TaskIds
+
+
+def check_request(request: StreamsGroupHeartbeatRequest) -> None:
+    _check_supported(request)
+    for name, value in (
+        ("MemberId", request.member_id),
+        ("GroupId", request.group_id),
+        ("InstanceId", request.instance_id),
+        ("RackId", request.rack_id),
+    ):
+        _require(value is None or value.strip() != "", f"{name} can't be empty.")
+    if request.member_epoch == JOIN_EPOCH:
+        _check_joining(request)
+    elif request.member_epoch == LEAVE_STATIC_EPOCH:
+        _require(request.instance_id is not None, "InstanceId can't be null.")
+    else:
+        _require(
+            request.member_epoch > LEAVE_STATIC_EPOCH,
+            f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2.",
+        )
+    kinds = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    _require(
+        len({kind is None for kind in kinds}) == 1,
+        "If one task-type is non-null, all must be non-null.",
+    )
+    _require(
+        request.member_epoch == JOIN_EPOCH or request.topology is None,
+        "Topology can only be provided when (re-)joining.",
+    )
+
+
+def _check_supported(request: StreamsGroupHeartbeatRequest) -> None:
+    """What the protocol has room for, and Kafka 4.3 refuses."""
+    _require(request.instance_id is None, "Static membership is not yet supported.")
+    _require(request.task_offsets is None, "TaskOffsets are not supported yet.")
+    _require(request.task_end_offsets is None, "TaskEndOffsets are not supported yet.")
+    _require(not request.warmup_tasks, "WarmupTasks are not supported yet.")
+    if request.topology is not None:
+        for subtopology in request.topology.subtopologies or ():
+            _require(
+                not subtopology.source_topic_regex,
+                "Regular expressions for source topics are not supported yet.",
+            )
+
+
+def _check_joining(request: StreamsGroupHeartbeatRequest) -> None:
+    _require(
+        request.rebalance_timeout_ms != -1, "RebalanceTimeoutMs must be provided in first request."
+    )
+    for name, tasks in (
+        ("ActiveTasks", request.active_tasks),
+        ("StandbyTasks", request.standby_tasks),
+        ("WarmupTasks", request.warmup_tasks),
+    ):
+        _require(_is_empty_list(tasks), f"{name} must be empty when (re-)joining.")
+    _require(request.topology is not None, "Topology must be non-null when (re-)joining.")
+    if request.topology is None:
+        return
+    for subtopology in request.topology.subtopologies or ():
+        for info in subtopology.state_changelog_topics:
+            if info.partitions != 0:
+                raise ApiError(
+                    ErrorCode.STREAMS_INVALID_TOPOLOGY,
+                    f"Changelog topic {info.name} must have an undefined partition count, but it "
+                    f"is set to {info.partitions}.",
+                )
+
+
+def _is_empty_list(value: Sized | None) -> bool:
+    return value is not None and len(value) == 0
+
+
+def check_epoch(member: StreamsMember, request: StreamsGroupHeartbeatRequest) -> None:
+    """Fence a member whose epoch is not the coordinator's, unless only an answer was lost."""
+    received, known = request.member_epoch, member.member_epoch
+    if received in (JOIN_EPOCH, known):
+        return
+    if received < known:
+        assigned = member.assigned
+        if (
+            received == member.previous_member_epoch
+            and owns_only(request.active_tasks, assigned.active)
+            and owns_only(request.standby_tasks, assigned.standby)
+            and owns_only(request.warmup_tasks, assigned.warmup)
+        ):
+            return
+    relation = "greater" if received > known else "smaller"
+    raise ApiError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The streams group member has a {relation} member epoch ({received}) than the one known "
+        f"by the group coordinator ({known}). The member must abandon all its partitions and "
+        "rejoin.",
+    )
+
+
+def owned_tasks(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
+    """What the member says that it has; None if it says nothing."""
+    if (
+        request.active_tasks is None
+        or request.standby_tasks is None
+        or request.warmup_tasks is None
+    ):
+        return None
+    for kind in (request.active_tasks, request.standby_tasks, request.warmup_tasks):
+        if len({ids.subtopology_id for ids in kind}) < len(kind):
+            raise ApiError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                "each subtopology may be listed once for each kind of task, unlike "
+                f"{[ids.subtopology_id for ids in kind]}",
+            )
+    return Tasks(
+        task_map(request.active_tasks),
+        task_map(request.standby_tasks),
+        task_map(request.warmup_tasks),
+    )
+
+
+def check_tasks_exist(tasks: Iterable[_TaskIds] | None, task_counts: dict[str, int]) -> None:
+    for ids in tasks or ():
+        count = task_counts.get(ids.subtopology_id)
+        if count is None:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"Subtopology {ids.subtopology_id} does not exist in the topology.",
+            )
+        for partition in ids.partitions:
+            _require(
+                0 <= partition < count,
+                f"Task {partition} for subtopology {ids.subtopology_id} is invalid. "
+                f"Number of tasks for this subtopology: {count}",
+            )
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ApiError(ErrorCode.INVALID_REQUEST, message)
