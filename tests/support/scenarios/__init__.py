@@ -1,0 +1,1 @@
+"""Stories of group members: written once, acted by each client through a small adapter."""
