@@ -1,0 +1,57 @@
+"""StreamsGroupHeartbeat (88), v0: a member of a streams group joins, reports or leaves."""
+
+from __future__ import annotations
+
+from moldau.broker.coordinator.group.coordinator import GroupCoordinator
+from moldau.broker.network.context import RequestContext
+from moldau.broker.topics import INTERNAL_TOPICS, topic_name_problem
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+
+
+class StreamsGroupHeartbeatHandler:
+    def __init__(self, groups: GroupCoordinator, *, enabled: bool = True) -> None:
+        """`enabled`: streams is among `group.coordinator.rebalance.protocols`."""
+        self._groups = groups
+        self._enabled = enabled
+
+    async def handle(
+        self, context: RequestContext, request: StreamsGroupHeartbeatRequest
+    ) -> StreamsGroupHeartbeatResponse:
+        if not self._enabled:
+            return StreamsGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        try:
+            if request.topology is not None:
+                check_topic_names(request.topology)
+            return await self._groups.streams_group_heartbeat(context, request)
+        except ApiError as error:
+            return StreamsGroupHeartbeatResponse(
+                error_code=error.code, error_message=error.message or None
+            )
+
+
+def check_topic_names(topology: StreamsGroupHeartbeatRequest.Topology) -> None:
+    """STREAMS_INVALID_TOPOLOGY if it names topics that no application may have."""
+    names = dict.fromkeys(
+        name
+        for subtopology in topology.subtopologies or ()
+        for name in (
+            *subtopology.source_topics,
+            *subtopology.repartition_sink_topics,
+            *(info.name for info in subtopology.repartition_source_topics),
+            *(info.name for info in subtopology.state_changelog_topics),
+        )
+    )
+    internal = [name for name in names if name in INTERNAL_TOPICS]
+    if internal:
+        raise ApiError(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY,
+            f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is "
+            "prohibited.",
+        )
+    invalid = [name for name in names if topic_name_problem(name) is not None]
+    if invalid:
+        raise ApiError(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY,
+            f"Topic names {','.join(invalid)} are not valid topic names.",
+        )
