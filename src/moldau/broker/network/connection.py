@@ -347,6 +347,7 @@ class Connection:
         if work is not None:
             work.cancel()
         self._host.on_closed(self, work)
+        self.info.closed()
 
     def _close_for(self, reason: Exception) -> None:
         if not self._closed:

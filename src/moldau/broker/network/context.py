@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ class ConnectionInfo:
     """
 
     __slots__ = (
+        "_close_listeners",
         "client_host",
         "client_port",
         "client_software_name",
@@ -45,6 +47,20 @@ class ConnectionInfo:
         self.connection_id = connection_id
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
+        self._close_listeners: dict[Callable[[ConnectionInfo], None], None] | None = {}
+
+    def when_closed(self, listener: Callable[[ConnectionInfo], None]) -> None:
+        """Have `listener` called once when the connection is closed, or now if it is already."""
+        if self._close_listeners is None:
+            listener(self)
+        else:
+            self._close_listeners[listener] = None
+
+    def closed(self) -> None:
+        """The connection is no more; its owner says so."""
+        listeners, self._close_listeners = self._close_listeners, None
+        for listener in listeners or ():
+            listener(self)
 
     @property
     def peer(self) -> str:
