@@ -1,0 +1,1 @@
+"""Share groups: membership, assignment, and which share partitions have state."""

@@ -1,0 +1,17 @@
+"""DeleteShareGroupOffsets (92), v0: forget how far an empty share group has come in topics."""
+
+from __future__ import annotations
+
+from moldau.broker.coordinator.group.share.service import ShareGroupService
+from moldau.broker.network.context import RequestContext
+from moldau.wire.messages import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
+
+
+class DeleteShareGroupOffsetsHandler:
+    def __init__(self, share_groups: ShareGroupService) -> None:
+        self._share_groups = share_groups
+
+    async def handle(
+        self, context: RequestContext, request: DeleteShareGroupOffsetsRequest
+    ) -> DeleteShareGroupOffsetsResponse:
+        return await self._share_groups.delete_offsets(request)

@@ -1,0 +1,24 @@
+"""ShareGroupDescribe (77), v1: members of share groups and what they are assigned."""
+
+from __future__ import annotations
+
+from moldau.broker.coordinator.group.share.service import ShareGroupService
+from moldau.broker.handlers.authorized_operations import GROUP_OPERATIONS
+from moldau.broker.network.context import RequestContext
+from moldau.wire.errors import ErrorCode
+from moldau.wire.messages import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+
+
+class ShareGroupDescribeHandler:
+    def __init__(self, share_groups: ShareGroupService) -> None:
+        self._share_groups = share_groups
+
+    def handle(
+        self, context: RequestContext, request: ShareGroupDescribeRequest
+    ) -> ShareGroupDescribeResponse:
+        groups = [self._share_groups.describe(group_id) for group_id in request.group_ids]
+        if request.include_authorized_operations:
+            for group in groups:
+                if group.error_code == ErrorCode.NONE:
+                    group.authorized_operations = GROUP_OPERATIONS
+        return ShareGroupDescribeResponse(groups=groups)
