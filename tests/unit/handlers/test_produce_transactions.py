@@ -231,12 +231,12 @@ def test_a_marker_between_verification_and_append_keeps_the_batch_out(
 def test_a_late_batch_cannot_use_the_verification_of_the_next_transaction(world: World) -> None:
     async def scene() -> list[list[str]]:
         gate = world.coordinator.gate = asyncio.Event()
-        late = asyncio.ensure_future(world.send((0, 0), version=OLD))
+        late = asyncio.ensure_future(world.send((0, 3), version=OLD))
         await asyncio.sleep(0)
         # The transaction is aborted meanwhile, and the next one begins on another connection.
         world.end()
         world.coordinator.gate = None
-        fresh = await world.send((0, 1), version=OLD)
+        fresh = await world.send((0, 0), version=OLD)
         world.end()
         gate.set()
         return [codes(await late, OLD), codes(fresh, OLD)]
