@@ -12,28 +12,35 @@ from dataclasses import dataclass
 from moldau.broker.config import BrokerConfig, DynamicBrokerConfig
 from moldau.broker.coordinator.topics import ImageTopics
 from moldau.broker.coordinators import Coordinators
+from moldau.broker.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
+from moldau.broker.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
 from moldau.broker.handlers.alter_configs import AlterConfigsHandler
 from moldau.broker.handlers.alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
 from moldau.broker.handlers.controller_apis import ControllerApis
 from moldau.broker.handlers.delete_groups import DeleteGroupsHandler
 from moldau.broker.handlers.delete_records import DeleteRecordsHandler
+from moldau.broker.handlers.delete_share_group_state import DeleteShareGroupStateHandler
 from moldau.broker.handlers.describe_cluster import DescribeClusterHandler
 from moldau.broker.handlers.describe_configs import DescribeConfigsHandler
 from moldau.broker.handlers.describe_groups import DescribeGroupsHandler
 from moldau.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
 from moldau.broker.handlers.describe_producers import DescribeProducersHandler
 from moldau.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
+from moldau.broker.handlers.describe_transactions import DescribeTransactionsHandler
+from moldau.broker.handlers.end_txn import EndTxnHandler
 from moldau.broker.handlers.fetch import FetchHandler
 from moldau.broker.handlers.find_coordinator import FindCoordinatorHandler
 from moldau.broker.handlers.get_telemetry_subscriptions import GetTelemetrySubscriptionsHandler
 from moldau.broker.handlers.heartbeat import HeartbeatHandler
 from moldau.broker.handlers.init_producer_id import InitProducerIdHandler
+from moldau.broker.handlers.initialize_share_group_state import InitializeShareGroupStateHandler
 from moldau.broker.handlers.join_group import JoinGroupHandler
 from moldau.broker.handlers.leave_group import LeaveGroupHandler
 from moldau.broker.handlers.list_config_resources import ListConfigResourcesHandler
 from moldau.broker.handlers.list_groups import ListGroupsHandler
 from moldau.broker.handlers.list_offsets import ListOffsetsHandler
+from moldau.broker.handlers.list_transactions import ListTransactionsHandler
 from moldau.broker.handlers.metadata import MetadataHandler
 from moldau.broker.handlers.offset_commit import OffsetCommitHandler
 from moldau.broker.handlers.offset_delete import OffsetDeleteHandler
@@ -41,7 +48,12 @@ from moldau.broker.handlers.offset_fetch import OffsetFetchHandler
 from moldau.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from moldau.broker.handlers.produce import ProduceHandler
 from moldau.broker.handlers.push_telemetry import PushTelemetryHandler
+from moldau.broker.handlers.read_share_group_state import ReadShareGroupStateHandler
+from moldau.broker.handlers.read_share_group_state_summary import ReadShareGroupStateSummaryHandler
 from moldau.broker.handlers.sync_group import SyncGroupHandler
+from moldau.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
+from moldau.broker.handlers.write_share_group_state import WriteShareGroupStateHandler
+from moldau.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
 from moldau.broker.log.manager import LogManager
 from moldau.broker.log_moves import LogMoves
 from moldau.broker.loggers import BrokerLoggers
@@ -96,7 +108,8 @@ class Parts:
 
 def broker_routes(parts: Parts) -> Routes:
     """What clients and other brokers may ask on a broker's listener."""
-    routes = _data_routes(parts) | _group_routes(parts) | _admin_routes(parts)
+    routes = _data_routes(parts) | _transaction_routes(parts)
+    routes |= _group_routes(parts) | _share_state_routes(parts) | _admin_routes(parts)
     routes[ApiKey.API_VERSIONS] = Route(ApiVersionsHandler(routes, parts.feature_levels).handle)
     return routes
 
@@ -117,8 +130,8 @@ def controller_routes(parts: Parts) -> Routes:
 def _data_routes(parts: Parts) -> Routes:
     loop = asyncio.get_running_loop()
     config, replicas = parts.config(), parts.replicas
-    producer_ids = parts.coordinators.producer_ids
-    produce = ProduceHandler(replicas, loop=loop, clock_ms=parts.clock_ms)
+    verifier = parts.coordinators.verifier
+    produce = ProduceHandler(replicas, loop=loop, clock_ms=parts.clock_ms, verifier=verifier)
     fetch = FetchHandler(
         replicas,
         loop=loop,
@@ -134,7 +147,24 @@ def _data_routes(parts: Parts) -> Routes:
         ApiKey.DELETE_RECORDS: Route(DeleteRecordsHandler(replicas).handle),
         ApiKey.OFFSET_FOR_LEADER_EPOCH: Route(OffsetForLeaderEpochHandler(replicas).handle),
         ApiKey.DESCRIBE_PRODUCERS: Route(DescribeProducersHandler(replicas).handle),
-        ApiKey.INIT_PRODUCER_ID: Route(InitProducerIdHandler(producer_ids).handle),
+        ApiKey.WRITE_TXN_MARKERS: Route(WriteTxnMarkersHandler(parts.coordinators.markers).handle),
+    }
+
+
+def _transaction_routes(parts: Parts) -> Routes:
+    coordinators, topics = parts.coordinators, ImageTopics(parts.image)
+    groups, transactions = coordinators.groups, coordinators.transactions
+    init = InitProducerIdHandler(coordinators.producer_ids, transactions)
+    add_offsets = AddOffsetsToTxnHandler(transactions, groups.partition_for)
+    commit = TxnOffsetCommitHandler(groups, topics, parts.replicas, coordinators.verifier)
+    return {
+        ApiKey.INIT_PRODUCER_ID: Route(init.handle),
+        ApiKey.ADD_PARTITIONS_TO_TXN: Route(AddPartitionsToTxnHandler(transactions, topics).handle),
+        ApiKey.ADD_OFFSETS_TO_TXN: Route(add_offsets.handle),
+        ApiKey.TXN_OFFSET_COMMIT: Route(commit.handle),
+        ApiKey.END_TXN: Route(EndTxnHandler(transactions).handle),
+        ApiKey.DESCRIBE_TRANSACTIONS: Route(DescribeTransactionsHandler(transactions).handle),
+        ApiKey.LIST_TRANSACTIONS: Route(ListTransactionsHandler(transactions).handle),
     }
 
 
@@ -153,6 +183,19 @@ def _group_routes(parts: Parts) -> Routes:
         ApiKey.LIST_GROUPS: Route(ListGroupsHandler(groups).handle),
         ApiKey.DESCRIBE_GROUPS: Route(DescribeGroupsHandler(groups).handle),
         ApiKey.DELETE_GROUPS: Route(DeleteGroupsHandler(groups).handle),
+    }
+
+
+def _share_state_routes(parts: Parts) -> Routes:
+    states = parts.coordinators.share_states
+    return {
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE: Route(InitializeShareGroupStateHandler(states).handle),
+        ApiKey.READ_SHARE_GROUP_STATE: Route(ReadShareGroupStateHandler(states).handle),
+        ApiKey.WRITE_SHARE_GROUP_STATE: Route(WriteShareGroupStateHandler(states).handle),
+        ApiKey.DELETE_SHARE_GROUP_STATE: Route(DeleteShareGroupStateHandler(states).handle),
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: Route(
+            ReadShareGroupStateSummaryHandler(states).handle
+        ),
     }
 
 

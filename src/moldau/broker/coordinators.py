@@ -21,7 +21,9 @@ from moldau.broker.coordinator.partition_log import PartitionLog
 from moldau.broker.coordinator.producer_ids import ProducerIds
 from moldau.broker.coordinator.share.config import ShareCoordinatorConfig
 from moldau.broker.coordinator.share.coordinator import ShareCoordinator
-from moldau.broker.coordinator.topics import ImageClusterTopics
+from moldau.broker.coordinator.topics import ImageClusterTopics, ImageTopics
+from moldau.broker.coordinator.transaction.config import TransactionConfig
+from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
 from moldau.broker.environment import Environment
 from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
@@ -30,7 +32,13 @@ from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.share.persister import LocalPersister
 from moldau.broker.topic_creation import TopicCreation
-from moldau.broker.topics import GROUP_OFFSETS_TOPIC, SHARE_STATE_TOPIC
+from moldau.broker.topics import (
+    GROUP_OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
+from moldau.broker.transactions.markers import LocalMarkers
+from moldau.broker.transactions.verification import TransactionVerifier
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import AllocateProducerIdsRequest
 from moldau.wire.uuids import random_uuid
@@ -73,8 +81,18 @@ class Coordinators:
             lambda: around.creation.ensure_internal_topic(SHARE_STATE_TOPIC),
         )
         self.groups = self._group_coordinator()
+        self.markers = LocalMarkers(
+            around.replicas,
+            self.groups,
+            loop=asyncio.get_running_loop(),
+            clock_ms=around.environment.clock_ms,
+            timeout_ms=lambda: int(around.config()["request.timeout.ms"]),
+        )
+        self.transactions = self._transaction_coordinator()
+        self.verifier = self._transaction_verifier()
         self._by_topic: Mapping[str, Coordinator] = {
             GROUP_OFFSETS_TOPIC: self.groups,
+            TRANSACTION_STATE_TOPIC: self.transactions,
             SHARE_STATE_TOPIC: self.share_states,
         }
 
@@ -88,6 +106,35 @@ class Coordinators:
             report_bug=self._around.report_bug,
             clock=environment.clock,
             new_uuid=lambda: random_uuid(environment.random_bytes(16)),
+        )
+
+    def _transaction_coordinator(self) -> TransactionCoordinator:
+        metadata = self._around.metadata
+        return TransactionCoordinator(
+            TransactionConfig.from_broker_config(self._around.config()),
+            partition_count=lambda: self._partition_count(
+                TRANSACTION_STATE_TOPIC, "transaction.state.log"
+            ),
+            producer_ids=self.producer_ids,
+            markers=self.markers,
+            topics=ImageTopics(lambda: metadata.image),
+            transaction_version=lambda: metadata.finalized_features.get("transaction.version", 0),
+            report_bug=self._around.report_bug,
+            clock=self._around.environment.clock,
+        )
+
+    def _transaction_verifier(self) -> TransactionVerifier:
+        config = self._around.config()
+        return TransactionVerifier(
+            self.transactions,
+            enabled=lambda: bool(
+                self._around.config()["transaction.partition.verification.enable"]
+            ),
+            retry_backoff_ms=config["add.partitions.to.txn.retry.backoff.ms"],
+            retry_time_ms=min(
+                config["add.partitions.to.txn.retry.backoff.max.ms"], config["request.timeout.ms"]
+            ),
+            clock_ms=self._around.environment.clock_ms,
         )
 
     def _share_coordinator(self) -> ShareCoordinator:
