@@ -42,8 +42,8 @@ class ConsumerContext:
         self._ids: dict[frozenset[str], frozenset[UUID]] = {}
         self._hashes: dict[frozenset[str], int] = {}
         self._topic_hashes: dict[str, tuple[TopicFacts, int]] = {}
-        self._names_seen: frozenset[str] = frozenset()
-        self._names_seen_version: int | None = None
+        self._names: frozenset[str] = frozenset()
+        self._names_version: int | None = None
         self._newest_topic_version = 0
 
     def session_timeout_ms(self, group_id: str) -> int:
@@ -87,15 +87,20 @@ class ConsumerContext:
             self._hashes[names] = found
         return found
 
+    def topic_names(self) -> frozenset[str]:
+        """All topics there are."""
+        version = self.topics.version
+        if version != self._names_version:
+            names = frozenset(self.topics.names())
+            if not names <= self._names:
+                self._newest_topic_version = version
+            self._names = names
+            self._names_version = version
+        return self._names
+
     def newest_topic_version(self) -> int:
         """The version of the topics in which a new name was first seen."""
-        version = self.topics.version
-        if version != self._names_seen_version:
-            names = frozenset(self.topics.names())
-            if not names <= self._names_seen:
-                self._newest_topic_version = version
-            self._names_seen = names
-            self._names_seen_version = version
+        self.topic_names()
         return self._newest_topic_version
 
     def _topic_hash(self, facts: TopicFacts) -> int:

@@ -201,15 +201,15 @@ class ConsumerGroups:
 
     def _resolve_regexes(self, group: ConsumerGroup, out: Outbox) -> None:
         """All of the group's expressions at once, so that they cause one new epoch at most."""
-        topics = self.context.topics
-        names = topics.names()
+        version = self.context.topics.version
+        names = self.context.topic_names()
         after = group.subscriptions.copy()
         bump = False
         for regex in group.subscriptions.by_regex:
             matched = matching_topics(regex, names)
             before = after.resolved.get(regex)
             bump = bump or matched != (before.topics if before is not None else frozenset())
-            resolved = ResolvedRegularExpression(matched, topics.version, out.now_ms)
+            resolved = ResolvedRegularExpression(matched, version, out.now_ms)
             after.resolve(regex, resolved)
             out.write(records.regex_record(group.group_id, regex, resolved))
         metadata_hash = self.context.metadata_hash(after)
