@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +37,7 @@ def test_every_offset_keeps_the_most_advanced_state(
     combined = combine(stored, new, start_offset)
 
     assert per_offset(list(combined), -1) == per_offset([*stored, *new], start_offset)
-    for lower, upper in zip(combined, combined[1:], strict=False):
+    for lower, upper in itertools.pairwise(combined):
         assert lower.last_offset < upper.first_offset
 
 
