@@ -88,9 +88,14 @@ def configure(topology: StreamsTopology, topics: ClusterTopics) -> ConfiguredTop
         facts = topics.topic(name)
         return None if facts is None else facts.partition_count
 
+    copartition_groups = [
+        group
+        for subtopology in topology.subtopologies.values()
+        for group in _copartition_groups(subtopology)
+    ]
     try:
         _check_source_topics(topology, existing)
-        counts = _decide_counts(topology, existing)
+        counts = _decide_counts(topology, copartition_groups, existing)
         subtopologies = {
             key: _configured(subtopology, existing, counts)
             for key, subtopology in sorted(topology.subtopologies.items())
@@ -118,7 +123,11 @@ def _check_source_topics(topology: StreamsTopology, existing: PartitionCount) ->
         )
 
 
-def _decide_counts(topology: StreamsTopology, existing: PartitionCount) -> dict[str, int]:
+def _decide_counts(
+    topology: StreamsTopology,
+    copartition_groups: Iterable[frozenset[str]],
+    existing: PartitionCount,
+) -> dict[str, int]:
     """Partition counts of internal topics, by name."""
     decided: dict[str, int] = {}
 
@@ -128,15 +137,15 @@ def _decide_counts(topology: StreamsTopology, existing: PartitionCount) -> dict[
         return decided.get(name) if found is None else found
 
     decided.update(_repartition_counts(topology, count))
-    repartitions = {
-        info.name: info
+    repartitions = [
+        info
         for subtopology in topology.subtopologies.values()
         for info in subtopology.repartition_source_topics
-    }
-    fixed = {name for name, info in repartitions.items() if info.partitions != 0}
-    for subtopology in topology.subtopologies.values():
-        for group in _copartition_groups(subtopology):
-            decided.update(_copartitioned(group, repartitions.keys(), fixed, count))
+    ]
+    internal = {info.name for info in repartitions}
+    fixed = {info.name for info in repartitions if info.partitions != 0}
+    for group in copartition_groups:
+        decided.update(_copartitioned(group, internal, fixed, count))
     for subtopology in topology.subtopologies.values():
         task_count = _task_count(subtopology, count)
         decided.update((info.name, task_count) for info in subtopology.state_changelog_topics)
@@ -215,7 +224,7 @@ def _at(topics: tuple[T, ...], index: int) -> T:
 
 def _copartitioned(
     group: frozenset[str],
-    repartitions: Iterable[str],
+    repartitions: set[str],
     fixed: set[str],
     count: PartitionCount,
 ) -> dict[str, int]:
@@ -223,7 +232,7 @@ def _copartitioned(
     if not group:
         return {}
     counts = {topic: _known(topic, count) for topic in sorted(group)}
-    internal = {topic: counts[topic] for topic in sorted(group & set(repartitions))}
+    internal = {topic: counts[topic] for topic in sorted(group & repartitions)}
     external = {topic: counts[topic] for topic in sorted(group - internal.keys())}
     if external:
         common = _same(external)
