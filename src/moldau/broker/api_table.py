@@ -16,16 +16,21 @@ from moldau.broker.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
 from moldau.broker.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
 from moldau.broker.handlers.alter_configs import AlterConfigsHandler
 from moldau.broker.handlers.alter_replica_log_dirs import AlterReplicaLogDirsHandler
+from moldau.broker.handlers.alter_share_group_offsets import AlterShareGroupOffsetsHandler
 from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
+from moldau.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
+from moldau.broker.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
 from moldau.broker.handlers.controller_apis import ControllerApis
 from moldau.broker.handlers.delete_groups import DeleteGroupsHandler
 from moldau.broker.handlers.delete_records import DeleteRecordsHandler
+from moldau.broker.handlers.delete_share_group_offsets import DeleteShareGroupOffsetsHandler
 from moldau.broker.handlers.delete_share_group_state import DeleteShareGroupStateHandler
 from moldau.broker.handlers.describe_cluster import DescribeClusterHandler
 from moldau.broker.handlers.describe_configs import DescribeConfigsHandler
 from moldau.broker.handlers.describe_groups import DescribeGroupsHandler
 from moldau.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
 from moldau.broker.handlers.describe_producers import DescribeProducersHandler
+from moldau.broker.handlers.describe_share_group_offsets import DescribeShareGroupOffsetsHandler
 from moldau.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from moldau.broker.handlers.describe_transactions import DescribeTransactionsHandler
 from moldau.broker.handlers.end_txn import EndTxnHandler
@@ -50,6 +55,10 @@ from moldau.broker.handlers.produce import ProduceHandler
 from moldau.broker.handlers.push_telemetry import PushTelemetryHandler
 from moldau.broker.handlers.read_share_group_state import ReadShareGroupStateHandler
 from moldau.broker.handlers.read_share_group_state_summary import ReadShareGroupStateSummaryHandler
+from moldau.broker.handlers.share_group_describe import ShareGroupDescribeHandler
+from moldau.broker.handlers.share_group_heartbeat import ShareGroupHeartbeatHandler
+from moldau.broker.handlers.streams_group_describe import StreamsGroupDescribeHandler
+from moldau.broker.handlers.streams_group_heartbeat import StreamsGroupHeartbeatHandler
 from moldau.broker.handlers.sync_group import SyncGroupHandler
 from moldau.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
 from moldau.broker.handlers.write_share_group_state import WriteShareGroupStateHandler
@@ -97,6 +106,11 @@ class Parts:
         self.replicas.when_settled(settled.set)
         await settled.wait()
 
+    def serves_groups(self, protocol: str, feature: str) -> bool:
+        """Whether the operator wants groups of this protocol, and the cluster has them."""
+        wanted = self.config()["group.coordinator.rebalance.protocols"]
+        return protocol in wanted and self.metadata.finalized_features.get(feature, 0) >= 1
+
     def feature_levels(self) -> FeatureLevels:
         return FeatureLevels(
             {name: (each.min_version, each.max_version)
@@ -109,7 +123,8 @@ class Parts:
 def broker_routes(parts: Parts) -> Routes:
     """What clients and other brokers may ask on a broker's listener."""
     routes = _data_routes(parts) | _transaction_routes(parts)
-    routes |= _group_routes(parts) | _share_state_routes(parts) | _admin_routes(parts)
+    routes |= _group_routes(parts) | _newer_group_routes(parts) | _share_state_routes(parts)
+    routes |= _admin_routes(parts)
     routes[ApiKey.API_VERSIONS] = Route(ApiVersionsHandler(routes, parts.feature_levels).handle)
     return routes
 
@@ -171,6 +186,7 @@ def _transaction_routes(parts: Parts) -> Routes:
 def _group_routes(parts: Parts) -> Routes:
     groups, topics = parts.coordinators.groups, ImageTopics(parts.image)
     find = FindCoordinatorHandler(topics, parts.creation.ensure_internal_topic)
+    delete = DeleteGroupsHandler(groups, parts.coordinators.share_groups)
     return {
         ApiKey.FIND_COORDINATOR: Route(find.handle),
         ApiKey.JOIN_GROUP: Route(JoinGroupHandler(groups).handle),
@@ -182,7 +198,29 @@ def _group_routes(parts: Parts) -> Routes:
         ApiKey.OFFSET_DELETE: Route(OffsetDeleteHandler(groups, topics).handle),
         ApiKey.LIST_GROUPS: Route(ListGroupsHandler(groups).handle),
         ApiKey.DESCRIBE_GROUPS: Route(DescribeGroupsHandler(groups).handle),
-        ApiKey.DELETE_GROUPS: Route(DeleteGroupsHandler(groups).handle),
+        ApiKey.DELETE_GROUPS: Route(delete.handle),
+    }
+
+
+def _newer_group_routes(parts: Parts) -> Routes:
+    groups, share = parts.coordinators.groups, parts.coordinators.share_groups
+    consumer = parts.serves_groups("consumer", "group.version")
+    streams = parts.serves_groups("streams", "streams.version")
+    consume = ConsumerGroupHeartbeatHandler(groups, enabled=consumer)
+    stream = StreamsGroupHeartbeatHandler(groups, enabled=streams)
+    describe_streams = StreamsGroupDescribeHandler(groups, enabled=streams)
+    return {
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: Route(consume.handle),
+        ApiKey.CONSUMER_GROUP_DESCRIBE: Route(
+            ConsumerGroupDescribeHandler(groups, enabled=consumer).handle
+        ),
+        ApiKey.STREAMS_GROUP_HEARTBEAT: Route(stream.handle),
+        ApiKey.STREAMS_GROUP_DESCRIBE: Route(describe_streams.handle),
+        ApiKey.SHARE_GROUP_HEARTBEAT: Route(ShareGroupHeartbeatHandler(share).handle),
+        ApiKey.SHARE_GROUP_DESCRIBE: Route(ShareGroupDescribeHandler(share).handle),
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Route(DescribeShareGroupOffsetsHandler(share).handle),
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS: Route(AlterShareGroupOffsetsHandler(share).handle),
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS: Route(DeleteShareGroupOffsetsHandler(share).handle),
     }
 
 

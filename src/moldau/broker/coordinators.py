@@ -7,7 +7,7 @@ partition that this broker cannot serve.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
@@ -16,6 +16,10 @@ from moldau.broker.config import BrokerConfig
 from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
 from moldau.broker.coordinator.group.settings import LayeredGroupSettings
+from moldau.broker.coordinator.group.share.events import InitializeShareState
+from moldau.broker.coordinator.group.share.service import ShareGroupService
+from moldau.broker.coordinator.group.streams.creation import InternalTopicCreation
+from moldau.broker.coordinator.group.streams.events import CreateInternalTopics
 from moldau.broker.coordinator.log import CoordinatorLog
 from moldau.broker.coordinator.partition_log import PartitionLog
 from moldau.broker.coordinator.producer_ids import ProducerIds
@@ -39,6 +43,7 @@ from moldau.broker.topics import (
 )
 from moldau.broker.transactions.markers import LocalMarkers
 from moldau.broker.transactions.verification import TransactionVerifier
+from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import AllocateProducerIdsRequest
 from moldau.wire.uuids import random_uuid
@@ -81,6 +86,10 @@ class Coordinators:
             lambda: around.creation.ensure_internal_topic(SHARE_STATE_TOPIC),
         )
         self.groups = self._group_coordinator()
+        self.share_groups = self._share_group_service()
+        self._internal_topics = InternalTopicCreation(
+            around.creation.create_topics, self._report_internal_topics
+        )
         self.markers = LocalMarkers(
             around.replicas,
             self.groups,
@@ -102,11 +111,44 @@ class Coordinators:
         environment = self._around.environment
         return GroupCoordinator(
             GroupConfig.from_broker_config(self._around.config()),
+            topics=self.topics,
+            settings=self.settings,
             partition_count=lambda: self._partition_count(GROUP_OFFSETS_TOPIC, "offsets.topic"),
             report_bug=self._around.report_bug,
+            perform=self._perform_for_groups,
             clock=environment.clock,
             new_uuid=lambda: random_uuid(environment.random_bytes(16)),
         )
+
+    def _share_group_service(self) -> ShareGroupService:
+        return ShareGroupService(
+            self.groups.runtime,
+            self.persister,
+            self.topics,
+            partition_for=self.groups.partition_for,
+            section=lambda shard: shard.share,
+            latest_offset=self._latest_offset,
+        )
+
+    def _perform_for_groups(self, action: object) -> None:
+        match action:
+            case InitializeShareState():
+                self.share_groups.perform(action)
+            case CreateInternalTopics():
+                self._internal_topics.start(action)
+            case _:
+                invariant(False, f"{action!r} is no action of groups")
+
+    def _report_internal_topics(self, group_id: str, errors: Mapping[str, str]) -> None:
+        now_ms = self._around.environment.clock.now_ms()
+        self.groups.report_internal_topics(group_id, errors, now_ms)
+
+    async def _latest_offset(self, topic: str, index: int) -> int:
+        partition = self._around.replicas.find(topic, index)
+        if partition is None:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is not led here")
+        partition.check_online()
+        return partition.high_watermark
 
     def _transaction_coordinator(self) -> TransactionCoordinator:
         metadata = self._around.metadata
@@ -205,8 +247,9 @@ class Coordinators:
     def _forget(self, deleted: Mapping[UUID, Topic]) -> None:
         """Nobody may find the offsets of a topic that is gone in a later one of its name."""
         names = {topic.name: topic_id for topic_id, topic in deleted.items()}
-        ids: Collection[UUID] = tuple(deleted)
+        ids = set(deleted)
         self._around.spawn(self.groups.on_topics_deleted(names))
+        self._around.spawn(self.share_groups.on_topics_deleted(ids))
         self._around.spawn(self.share_states.on_topics_deleted(ids))
 
     # Start and stop.
@@ -217,5 +260,6 @@ class Coordinators:
 
     def close(self) -> None:
         """Members that wait for others would wait for ever: they are told to look elsewhere."""
+        self.share_groups.close()
         for coordinator in self._by_topic.values():
             coordinator.close()

@@ -14,7 +14,7 @@ from moldau.broker.topics import (
     topic_name_problem,
 )
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.messages import CreateTopicsRequest
+from moldau.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 
 logger = logging.getLogger(__name__)
 
@@ -50,9 +50,12 @@ class TopicCreation:
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} cannot be created: {error.name}"
             )
 
+    async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        """Have the controller create them; errors are in the response."""
+        return await self._metadata.run(lambda controller: controller.create_topics(request))
+
     async def _create(self, topics: list[Creatable]) -> dict[str, ErrorCode]:
-        request = CreateTopicsRequest(topics=topics)
-        response = await self._metadata.run(lambda controller: controller.create_topics(request))
+        response = await self.create_topics(CreateTopicsRequest(topics=topics))
         errors = {}
         for result in response.topics:
             # Somebody else was faster: just as good.

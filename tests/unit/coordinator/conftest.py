@@ -32,6 +32,7 @@ from moldau.wire.messages import (
     SyncGroupRequest,
 )
 from moldau.wire.record_values import decode_coordinator_record, encode_versioned
+from support.group_facts import FakeSettings, FakeTopics
 
 START_MS = 1_700_000_000_000
 Written = list[tuple[bytes, bytes | None]]
@@ -47,7 +48,7 @@ class Stage:
     def __init__(self, **settings: int) -> None:
         settings.setdefault("group_initial_rebalance_delay_ms", 0)
         self.config = GroupConfig(**settings)
-        self.shard = GroupShard(self.config)
+        self.shard = GroupShard(self.config, FakeTopics(t=2), FakeSettings())
         self.now_ms = START_MS
         self.written: Written = []
         self.answers: dict[int, Any] = {}
@@ -282,7 +283,7 @@ class Stage:
 
 
 def replayed(written: Written, config: GroupConfig) -> GroupShard:
-    shard = GroupShard(config)
+    shard = GroupShard(config, FakeTopics(t=2), FakeSettings())
     for offset, (key, value) in enumerate(written):
         shard.replay(offset, NO_PRODUCER_ID, *decode_coordinator_record("group", key, value))
     return shard

@@ -26,6 +26,7 @@ from moldau.wire.messages import (
     TxnOffsetCommitRequest,
 )
 from moldau.wire.records import read_header
+from support.group_facts import FakeSettings, FakeTopics, no_actions
 from support.hosting import Host
 
 PID = 7
@@ -76,7 +77,12 @@ class World:
     async def start(self) -> None:
         """Also after a restart: everything is read back from the log."""
         self.groups = GroupCoordinator(
-            GroupConfig(), partition_count=lambda: 1, report_bug=self.bugs.append
+            GroupConfig(),
+            topics=FakeTopics(t=2),
+            settings=FakeSettings(),
+            partition_count=lambda: 1,
+            report_bug=self.bugs.append,
+            perform=no_actions,
         )
         self.groups.on_elected(0, 0, PartitionLog(self.host.partition(GROUP_OFFSETS_TOPIC)))
         await self.groups.loaded()

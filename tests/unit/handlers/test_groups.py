@@ -11,6 +11,7 @@ import pytest
 
 from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
+from moldau.broker.coordinator.group.share.service import ShareGroupService
 from moldau.broker.coordinator.producer_ids import ProducerIds
 from moldau.broker.coordinator.topics import Node
 from moldau.broker.handlers.delete_groups import DeleteGroupsHandler
@@ -43,6 +44,7 @@ from moldau.wire.messages import (
     SyncGroupRequest,
 )
 from moldau.wire.records import encode_batch, read_header
+from support.group_facts import FakeSettings, FakeTopics, no_actions
 
 TOPIC_ID = uuid.UUID(int=77)
 
@@ -101,8 +103,11 @@ class Broker:
         self.bugs: list[Exception] = []
         self.coordinator = GroupCoordinator(
             GroupConfig(group_initial_rebalance_delay_ms=0),
+            topics=FakeTopics(t=2),
+            settings=FakeSettings(),
             partition_count=lambda: 1,
             report_bug=self.bugs.append,
+            perform=no_actions,
         )
         self._blocks = iter([(100, 2)])
         topics = OneTopic()
@@ -117,9 +122,20 @@ class Broker:
             ApiKey.OFFSET_DELETE: OffsetDeleteHandler(group, topics),
             ApiKey.LIST_GROUPS: ListGroupsHandler(group),
             ApiKey.DESCRIBE_GROUPS: DescribeGroupsHandler(group),
-            ApiKey.DELETE_GROUPS: DeleteGroupsHandler(group),
+            ApiKey.DELETE_GROUPS: DeleteGroupsHandler(group, self._share_groups()),
             ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(ProducerIds(self._allocate)),
         }
+
+    def _share_groups(self) -> ShareGroupService:
+        group = self.coordinator
+        return ShareGroupService(
+            group.runtime,
+            None,  # type: ignore[arg-type]  # no share group here has state to be deleted
+            FakeTopics(t=2),
+            partition_for=group.partition_for,
+            section=lambda shard: shard.share,
+            latest_offset=None,  # type: ignore[arg-type]  # nobody asks for a lag
+        )
 
     async def _allocate(self) -> tuple[int, int]:
         block = next(self._blocks, None)

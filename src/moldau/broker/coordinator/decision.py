@@ -136,7 +136,12 @@ class Outbox:
         self.effects.append(Act(action))
 
     def decision(
-        self, response: R, *, atomic: bool = True, producer: ProducerStamp | None = None
+        self,
+        response: R,
+        *,
+        atomic: bool = True,
+        barrier: bool = False,
+        producer: ProducerStamp | None = None,
     ) -> Decision[R]:
         return Decision(
             response,
@@ -144,7 +149,8 @@ class Outbox:
             tuple(self.effects),
             self.continuation,
             atomic,
-            producer=producer,
+            barrier,
+            producer,
         )
 
 

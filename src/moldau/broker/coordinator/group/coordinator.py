@@ -15,14 +15,20 @@ from moldau.broker.coordinator.clock import Clock, LoopClock
 from moldau.broker.coordinator.decision import Decision, ProducerStamp, TransactionEnding
 from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.events import Join
+from moldau.broker.coordinator.group.group import ClientInfo
+from moldau.broker.coordinator.group.settings import GroupSettings
 from moldau.broker.coordinator.group.shard import GroupShard
 from moldau.broker.coordinator.group.transactional_commits import refused
 from moldau.broker.coordinator.hashing import partition_for
 from moldau.broker.coordinator.log import CoordinatorLog
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
+from moldau.broker.coordinator.topics import ClusterTopics
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     DeleteGroupsResponse,
     DescribeGroupsResponse,
     HeartbeatRequest,
@@ -39,11 +45,15 @@ from moldau.wire.messages import (
     OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
+    StreamsGroupDescribeResponse,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
     SyncGroupRequest,
     SyncGroupResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
+from moldau.wire.uuids import uuid_to_text
 
 
 class GroupCoordinator:
@@ -51,23 +61,33 @@ class GroupCoordinator:
         self,
         config: GroupConfig,
         *,
+        topics: ClusterTopics,
+        settings: GroupSettings,
         partition_count: Callable[[], int],
         report_bug: Callable[[Exception], None],
+        perform: Callable[[object], None],
         clock: Clock | None = None,
         new_uuid: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
-        """`partition_count` tells how many partitions the offsets topic has, or will have."""
+        """`partition_count` tells how many partitions the offsets topic has, or will have;
+        `perform` begins what groups want done: `InitializeShareState`, `CreateInternalTopics`."""
         self._config = config
         self._partition_count = partition_count
         self._new_uuid = new_uuid
         self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             family="group",
-            make_shard=lambda: GroupShard(config),
+            make_shard=lambda: GroupShard(config, topics, settings),
             clock=clock or LoopClock(),
             write_timeout_ms=config.offsets_commit_timeout_ms,
             load_buffer_size=config.offsets_load_buffer_size,
             report_bug=report_bug,
+            perform=lambda partition, action: perform(action),
         )
+
+    @property
+    def runtime(self) -> CoordinatorRuntime[GroupShard]:
+        """For services that decide in the shards as well."""
+        return self._runtime
 
     def partition_for(self, group_id: str) -> int:
         return partition_for(group_id, self._partition_count())
@@ -252,6 +272,65 @@ class GroupCoordinator:
         except ApiError as error:
             return OffsetDeleteResponse(error_code=error.code)
 
+    # Members of the newer protocols.
+
+    async def consumer_group_heartbeat(
+        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+    ) -> ConsumerGroupHeartbeatResponse:
+        client, fresh_id = _client(context), uuid_to_text(self._new_uuid())
+        try:
+            _check_group_id(request.group_id)
+            return await self._runtime.run(
+                self.partition_for(request.group_id),
+                lambda shard, now_ms: shard.consumer_group_heartbeat(
+                    request, context.api_version, client, fresh_id, now_ms
+                ),
+            )
+        except ApiError as error:
+            return ConsumerGroupHeartbeatResponse(
+                error_code=error.code, error_message=error.message
+            )
+
+    async def streams_group_heartbeat(
+        self, context: RequestContext, request: StreamsGroupHeartbeatRequest
+    ) -> StreamsGroupHeartbeatResponse:
+        """Raises ApiError."""
+        return await self._runtime.run(
+            self.partition_for(request.group_id),
+            lambda shard, now_ms: shard.streams_group_heartbeat(request, _client(context), now_ms),
+        )
+
+    def report_internal_topics(self, group_id: str, errors: Mapping[str, str], now_ms: int) -> None:
+        """By topic why it was not created; members of the streams group are told."""
+        try:
+            self._runtime.read(
+                self.partition_for(group_id),
+                lambda shard: shard.streams.on_internal_topics(group_id, errors, now_ms),
+            )
+        except ApiError:
+            # The group has moved: its new coordinator tries by itself.
+            return
+
+    def describe_consumer_group(
+        self, group_id: str
+    ) -> ConsumerGroupDescribeResponse.DescribedGroup:
+        try:
+            return self._runtime.read(
+                self.partition_for(group_id),
+                lambda shard: shard.describe_consumer_group(group_id),
+            )
+        except ApiError as error:
+            return ConsumerGroupDescribeResponse.DescribedGroup(
+                group_id=group_id, error_code=error.code, error_message=error.message
+            )
+
+    def describe_streams_group(self, group_id: str) -> StreamsGroupDescribeResponse.DescribedGroup:
+        """Raises ApiError."""
+        return self._runtime.read(
+            self.partition_for(group_id),
+            lambda shard: shard.describe_streams_group(group_id),
+        )
+
     # Views and deletion of whole groups.
 
     def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
@@ -298,6 +377,10 @@ def _deletion(
     group_ids: list[str],
 ) -> Callable[[GroupShard, int], Decision[list[DeleteGroupsResponse.DeletableGroupResult]]]:
     return lambda shard, now_ms: shard.delete_groups(group_ids, now_ms)
+
+
+def _client(context: RequestContext) -> ClientInfo:
+    return ClientInfo(context.client_id or "", f"/{context.client_host}")
 
 
 def _check_group_id(group_id: str) -> None:

@@ -19,25 +19,49 @@ from moldau.broker.coordinator.group import commits
 from moldau.broker.coordinator.group.classic import ClassicGroup
 from moldau.broker.coordinator.group.classic_groups import ClassicGroups
 from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.events import ExpiryTimer, GroupContinuation, Join
+from moldau.broker.coordinator.group.consumer.group import ConsumerGroup
+from moldau.broker.coordinator.group.consumer.groups import ConsumerGroups
+from moldau.broker.coordinator.group.events import (
+    UNKNOWN_MEMBER_ID,
+    ExpiryTimer,
+    GroupContinuation,
+    Join,
+)
 from moldau.broker.coordinator.group.group import (
+    ClientInfo,
     CommitCaller,
     Group,
     PartitionCheck,
     Section,
     any_partition,
 )
+from moldau.broker.coordinator.group.migration.classic_members import ClassicMembers
+from moldau.broker.coordinator.group.migration.downgrade import (
+    Downgraded,
+    on_downgraded,
+    release_empty,
+)
+from moldau.broker.coordinator.group.migration.online import OnlineMigration
 from moldau.broker.coordinator.group.offsets import OffsetStore
+from moldau.broker.coordinator.group.settings import GroupSettings
+from moldau.broker.coordinator.group.share.groups import ShareGroups
 from moldau.broker.coordinator.group.stored import StoredGroup
+from moldau.broker.coordinator.group.streams.group import StreamsGroup
+from moldau.broker.coordinator.group.streams.groups import StreamsGroups
 from moldau.broker.coordinator.group.transactional_commits import commit_transactional
+from moldau.broker.coordinator.topics import ClusterTopics
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     DeleteGroupsResponse,
     DescribeGroupsResponse,
     GroupMetadataKey,
     GroupMetadataValue,
     HeartbeatRequest,
     HeartbeatResponse,
+    JoinGroupResponse,
     LeaveGroupRequest,
     LeaveGroupResponse,
     LegacyOffsetCommitKey,
@@ -52,6 +76,9 @@ from moldau.wire.messages import (
     OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
+    StreamsGroupDescribeResponse,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -62,11 +89,16 @@ _COMMIT_GROUP_NOT_FOUND_FROM = 9
 
 
 class GroupShard:
-    def __init__(self, config: GroupConfig, sections: tuple[Section, ...] = ()) -> None:
+    def __init__(self, config: GroupConfig, topics: ClusterTopics, settings: GroupSettings) -> None:
         self._config = config
         self._offsets = OffsetStore()
         self.classic = ClassicGroups(config)
-        self._sections = sections
+        self.consumer = ConsumerGroups(config, topics, settings)
+        self.consumer.migration = OnlineMigration(config, topics)
+        self.share = ShareGroups(config, topics, settings)
+        self.streams = StreamsGroups(config, topics, settings)
+        self._classic_members = ClassicMembers(self.consumer)
+        self._sections: tuple[Section, ...] = (self.consumer, self.share, self.streams)
         self._section_of_key: dict[type, Section] = {
             key: each for each in self._sections for key in each.KEYS
         }
@@ -155,40 +187,110 @@ class GroupShard:
         return out.decision(None)
 
     def on_written(
-        self, continuation: GroupContinuation, error: ErrorCode, now_ms: int
+        self, continuation: GroupContinuation | Downgraded, error: ErrorCode, now_ms: int
     ) -> Decision[None]:
         out = Outbox(now_ms)
-        self.classic.on_written(continuation, error, out)
+        if isinstance(continuation, Downgraded):
+            on_downgraded(self.classic, continuation, error, self._config, out)
+        else:
+            self.classic.on_written(continuation, error, out)
         return out.decision(None)
 
     # Members of the classic protocol.
 
     def join_group(self, event: Join, now_ms: int) -> Decision[None]:
         out = Outbox(now_ms)
-        self.classic.join(event, out)
+        group = self.group(event.request.group_id)
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            self._classic_members.join(group, event, out)
+        elif group is None or isinstance(group, ClassicGroup):
+            self.classic.join(event, out)
+        elif isinstance(group, ConsumerGroup | StreamsGroup) and group.is_empty:
+            if event.request.member_id == UNKNOWN_MEMBER_ID:
+                release_empty(group, out)
+            self.classic.join(event, out)
+        else:
+            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            out.answer(event.ticket, JoinGroupResponse(error_code=error, member_id=""))
         return out.decision(None)
 
     def sync_group(self, request: SyncGroupRequest, ticket: Ticket, now_ms: int) -> Decision[None]:
         out = Outbox(now_ms)
-        self.classic.sync(self._member_group(request.group_id), request, ticket, out)
+        group = self._member_group(request.group_id)
+        if group.is_empty:
+            raise _no_member(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            self._classic_members.sync(group, request, ticket, out)
+        else:
+            self.classic.sync(group, request, ticket, out)
         return out.decision(None)
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Decision[HeartbeatResponse]:
         out = Outbox(now_ms)
-        response = self.classic.heartbeat(self._member_group(request.group_id), request, out)
+        group = self._member_group(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            response = self._classic_members.heartbeat(group, request, out)
+        else:
+            response = self.classic.heartbeat(group, request, out)
         return out.decision(response)
 
     def leave_group(self, request: LeaveGroupRequest, now_ms: int) -> Decision[LeaveGroupResponse]:
         out = Outbox(now_ms)
-        response = self.classic.leave(self._member_group(request.group_id), request, out)
+        group = self._member_group(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            response = self._classic_members.leave(group, request, out)
+        else:
+            response = self.classic.leave(group, request, out)
         return out.decision(response)
 
-    def _member_group(self, group_id: str) -> ClassicGroup:
+    def _member_group(self, group_id: str) -> ClassicGroup | ConsumerGroup:
         """The group of a request that only members send: no group, no member."""
         group = self.group(group_id)
-        if not isinstance(group, ClassicGroup):
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
+        if not isinstance(group, ClassicGroup | ConsumerGroup):
+            raise _no_member(group_id)
         return group
+
+    # Members of the newer protocols; those of share groups have a service of their own.
+
+    def consumer_group_heartbeat(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        version: int,
+        client: ClientInfo,
+        fresh_member_id: str,
+        now_ms: int,
+    ) -> Decision[ConsumerGroupHeartbeatResponse]:
+        out = Outbox(now_ms)
+        other = self._other(request.group_id, ConsumerGroup)
+        response = self.consumer.heartbeat(
+            request, version, client, fresh_member_id, out, other=other
+        )
+        return out.decision(response, barrier=True)
+
+    def streams_group_heartbeat(
+        self, request: StreamsGroupHeartbeatRequest, client: ClientInfo, now_ms: int
+    ) -> Decision[StreamsGroupHeartbeatResponse]:
+        out = Outbox(now_ms)
+        other = self._other(request.group_id, StreamsGroup)
+        response = self.streams.heartbeat(request, client, out, other)
+        return out.decision(response, barrier=True)
+
+    def describe_consumer_group(
+        self, group_id: str
+    ) -> ConsumerGroupDescribeResponse.DescribedGroup:
+        return self.consumer.describe(group_id, self._other(group_id, ConsumerGroup))
+
+    def describe_streams_group(self, group_id: str) -> StreamsGroupDescribeResponse.DescribedGroup:
+        if self._other(group_id, StreamsGroup) is not None:
+            raise ApiError(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group."
+            )
+        return self.streams.describe(group_id)
+
+    def _other(self, group_id: str, kind: type) -> Group | None:
+        """The group with this id, if it is not of the kind."""
+        group = self.group(group_id)
+        return None if isinstance(group, kind) else group
 
     # Offsets.
 
@@ -313,6 +415,10 @@ class GroupShard:
                 DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error)
             )
         return out.decision(results)
+
+
+def _no_member(group_id: str) -> ApiError:
+    return ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
 
 
 def _may_vanish(group: Group) -> bool:
