@@ -117,7 +117,7 @@ def tasks_of(ids: list[Response.TaskIds] | None) -> dict[str, list[int]] | None:
 
 
 class StreamsStage:
-    def __init__(self, topics: Mapping[str, int] | None = None, **config: int) -> None:
+    def __init__(self, topics: Mapping[str, int] | None = None, **config: Any) -> None:
         self.config = GroupConfig(**config)
         self.topics = FakeTopics({"in": 4} if topics is None else topics)
         self.settings = FakeSettings()

@@ -164,9 +164,7 @@ def test_a_full_group_takes_nobody(StreamsStage: Any) -> None:
     assert streams.beat("a").member_epoch == 2
 
 
-def test_the_first_members_wait_for_each_other(
-    streams: Any, statuses: Any, tasks_of: Any
-) -> None:
+def test_the_first_members_wait_for_each_other(streams: Any, statuses: Any, tasks_of: Any) -> None:
     streams.settings.values["streams.initial.rebalance.delay.ms"] = 3_000
     first = streams.join("a")
     assert (first.member_epoch, statuses(first), tasks_of(first.active_tasks)) == (1, [5], {})
