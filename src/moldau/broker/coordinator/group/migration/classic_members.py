@@ -336,6 +336,9 @@ def _check_generation(member: ConsumerMember, generation: int) -> ClassicMemberM
 def _should_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
     if member.member_epoch < group.assignment_epoch:
         return True
+    if group.assignment_epoch < group.group_epoch and _are_all_classic(group):
+        # A new target is due, and heartbeats of these members do not make it: a join does.
+        return True
     match member.state:
         case MemberState.UNREVOKED_PARTITIONS:
             return True
@@ -343,6 +346,11 @@ def _should_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
             return not _waits_for_others(group, member)
         case _:
             return False
+
+
+def _are_all_classic(group: ConsumerGroup) -> bool:
+    """As in a group that may not become a classic one."""
+    return group.classic_member_count == len(group.members)
 
 
 def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:

@@ -3,7 +3,10 @@
 Decided here: whether that may happen, and what the classic group is: in the generation of
 the group's epoch, stable, its members with what the target assignment gives them. The records
 make the stored half; its machine wakes once they are committed, learns again which protocols
-each member knows, and starts a rebalance if the assignment is not up to date.
+each member knows, and starts a rebalance if the assignment is not up to date. If that rebalance
+is lost with the coordinator, the next one must not take the stored assignment for complete: so
+a group that needs one is stored in the generation after, of which no member knows, and all
+have to join.
 """
 
 from __future__ import annotations
@@ -81,7 +84,7 @@ def downgrade(
     classic = ClassicGroup(
         group.group_id,
         phase=Phase.STABLE,
-        generation=group.group_epoch,
+        generation=group.group_epoch + with_rebalance,
         protocol_type=CONSUMER_PROTOCOL_TYPE,
         state_timestamp_ms=out.now_ms,
     )
@@ -100,7 +103,7 @@ def downgrade(
     protocols = tuple((each.member_id, each.protocols) for each in classic.members.values())
     out.write(
         classic.to_stored(assignments).to_record(group.group_id),
-        Downgraded(group.group_id, group.group_epoch, protocols, with_rebalance),
+        Downgraded(group.group_id, classic.generation, protocols, with_rebalance),
     )
 
 
@@ -127,6 +130,8 @@ def on_downgraded(
                 session_timeout_ms=member.session_timeout_ms,
             )
     if written.rebalance and group.phase is Phase.STABLE:
+        # Members are known by their epoch until they join the next generation.
+        group.generation -= 1
         rebalance.prepare_rebalance(group, config, out)
 
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from moldau.broker.coordinator.topics import ClusterTopics
-from moldau.wire.codec import decode, encode
+from moldau.wire.codec import decode
 from moldau.wire.errors import WireError
 from moldau.wire.messages import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from moldau.wire.record_values import encode_versioned
 
 _VERSION_SIZE = 2
 
@@ -48,7 +49,7 @@ def write_assignment(
             )
         ]
     )
-    return version.to_bytes(_VERSION_SIZE, "big") + encode(message, version)
+    return encode_versioned(message, version)
 
 
 def by_topic_id(
