@@ -1,0 +1,68 @@
+"""What share partitions need to know of the bytes they read: where batches begin and end, and
+which of them an aborted transaction wrote. Only transaction markers are ever decoded."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from moldau.broker.log.replay import end_marker
+from moldau.broker.share.acquisition import AcquiredRecords, Span
+from moldau.wire.records import HEADER_SIZE, LOG_OVERHEAD, read_header
+
+# Base offset, length and last offset delta, with which everything about offsets is known.
+_BOUNDS: Final = struct.Struct(">qi11xi")
+
+
+def spans_of(buffer: memoryview) -> list[Span]:
+    """The batches that are there in full."""
+    spans = []
+    position = 0
+    size = len(buffer)
+    while position + HEADER_SIZE <= size:
+        base_offset, length, last_offset_delta = _BOUNDS.unpack_from(buffer, position)
+        end = position + LOG_OVERHEAD + length
+        if end > size or end <= position:
+            break
+        spans.append(Span(base_offset, base_offset + last_offset_delta, position, end - position))
+        position = end
+    return spans
+
+
+def aborted_spans(
+    buffer: memoryview, spans: Sequence[Span], aborted_transactions: Sequence[tuple[int, int]]
+) -> list[Span]:
+    """The batches of aborted transactions, of which (producer id, first offset) are given."""
+    waiting = sorted(aborted_transactions, key=lambda entry: entry[1], reverse=True)
+    aborting: set[int] = set()
+    found = []
+    for span in spans:
+        header = read_header(buffer, span.position)
+        if not header.has_producer_id:
+            continue
+        while waiting and waiting[-1][1] <= span.last_offset:
+            aborting.add(waiting.pop()[0])
+        if header.is_control:
+            marker = end_marker(header, buffer[span.position : span.position + span.size])
+            if marker is not None and marker[0]:
+                aborting.discard(header.producer_id)
+        elif header.is_transactional and header.producer_id in aborting:
+            found.append(span)
+    return found
+
+
+def slice_for(
+    buffer: memoryview, spans: Sequence[Span], acquired: Sequence[AcquiredRecords]
+) -> memoryview:
+    """The whole batches that hold the acquired records."""
+    first, last = acquired[0].first_offset, acquired[-1].last_offset
+    begin = spans[0]
+    end = spans[0]
+    for span in spans:
+        if span.base_offset <= first:
+            begin = span
+        if span.base_offset > last:
+            break
+        end = span
+    return buffer[begin.position : end.position + end.size]

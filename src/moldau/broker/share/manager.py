@@ -1,0 +1,298 @@
+"""The share partitions this node leads, the sessions of members that fetch from them, and what
+their requests do.
+
+What always holds: a share partition exists here at most once, while this node leads its partition
+and its group has a session here; a session that goes gives back what its member holds; all requests
+see the effects of those before them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from moldau.broker.coordinator.clock import Clock
+from moldau.broker.coordinator.group.settings import GroupSettings
+from moldau.broker.metadata.delta import MetadataDelta
+from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.network.context import ConnectionInfo
+from moldau.broker.replication.names import CurrentLeader, TopicKey
+from moldau.broker.replication.partition import Partition
+from moldau.broker.replication.purgatory import Purgatory
+from moldau.broker.share.acquisition import ShareSettings
+from moldau.broker.share.delayed_fetch import (
+    DelayedShareFetch,
+    Fetched,
+    FetchedPartition,
+    ShareFetchLimits,
+)
+from moldau.broker.share.partition import AckBatch
+from moldau.broker.share.persister import Persister, SharePartitionKey
+from moldau.broker.share.sessions import (
+    SessionKey,
+    ShareSession,
+    ShareSessions,
+    TopicIdPartition,
+)
+from moldau.broker.share.shell import SharePartitionShell
+from moldau.wire.errors import ApiError, ErrorCode
+
+logger = logging.getLogger(__name__)
+
+
+class ShareReplicas(Protocol):
+    """Where partitions are found: the replica manager."""
+
+    def get(self, key: TopicKey, index: int) -> Partition: ...
+
+    def find(self, key: TopicKey, index: int) -> Partition | None: ...
+
+    def current_leader(
+        self, key: TopicKey, index: int, listener_name: str
+    ) -> CurrentLeader | None: ...
+
+
+class Acknowledging:
+    """Acknowledgements that are being stored."""
+
+    __slots__ = ("_outcome", "_waiting")
+
+    def __init__(
+        self,
+        outcome: dict[TopicIdPartition, ApiError | None],
+        waiting: dict[TopicIdPartition, asyncio.Future[None]],
+    ) -> None:
+        self._outcome = outcome
+        self._waiting = waiting
+
+    async def outcome(self) -> dict[TopicIdPartition, ApiError | None]:
+        """What became of each partition's, once all are stored or refused."""
+        for partition, answer in self._waiting.items():
+            try:
+                await answer
+            except ApiError as error:
+                self._outcome[partition] = error
+        return self._outcome
+
+
+class SharePartitionManager:
+    """See the module. All methods run on the loop's thread."""
+
+    def __init__(
+        self,
+        replicas: ShareReplicas,
+        persister: Persister,
+        settings: GroupSettings,
+        *,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        sessions_max: int = 2000,
+    ) -> None:
+        """`sessions_max` is group.share.max.share.sessions."""
+        self.replicas = replicas
+        self.persister = persister
+        self.clock = clock
+        self.sessions = ShareSessions(sessions_max)
+        self.purgatory = Purgatory(loop)
+        self._loop = loop
+        self._settings = settings
+        self._shells: dict[SharePartitionKey, SharePartitionShell] = {}
+        self._fetches: dict[SessionKey, DelayedShareFetch] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._shells)
+
+    # What share partitions ask.
+
+    def settings_of(self, group_id: str) -> ShareSettings:
+        get = self._settings.get
+        return ShareSettings(
+            get(group_id, "share.delivery.count.limit"),
+            get(group_id, "share.partition.max.record.locks"),
+            get(group_id, "share.record.lock.duration.ms"),
+            get(group_id, "share.renew.acknowledge.enable"),
+        )
+
+    def offset_reset_of(self, group_id: str) -> str:
+        return str(self._settings.get(group_id, "share.auto.offset.reset"))
+
+    def is_read_committed(self, group_id: str) -> bool:
+        return bool(self._settings.get(group_id, "share.isolation.level") == "read_committed")
+
+    def lock_duration_ms_of(self, group_id: str) -> int:
+        return int(self._settings.get(group_id, "share.record.lock.duration.ms"))
+
+    def run_task(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._closed:
+            work.close()
+            return
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_task_done)
+
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a share partition failed", exc_info=error)
+
+    def on_ended(self, shell: SharePartitionShell) -> None:
+        if self._shells.get(shell.key) is shell:
+            del self._shells[shell.key]
+
+    # Sessions.
+
+    def open_session(
+        self,
+        key: SessionKey,
+        partitions: Iterable[TopicIdPartition],
+        connection: ConnectionInfo,
+    ) -> ShareSession:
+        """A member begins, or begins anew; it keeps the records it holds."""
+        self._abandon_fetch(key)
+        session = self.sessions.open(key, partitions, connection.connection_id)
+        connection.when_closed(self._on_connection_closed)
+        return session
+
+    async def release_session(self, key: SessionKey) -> None:
+        """End a member's session and give back what it holds; SHARE_SESSION_NOT_FOUND if it has
+        none."""
+        session = self.sessions.existing(key)
+        self.sessions.remove(key)
+        self._abandon_fetch(key)
+        waiting = self._release(session)
+        if waiting:
+            await asyncio.wait(waiting)
+        if not self.sessions.has_members(key.group_id):
+            self._drop_group(key.group_id)
+
+    def _release(self, session: ShareSession) -> list[asyncio.Future[None]]:
+        """Begin to give back what the member holds, wherever it holds something."""
+        waiting = []
+        for shell in list(self._shells.values()):
+            # A partition may have been forgotten by the session while records were still held.
+            if shell.key.group_id == session.key.group_id and shell.machine is not None:
+                answer = shell.release(session.key.member_id)
+                if answer is not None:
+                    waiting.append(answer)
+        return waiting
+
+    def _on_connection_closed(self, connection: ConnectionInfo) -> None:
+        for key in self.sessions.of_connection(connection.connection_id):
+            self.run_task(self.release_session(key))
+
+    def _abandon_fetch(self, key: SessionKey) -> None:
+        fetch = self._fetches.pop(key, None)
+        if fetch is not None:
+            fetch.abandon()
+
+    # Requests.
+
+    async def fetch(
+        self,
+        key: SessionKey,
+        partitions: Collection[TopicIdPartition],
+        limits: ShareFetchLimits,
+    ) -> Fetched:
+        """Acquire records of the partitions, in this order, for a member."""
+        if not partitions or limits.max_records <= 0 or limits.max_bytes <= 0:
+            return {}
+        fetched: Fetched = {}
+        shells: dict[TopicIdPartition, SharePartitionShell] = {}
+        for partition in partitions:
+            try:
+                shells[partition] = self._shell(key.group_id, partition)
+            except ApiError as error:
+                fetched[partition] = FetchedPartition(error)
+        if not shells:
+            return fetched
+        answer: asyncio.Future[Fetched] = self._loop.create_future()
+        waiting = DelayedShareFetch(key.member_id, shells, limits, self.purgatory, answer)
+        self._abandon_fetch(key)
+        self._fetches[key] = waiting
+        try:
+            waiting.start()
+            fetched.update(await answer)
+        finally:
+            waiting.abandon()
+            if self._fetches.get(key) is waiting:
+                del self._fetches[key]
+        return fetched
+
+    def _shell(self, group_id: str, wanted: TopicIdPartition) -> SharePartitionShell:
+        key = SharePartitionKey(group_id, wanted.topic_id, wanted.partition)
+        shell = self._shells.get(key)
+        if shell is None:
+            partition = self.replicas.get(wanted.topic_id.bytes, wanted.partition)
+            partition.check_online()
+            shell = self._shells[key] = SharePartitionShell(self, key, partition)
+        return shell
+
+    def acknowledge(
+        self, key: SessionKey, batches: Mapping[TopicIdPartition, Sequence[AckBatch]]
+    ) -> Acknowledging:
+        """Take over a member's acknowledgements: they count for whatever is asked from now on."""
+        outcome: dict[TopicIdPartition, ApiError | None] = {}
+        waiting: dict[TopicIdPartition, asyncio.Future[None]] = {}
+        for partition, wanted in batches.items():
+            shell = self._shells.get(SharePartitionKey(key.group_id, *partition))
+            outcome[partition] = None
+            if shell is None:
+                outcome[partition] = ApiError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    "no record of this partition was fetched from this node",
+                )
+                continue
+            try:
+                answer = shell.acknowledge(key.member_id, wanted)
+            except ApiError as error:
+                outcome[partition] = error
+                continue
+            if answer is not None:
+                waiting[partition] = answer
+        return Acknowledging(outcome, waiting)
+
+    # Changes and the end.
+
+    def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Drop what this node leads no longer; after the replica manager took the delta over."""
+        if not (delta.topics or delta.deleted_topics or delta.from_snapshot):
+            return
+        for shell in list(self._shells.values()):
+            key = shell.key
+            hosted = self.replicas.find(key.topic_id.bytes, key.partition)
+            if hosted is shell.partition and hosted.error is None:
+                continue
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if hosted is None else hosted.error
+            shell.end(
+                ApiError(
+                    code or ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                    f"{key} is no longer served by this node",
+                )
+            )
+
+    def _drop_group(self, group_id: str) -> None:
+        """Nobody of the group fetches here: its state is read again if somebody does."""
+        for shell in list(self._shells.values()):
+            if shell.key.group_id == group_id:
+                shell.end(
+                    ApiError(
+                        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        "the group has no share session here any more",
+                    )
+                )
+
+    async def close(self) -> None:
+        """Stop: nothing is stored any more, and who waits gets an empty answer."""
+        self._closed = True
+        for fetch in list(self._fetches.values()):
+            fetch.abandon()
+        for shell in list(self._shells.values()):
+            shell.end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node stops"))
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
