@@ -172,7 +172,7 @@ class StateStage:
 class GroupStage:
     """The share groups of one shard, with a share coordinator that does what it is told later."""
 
-    def __init__(self, *, topics: FakeTopics | None = None, **settings: int) -> None:
+    def __init__(self, *, topics: FakeTopics | None = None, **settings: Any) -> None:
         self.config = GroupConfig(**settings)
         self.topics = topics or FakeTopics(t=3)
         self.settings = FakeSettings()
