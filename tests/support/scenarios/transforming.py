@@ -1,0 +1,125 @@
+"""A consume-transform-produce job of several processes, made to be killed.
+
+Each worker owns some input partitions and writes, in one transaction, an output record for each
+input record and its input offsets. Whatever goes wrong ends the process: another one starts, with
+the same transactional id and group instance id, and does what was not committed.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from ctypes import c_int
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+INPUT, OUTPUT, GROUP = "input", "output", "job"
+BATCH_RECORDS = 20
+CALL_SECONDS_MAX = 10.0
+# Ready-made processes are forked from one that has imported all this: a start costs little.
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload([__name__])
+
+_QUICK = {
+    "reconnect.backoff.ms": 5,
+    "reconnect.backoff.max.ms": 50,
+    "retry.backoff.ms": 10,
+    "log_level": 0,
+    "error_cb": lambda _: None,
+}
+
+
+def transform(value: bytes) -> bytes:
+    return b"seen " + value
+
+
+def work(bootstrap: str, number: int, outputs: int, step: Any) -> None:
+    """Transform until killed, or until the cluster refuses something."""
+    try:
+        _transform_for_ever(bootstrap, number, outputs, step)
+    except KafkaException:
+        # Its successor begins where the last commit was; closing politely would only take time.
+        os._exit(1)
+
+
+def _transform_for_ever(bootstrap: str, number: int, outputs: int, step: Any) -> None:
+    """`step.value` tells how far this process has come."""
+    common = {"bootstrap.servers": bootstrap, **_QUICK}
+    producer = Producer(
+        common | {"transactional.id": f"{GROUP}-{number}", "transaction.timeout.ms": 30_000}
+    )
+    producer.init_transactions(CALL_SECONDS_MAX)
+    step.value += 1
+    consumer = Consumer(
+        common
+        | {
+            "group.id": GROUP,
+            "group.instance.id": f"{GROUP}-{number}",
+            "session.timeout.ms": 10_000,
+            "heartbeat.interval.ms": 100,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 20,
+        }
+    )
+    consumer.subscribe([INPUT])
+    step.value += 1
+    while True:
+        messages = consumer.consume(BATCH_RECORDS, 0.05)
+        ends: dict[int, int] = {}
+        if not messages:
+            continue
+        step.value += 1
+        producer.begin_transaction()
+        for message in messages:
+            error = message.error()
+            if error is not None and error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT):
+                continue
+            if error is not None:
+                raise KafkaException(error)
+            value = message.value() or b""
+            producer.produce(OUTPUT, transform(value), partition=int(value) % outputs)
+            ends[message.partition() or 0] = (message.offset() or 0) + 1
+        step.value += 1
+        offsets = [TopicPartition(INPUT, index, end) for index, end in ends.items()]
+        producer.send_offsets_to_transaction(
+            offsets, consumer.consumer_group_metadata(), CALL_SECONDS_MAX
+        )
+        step.value += 1
+        producer.commit_transaction(CALL_SECONDS_MAX)
+        step.value += 1
+
+
+class TransformingWorker:
+    """One worker's place in the job; whoever holds it is started anew when it has ended."""
+
+    def __init__(self, bootstrap: str, number: int, outputs: int) -> None:
+        self.starts = 0
+        self._arguments = (bootstrap, number, outputs)
+        self._step: Any = None
+        self._process: BaseProcess | None = None
+        self.start()
+
+    def start(self) -> None:
+        # Without a lock: a process killed while it holds one would keep it for ever.
+        self._step = _CONTEXT.Value(c_int, 0, lock=False)
+        self._process = _CONTEXT.Process(target=work, args=(*self._arguments, self._step))
+        self._process.start()
+        self.starts += 1
+
+    @property
+    def step(self) -> int:
+        """How far the process has come; one that ended by itself is replaced first."""
+        assert self._process is not None
+        if self._process.exitcode is not None:
+            self._process.join()
+            self.start()
+        return int(self._step.value)
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.join()
