@@ -11,6 +11,7 @@ import pytest
 
 from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.shard import GroupShard
+from moldau.broker.coordinator.group.events import ExpiryTimer
 from moldau.broker.coordinator.group.share.service import ShareGroupService
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
 from moldau.broker.coordinator.share.config import ShareCoordinatorConfig
@@ -436,6 +437,18 @@ def test_a_described_group_shows_its_operations_when_asked(broker: Broker) -> No
         (group,) = response.groups
         assert group.authorized_operations > 0
         assert group.members[0].assignment.topic_partitions[0].topic_name == "t"
+
+    play(broker, script)
+
+
+def test_an_empty_share_group_does_not_expire(broker: Broker) -> None:
+    async def script() -> None:
+        await broker.member_with_partitions()
+        await broker.heartbeat("m", -1)
+        await broker.runtime.run(
+            0, lambda shard, now_ms: shard.on_timer(ExpiryTimer(), now_ms + 10**12)
+        )
+        assert broker.service.describe("g").group_state == "Empty"
 
     play(broker, script)
 

@@ -44,6 +44,7 @@ from moldau.broker.coordinator.group.migration.downgrade import (
 from moldau.broker.coordinator.group.migration.online import OnlineMigration
 from moldau.broker.coordinator.group.offsets import OffsetStore
 from moldau.broker.coordinator.group.settings import GroupSettings
+from moldau.broker.coordinator.group.share.group import ShareGroup
 from moldau.broker.coordinator.group.share.groups import ShareGroups
 from moldau.broker.coordinator.group.stored import StoredGroup
 from moldau.broker.coordinator.group.streams.group import StreamsGroup
@@ -424,4 +425,6 @@ def _no_member(group_id: str) -> ApiError:
 def _may_vanish(group: Group) -> bool:
     # An id that was handed out with MEMBER_ID_REQUIRED is on its way back.
     awaited = isinstance(group, ClassicGroup) and group.pending_joins
-    return group.is_empty and not awaited
+    # The offsets of a share group are with the share coordinator: only who deletes the group
+    # deletes them, so it stays.
+    return group.is_empty and not awaited and not isinstance(group, ShareGroup)
