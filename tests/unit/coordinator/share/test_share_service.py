@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.shard import GroupShard
 from moldau.broker.coordinator.group.events import ExpiryTimer
+from moldau.broker.coordinator.group.shard import GroupShard
 from moldau.broker.coordinator.group.share.service import ShareGroupService
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
 from moldau.broker.coordinator.share.config import ShareCoordinatorConfig
