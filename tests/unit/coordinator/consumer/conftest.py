@@ -177,7 +177,7 @@ class Stage:
         epoch: int = 0,
         *,
         group: str = "g",
-        owned: Mapping[str, Iterable[int]] | None = None,
+        owned: Mapping[Any, Iterable[int]] | None = None,
         version: int = 1,
         client: ClientInfo = CLIENT,
         other: Any = None,
@@ -259,12 +259,15 @@ class Stage:
         ]
 
     def _partitions(
-        self, owned: Mapping[str, Iterable[int]]
+        self, owned: Mapping[Any, Iterable[int]]
     ) -> list[ConsumerGroupHeartbeatRequest.TopicPartitions]:
+        """By name or id."""
         topics = []
-        for name, partitions in owned.items():
-            facts = self.topics.topic(name)
+        for topic, partitions in owned.items():
+            facts = self.topics.topic(topic)
             topic_id = UUID(int=999) if facts is None else facts.id
+            if isinstance(topic, UUID):
+                topic_id = topic
             topics.append(
                 ConsumerGroupHeartbeatRequest.TopicPartitions(
                     topic_id=topic_id, partitions=list(partitions)
