@@ -34,6 +34,7 @@ from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import ResourceType, Topic
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.replication.manager import ReplicaManager
+from moldau.broker.replication.partition import Partition
 from moldau.broker.share.persister import LocalPersister
 from moldau.broker.topic_creation import TopicCreation
 from moldau.broker.topics import (
@@ -44,9 +45,15 @@ from moldau.broker.topics import (
 from moldau.broker.transactions.markers import LocalMarkers
 from moldau.broker.transactions.verification import TransactionVerifier
 from moldau.invariant import invariant
+from moldau.wire.compression import Compression
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import AllocateProducerIdsRequest
 from moldau.wire.uuids import random_uuid
+
+_COMPRESSION_KEYS = {
+    GROUP_OFFSETS_TOPIC: "offsets.topic.compression.codec",
+    SHARE_STATE_TOPIC: "share.coordinator.state.topic.compression.codec",
+}
 
 
 class Coordinator(Protocol):
@@ -240,9 +247,19 @@ class Coordinators:
             state = topic.partitions[index]
             partition = self._around.replicas.find(topic.name, index)
             if state.leader == self._around.node_id and partition is not None:
-                coordinator.on_elected(index, state.leader_epoch, PartitionLog(partition))
+                coordinator.on_elected(index, state.leader_epoch, self._log_of(partition))
             else:
                 coordinator.on_resigned(index, state.leader_epoch)
+
+    def _log_of(self, partition: Partition) -> CoordinatorLog:
+        codec = _COMPRESSION_KEYS.get(partition.topic)
+        return PartitionLog(
+            partition,
+            compression=Compression.NONE
+            if codec is None
+            else Compression(self._around.config()[codec]),
+            acks_all=partition.topic == TRANSACTION_STATE_TOPIC,
+        )
 
     def _forget(self, deleted: Mapping[UUID, Topic]) -> None:
         """Nobody may find the offsets of a topic that is gone in a later one of its name."""
