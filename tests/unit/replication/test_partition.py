@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from moldau.broker.log.context import AppendOrigin
+from moldau.wire.compression import Compression
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.records import decode_batch, encode_end_txn_marker
+from moldau.wire.records import decode_batch, encode_end_txn_marker, read_header
 from support.hosting import NODE_ID, OTHER_NODE_ID, Host, batch_of
 
 
@@ -52,6 +53,53 @@ def test_coordinator_records_are_one_committed_batch(host: Host) -> None:
         (b"k", b"v", 123),
         (b"k", None, 123),
     ]
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD])
+def test_coordinator_records_of_a_transaction_wait_for_its_marker(
+    host: Host, compression: Compression
+) -> None:
+    host.create_topic("__consumer_offsets")
+    partition = host.partition("__consumer_offsets")
+    guard = partition.start_verification(7, 3, -1, supports_epoch_bump=True, now_ms=123)
+    for _ in range(2):
+        partition.append_coordinator_records(
+            [(b"k", b"v" * 500)], 123, compression=compression, producer=(7, 3), guard=guard
+        )
+    header = read_header(partition.read(0, 1, min_one_batch=True).buffers[0])
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, -1)
+    assert (header.is_transactional, header.compression) == (True, compression)
+    assert (partition.log.last_stable_offset, partition.high_watermark) == (0, 2)
+    partition.append_marker(
+        producer_id=7,
+        producer_epoch=4,
+        coordinator_epoch=0,
+        committed=True,
+        transaction_version=2,
+        now_ms=124,
+    )
+    assert partition.log.last_stable_offset == partition.high_watermark == 3
+    # The guard has been used: the next transaction must ask for another.
+    late = _refusal(
+        partition.append_coordinator_records,
+        [(b"k", b"v")],
+        125,
+        producer=(7, 4),
+        guard=guard,
+    )
+    assert late is ErrorCode.INVALID_TXN_STATE
+
+
+def test_coordinators_may_ask_for_enough_in_sync_too(host: Host) -> None:
+    host.create_topic(
+        "__transaction_state",
+        replicas=(NODE_ID, OTHER_NODE_ID),
+        isr=(NODE_ID,),
+        config={"min.insync.replicas": "2"},
+    )
+    append = host.partition("__transaction_state").append_coordinator_records
+    assert _refusal(append, [(b"k", b"v")], 1, acks_all=True) is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert append([(b"k", b"v")], 1) == 0
 
 
 def test_acks_all_needs_enough_in_sync(host: Host) -> None:
