@@ -63,9 +63,10 @@ class TestJoin:
             ({"protocols": []}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
             (
                 {
+                    "member_id": "x",
                     "protocols": [
                         JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"\0")
-                    ]
+                    ],
                 },
                 ErrorCode.UNKNOWN_SERVER_ERROR,
             ),

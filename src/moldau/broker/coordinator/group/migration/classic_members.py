@@ -19,6 +19,7 @@ from moldau.broker.coordinator.group.consumer import membership
 from moldau.broker.coordinator.group.consumer.group import ConsumerGroup
 from moldau.broker.coordinator.group.consumer.groups import ConsumerGroups
 from moldau.broker.coordinator.group.consumer.member import (
+    JOIN_EPOCH,
     ClassicMemberMetadata,
     ConsumerMember,
     MemberState,
@@ -63,21 +64,18 @@ class ClassicMembers:
         member_id = request.member_id or event.fresh_id
         protocols = protocols_of(request)
         try:
-            subscription = self._check_join(group, event, member_id, protocols)
+            self._check_join(group, event, member_id, protocols)
+            if _needs_member_id(event):
+                raise ApiError(ErrorCode.MEMBER_ID_REQUIRED)
+            subscription = _subscription(member_id, protocols)
         except ApiError as refusal:
+            required = refusal.code is ErrorCode.MEMBER_ID_REQUIRED
             out.answer(
                 event.ticket,
-                JoinGroupResponse(error_code=refusal.code, member_id=request.member_id),
-            )
-            return
-        if (
-            request.member_id == UNKNOWN_MEMBER_ID
-            and request.group_instance_id is None
-            and event.version >= KNOWN_MEMBER_ID_FROM
-        ):
-            out.answer(
-                event.ticket,
-                JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id),
+                JoinGroupResponse(
+                    error_code=refusal.code,
+                    member_id=member_id if required else UNKNOWN_MEMBER_ID,
+                ),
             )
             return
         # Nothing is refused from here on, so what is written stays consistent.
@@ -86,7 +84,7 @@ class ClassicMembers:
 
     def _check_join(
         self, group: ConsumerGroup, event: Join, member_id: str, protocols: Protocols
-    ) -> ConsumerProtocolSubscription:
+    ) -> None:
         request = event.request
         membership.check_size(group, member_id, self._context.config.group_consumer_max_size)
         if not _supports(group, request.protocol_type, protocols):
@@ -97,14 +95,6 @@ class ClassicMembers:
         instance_id = request.group_instance_id
         if instance_id is not None and request.member_id != UNKNOWN_MEMBER_ID:
             membership.existing_static_member(group, member_id, instance_id)
-        try:
-            # It is the same in all protocols.
-            return embedded.read_subscription(protocols[0][1])
-        except WireError as error:
-            raise ApiError(
-                ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"The embedded consumer protocol of member {member_id} is malformed: {error}",
-            ) from error
 
     def _join(
         self,
@@ -153,14 +143,11 @@ class ClassicMembers:
             return False
         update = MemberUpdate(self._context, group, member, updated, scratch)
         update.write_subscription()
-        downgrade(
-            group,
-            staying,
-            self._context.topics,
-            out,
-            with_rebalance=group.assignment_epoch < update.group_epoch,
-        )
-        out.answer(event.ticket, _joined(member_id, group.group_epoch, protocols))
+        outdated = group.assignment_epoch < update.group_epoch
+        downgrade(group, staying, self._context.topics, out, with_rebalance=outdated)
+        # An epoch in which it cannot sync lets it take part in the rebalance.
+        generation = JOIN_EPOCH if outdated else group.group_epoch
+        out.answer(event.ticket, _joined(member_id, generation, protocols))
         return True
 
     # SyncGroup, Heartbeat, LeaveGroup.
@@ -255,6 +242,26 @@ def _supports(group: ConsumerGroup, protocol_type: str, protocols: Protocols) ->
         if member.classic is not None:
             common.intersection_update(name for name, _ in member.classic.supported_protocols)
     return bool(common)
+
+
+def _needs_member_id(event: Join) -> bool:
+    """KIP-394: a dynamic member is given an id first, and joins with it."""
+    return (
+        event.request.member_id == UNKNOWN_MEMBER_ID
+        and event.request.group_instance_id is None
+        and event.version >= KNOWN_MEMBER_ID_FROM
+    )
+
+
+def _subscription(member_id: str, protocols: Protocols) -> ConsumerProtocolSubscription:
+    try:
+        # It is the same in all protocols.
+        return embedded.read_subscription(protocols[0][1])
+    except WireError as error:
+        raise ApiError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"The embedded consumer protocol of member {member_id} is malformed: {error}",
+        ) from error
 
 
 def _member(group: ConsumerGroup, event: Join, member_id: str, out: Outbox) -> ConsumerMember:
