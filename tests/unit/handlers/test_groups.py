@@ -12,12 +12,10 @@ import pytest
 from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
 from moldau.broker.coordinator.group.share.service import ShareGroupService
-from moldau.broker.coordinator.producer_ids import ProducerIds
 from moldau.broker.coordinator.topics import Node
 from moldau.broker.handlers.delete_groups import DeleteGroupsHandler
 from moldau.broker.handlers.describe_groups import DescribeGroupsHandler
 from moldau.broker.handlers.heartbeat import HeartbeatHandler
-from moldau.broker.handlers.init_producer_id import InitProducerIdHandler
 from moldau.broker.handlers.join_group import JoinGroupHandler
 from moldau.broker.handlers.leave_group import LeaveGroupHandler
 from moldau.broker.handlers.list_groups import ListGroupsHandler
@@ -28,12 +26,11 @@ from moldau.broker.handlers.sync_group import SyncGroupHandler
 from moldau.broker.network.context import RequestContext
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.codec import decode, encode
-from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     HeartbeatRequest,
-    InitProducerIdRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
     ListGroupsRequest,
@@ -109,7 +106,6 @@ class Broker:
             report_bug=self.bugs.append,
             perform=no_actions,
         )
-        self._blocks = iter([(100, 2)])
         topics = OneTopic()
         group = self.coordinator
         self.handlers: dict[ApiKey, Any] = {
@@ -123,7 +119,6 @@ class Broker:
             ApiKey.LIST_GROUPS: ListGroupsHandler(group),
             ApiKey.DESCRIBE_GROUPS: DescribeGroupsHandler(group),
             ApiKey.DELETE_GROUPS: DeleteGroupsHandler(group, self._share_groups()),
-            ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(ProducerIds(self._allocate)),
         }
 
     def _share_groups(self) -> ShareGroupService:
@@ -136,12 +131,6 @@ class Broker:
             section=lambda shard: shard.share,
             latest_offset=None,  # type: ignore[arg-type]  # nobody asks for a lag
         )
-
-    async def _allocate(self) -> tuple[int, int]:
-        block = next(self._blocks, None)
-        if block is None:
-            raise ApiError(ErrorCode.NOT_CONTROLLER, "as told")
-        return block
 
     async def start(self) -> None:
         self.coordinator.on_elected(0, 1, self.log)
@@ -549,37 +538,5 @@ class TestCoordinatorAway:
             await broker.commit(8, 42)
             await broker.coordinator.on_topics_deleted({"t": TOPIC_ID})
             assert (await broker.fetch(8, topic=None)).topics == []
-
-        play(scene)
-
-
-class TestInitProducerId:
-    @pytest.mark.parametrize("version", versions(ApiKey.INIT_PRODUCER_ID))
-    def test_fresh_ids_until_the_controller_is_away(self, version: int) -> None:
-        async def scene(broker: Broker) -> None:
-            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1)
-            for expected in (100, 101):
-                response = await broker.ask(request, version)
-                assert (response.producer_id, response.producer_epoch) == (expected, 0)
-            response = await broker.ask(request, version)
-            assert response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            assert response.producer_id == -1
-
-        play(scene)
-
-    @pytest.mark.parametrize(
-        ("fields", "expected"),
-        [
-            ({"transactional_id": "tx"}, ErrorCode.NOT_COORDINATOR),
-            ({"transactional_id": ""}, ErrorCode.INVALID_REQUEST),
-            ({"transactional_id": None, "producer_id": 5}, ErrorCode.INVALID_REQUEST),
-            ({"transactional_id": None, "producer_epoch": 5}, ErrorCode.INVALID_REQUEST),
-        ],
-    )
-    def test_refused(self, fields: dict[str, Any], expected: ErrorCode) -> None:
-        async def scene(broker: Broker) -> None:
-            response = await broker.ask(InitProducerIdRequest(**fields), 5)
-            assert response.error_code == expected
-            assert (response.producer_id, response.producer_epoch) == (-1, -1)
 
         play(scene)

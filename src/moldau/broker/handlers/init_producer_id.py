@@ -21,9 +21,7 @@ _PRODUCER_FENCED_FROM = 4
 
 
 class InitProducerIdHandler:
-    def __init__(
-        self, producer_ids: ProducerIdSource, coordinator: TransactionCoordinator | None = None
-    ) -> None:
+    def __init__(self, producer_ids: ProducerIdSource, coordinator: TransactionCoordinator) -> None:
         self._producer_ids = producer_ids
         self._coordinator = coordinator
 
@@ -51,13 +49,6 @@ class InitProducerIdHandler:
                 ErrorCode.INVALID_REQUEST, "producer id and epoch must be given together"
             )
         if request.transactional_id is not None:
-            if self._coordinator is None:
-                raise ApiError(
-                    ErrorCode.NOT_COORDINATOR
-                    if request.transactional_id
-                    else ErrorCode.INVALID_REQUEST,
-                    "this broker coordinates no transactions",
-                )
             return await self._coordinator.init_producer_id(
                 request.transactional_id,
                 request.transaction_timeout_ms,

@@ -568,6 +568,23 @@ def test_init_producer_id_request(fields: dict[str, Any], error: ErrorCode) -> N
     play(scenario)
 
 
+@pytest.mark.parametrize("version", range(7))
+def test_without_a_transactional_id_everybody_is_new(version: int) -> None:
+    async def scenario(world: World) -> None:
+        handler = InitProducerIdHandler(world.ids, world.coordinator)
+        where = context(ApiKey.INIT_PRODUCER_ID, version)
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1)
+        for expected in (P, P + 1):
+            response = await handler.handle(where, request)
+            assert (response.producer_id, response.producer_epoch) == (expected, 0)
+        world.ids.error = ApiError(ErrorCode.NOT_CONTROLLER, "as told")
+        response = await handler.handle(where, request)
+        assert response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert (response.producer_id, response.producer_epoch) == NO_PRODUCER
+
+    play(scenario)
+
+
 def test_two_phase_commit_where_it_is_allowed() -> None:
     async def scenario(world: World) -> None:
         assert await world.coordinator.init_producer_id("t", 0, enable_two_phase_commit=True)
