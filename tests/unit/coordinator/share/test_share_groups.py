@@ -279,7 +279,6 @@ def test_a_share_group_has_no_committed_offsets(stage: Any) -> None:
     caller = CommitCaller("m", None, 2, transactional=False, version=9)
     for call in (
         lambda: group.check_commit(caller),
-        lambda: group.check_fetch(None, -1),
         group.check_delete_offsets,
     ):
         assert refusal(call) is ErrorCode.GROUP_ID_NOT_FOUND

@@ -63,7 +63,7 @@ def test_initialisation_counts_only_from_a_known_offset(
     key = states.key()
     states.initialize(key, state_epoch=4, start_offset=start_offset)
     assert states.perform(states.shard.read_summary(key)) == ShareStateSummary(
-        4, -1, start_offset, delivery_complete_count
+        4, 0, start_offset, delivery_complete_count
     )
 
 

@@ -15,6 +15,7 @@ from moldau.broker.coordinator.decision import CoordinatorRecord, Decision, Outb
 from moldau.broker.coordinator.share.combiner import combine
 from moldau.broker.coordinator.share.config import ShareCoordinatorConfig
 from moldau.broker.coordinator.share.state import (
+    UNINITIALIZED_EPOCH,
     ShareEntry,
     Snapshot,
     snapshot_from,
@@ -191,7 +192,7 @@ class ShareShard:
         snapshot = Snapshot(
             snapshot_epoch=0 if entry is None else entry.snapshot.snapshot_epoch + 1,
             state_epoch=state_epoch,
-            leader_epoch=NO_EPOCH,
+            leader_epoch=UNINITIALIZED_EPOCH,
             start_offset=start_offset,
             delivery_complete_count=UNINITIALIZED_DELIVERY_COMPLETE_COUNT if unknown else 0,
             batches=(),

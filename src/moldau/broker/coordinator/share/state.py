@@ -20,6 +20,7 @@ from moldau.wire.messages import (
 )
 
 NO_TIMESTAMP = 0
+UNINITIALIZED_EPOCH = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def snapshot_from_update(value: ShareUpdateValue) -> Snapshot:
     """The state if the snapshot before the update is missing."""
     return Snapshot(
         value.snapshot_epoch,
-        NO_EPOCH,
+        UNINITIALIZED_EPOCH,
         value.leader_epoch,
         value.start_offset,
         value.delivery_complete_count,

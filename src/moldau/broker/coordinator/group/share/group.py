@@ -133,7 +133,7 @@ class ShareGroup:
         self._refuse_offsets()
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        self._refuse_offsets()
+        """Whoever asks is told that there are none."""
 
     def check_delete_offsets(self) -> None:
         self._refuse_offsets()
