@@ -127,19 +127,29 @@ class SharePartition:
         """Begin what a member decided of its records; an empty change is done already.
 
         Raises INVALID_RECORD_STATE for a record the member does not hold, INVALID_REQUEST for one
-        that was never in flight; then nothing has changed but locks that were renewed.
+        that was never in flight; then nothing has changed.
         """
         change = StateChange(settings.delivery_count_limit)
+        renewed: list[Run] = []
         try:
             for batch in batches:
                 # What the start has passed is finished or gone, whatever the member thinks of it.
                 if batch.last_offset >= self.window.start_offset:
                     self._check_in_flight(batch)
                     for first, last, kind in _parts(batch):
-                        self._acknowledge(member_id, first, last, kind, change, settings, now_ms)
+                        _check_type(kind, settings)
+                        for run in self._held(member_id, first, last):
+                            if kind == RENEW:
+                                renewed.append(run)
+                            else:
+                                self._begin(run, _STATE_OF[kind], change)
         except ApiError:
             self.complete(change, now_ms, written=False)
             raise
+        for run in renewed:
+            run.deadline_ms = now_ms + settings.record_lock_duration_ms
+            # The duration may have been made shorter since.
+            self.window.note_deadline(run.deadline_ms)
         return change
 
     def _check_in_flight(self, batch: AckBatch) -> None:
@@ -154,24 +164,10 @@ class SharePartition:
                 " records: acknowledge only what was fetched",
             )
 
-    def _acknowledge(
-        self,
-        member_id: str,
-        first: int,
-        last: int,
-        kind: int,
-        change: StateChange,
-        settings: ShareSettings,
-        now_ms: int,
-    ) -> None:
-        if kind not in _STATE_OF and kind != RENEW:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"unknown acknowledge type {kind}")
-        if kind == RENEW and not settings.renew_acknowledge_enable:
-            raise ApiError(
-                ErrorCode.INVALID_RECORD_STATE,
-                "Renewing acquisition locks is not enabled for the group.",
-            )
+    def _held(self, member_id: str, first: int, last: int) -> list[Run]:
+        """Runs of exactly these records, INVALID_RECORD_STATE unless the member holds them all."""
         first = max(first, self.window.start_offset)
+        held: list[Run] = []
         for batch in self.window.overlapping(first, last):
             for run in batch.runs_in(first, last):
                 if run.state is not ACQUIRED or run.member_id != member_id:
@@ -180,12 +176,8 @@ class SharePartition:
                         f"record {max(first, run.first)} is not held by this member: it was"
                         " acknowledged before, or its lock has ended",
                     )
-            for run in list(batch.carve(first, last)):
-                if kind == RENEW:
-                    run.deadline_ms = now_ms + settings.record_lock_duration_ms
-                    self.window.note_deadline(run.deadline_ms)
-                else:
-                    self._begin(run, _STATE_OF[kind], change)
+            held += batch.carve(first, last)
+        return held
 
     def release(self, member_id: str, settings: ShareSettings) -> StateChange:
         """Begin to give back whatever a member that is gone still holds."""
@@ -278,6 +270,17 @@ class SharePartition:
     def move_log_start(self, log_start_offset: int) -> None:
         """The log begins later now: what was before is gone, acknowledged or not."""
         self.window.drop_below(log_start_offset)
+
+
+def _check_type(kind: int, settings: ShareSettings) -> None:
+    if kind == RENEW:
+        if not settings.renew_acknowledge_enable:
+            raise ApiError(
+                ErrorCode.INVALID_RECORD_STATE,
+                "Renewing acquisition locks is not enabled for the group.",
+            )
+    elif kind not in _STATE_OF:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"unknown acknowledge type {kind}")
 
 
 def _parts(batch: AckBatch) -> Iterator[tuple[int, int, int]]:
