@@ -151,9 +151,13 @@ class Markers:
         self.written: list[Marker] = []
         self.errors: dict[tuple[str, int], list[ErrorCode]] = {}
         self.gate: asyncio.Event | None = None
+        self.bug: Exception | None = None
 
     async def write(self, markers: Sequence[Marker]) -> list[MarkerResult]:
         self.written += markers
+        if self.bug is not None:
+            bug, self.bug = self.bug, None
+            raise bug
         if self.gate is not None:
             await self.gate.wait()
         return [{each: self._answer(each) for each in marker.partitions} for marker in markers]
@@ -324,6 +328,19 @@ def test_retries_are_bounded_in_rate_not_in_number() -> None:
         await world.clock.advance(30_000)
         assert 30 < len(world.markers.written) < 45
         await world.clock.advance(100_000)
+        assert await world.state() == "CompleteCommit"
+
+    play(scenario)
+
+
+def test_a_bug_in_a_partition_does_not_leave_a_transaction_open() -> None:
+    async def scenario(world: World) -> None:
+        world.markers.bug = RuntimeError("as told")
+        await world.begin()
+        await world.coordinator.end_transaction("t", P, 0, committed=True)
+        await world.clock.advance(1_000)
+        assert [str(bug) for bug in world.bugs] == ["as told"]
+        world.bugs.clear()
         assert await world.state() == "CompleteCommit"
 
     play(scenario)

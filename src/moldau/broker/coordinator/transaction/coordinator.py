@@ -9,9 +9,9 @@ epoch goes into the markers, so that of two coordinators the older one is refuse
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from moldau.broker.coordinator.clock import Clock, LoopClock
 from moldau.broker.coordinator.decision import Decision
@@ -43,7 +43,7 @@ from moldau.broker.coordinator.transaction.sending import (
 )
 from moldau.broker.coordinator.transaction.shard import TransactionShard
 from moldau.broker.transactions.markers import MarkerWriter
-from moldau.invariant import invariant
+from moldau.invariant import InvariantError, invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     DescribeTransactionsResponse,
@@ -89,7 +89,7 @@ class TransactionCoordinator:
         self._producer_ids = producer_ids
         self._report_bug = report_bug
         self._clock = clock or LoopClock()
-        self._sending = MarkerSending(markers, topics, self._clock)
+        self._sending = MarkerSending(markers, topics, self._clock, report_bug)
         self._leaderships: dict[int, _Leadership] = {}
         self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             family="transaction",
@@ -295,31 +295,29 @@ class TransactionCoordinator:
     # What shards want done.
 
     def _perform(self, partition: int, action: object) -> None:
-        if isinstance(action, SendMarkers):
-            self._start(partition, self._finish(partition, action.prepared))
-        elif isinstance(action, AbortTimedOut):
-            self._start(partition, self._abort_timed_out(action.transactional_ids))
-        else:
-            invariant(False, f"{action!r} is nothing that this coordinator does")
-
-    def _start(self, partition: int, work: Coroutine[Any, Any, None]) -> None:
         leadership = self._leaderships.get(partition)
         if leadership is None:
-            work.close()
             return
-        task = asyncio.get_running_loop().create_task(self._guarded(work))
+        if isinstance(action, SendMarkers):
+            work = self._finish(partition, leadership.epoch, action.prepared)
+        elif isinstance(action, AbortTimedOut):
+            work = self._abort_timed_out(action.transactional_ids)
+        else:
+            raise InvariantError(f"{action!r} is nothing that this coordinator does")
+        task = asyncio.get_running_loop().create_task(work)
         leadership.tasks.add(task)
-        task.add_done_callback(leadership.tasks.discard)
+        task.add_done_callback(lambda task: self._on_done(leadership, task))
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except Exception as bug:
+    def _on_done(self, leadership: _Leadership, task: asyncio.Task[None]) -> None:
+        leadership.tasks.discard(task)
+        bug = None if task.cancelled() else task.exception()
+        if isinstance(bug, Exception):
             self._report_bug(bug)
 
-    async def _finish(self, partition: int, prepared: TransactionMetadata) -> None:
+    async def _finish(
+        self, partition: int, coordinator_epoch: int, prepared: TransactionMetadata
+    ) -> None:
         """Send the markers of a decision, then write that all is done."""
-        epoch = self._leaderships[partition].epoch
 
         def is_current() -> bool:
             try:
@@ -327,7 +325,7 @@ class TransactionCoordinator:
             except ApiError:
                 return False
 
-        if not await self._sending.send(prepared, epoch, is_current):
+        if not await self._sending.send(prepared, coordinator_epoch, is_current):
             return
         backoff = Backoff(self._clock)
         while is_current():

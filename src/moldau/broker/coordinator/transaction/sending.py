@@ -78,10 +78,17 @@ def unsettled(result: MarkerResult, sent: frozenset[TopicPartition]) -> frozense
 
 
 class MarkerSending:
-    def __init__(self, markers: MarkerWriter, topics: PartitionDirectory, clock: Clock) -> None:
+    def __init__(
+        self,
+        markers: MarkerWriter,
+        topics: PartitionDirectory,
+        clock: Clock,
+        report_bug: Callable[[Exception], None],
+    ) -> None:
         self._markers = markers
         self._topics = topics
         self._clock = clock
+        self._report_bug = report_bug
 
     async def send(
         self,
@@ -107,7 +114,7 @@ class MarkerSending:
                 transaction_version=prepared.client_transaction_version,
                 partitions=tuple(sorted(remaining)),
             )
-            (result,) = await self._markers.write([marker])
+            result = await self._write(marker)
             if not _SUPERSEDED.isdisjoint(result.values()):
                 _log_superseded(prepared, result)
                 return False
@@ -115,6 +122,15 @@ class MarkerSending:
             remaining = unsettled(result, remaining)
             if remaining:
                 await backoff.wait()
+
+    async def _write(self, marker: Marker) -> MarkerResult:
+        try:
+            (result,) = await self._markers.write([marker])
+        except Exception as bug:
+            # Readers must not wait for ever because of it: as if no partition had answered.
+            self._report_bug(bug)
+            return {}
+        return result
 
 
 def _log_superseded(prepared: TransactionMetadata, result: MarkerResult) -> None:
