@@ -439,6 +439,14 @@ class Log:
         except OSError as error:
             raise self.dir_state.fail(f"reading {self.dir}", error) from error
 
+    def aborted_in(
+        self, from_offset: int, data: ReadResult, upper_offset: int
+    ) -> list[AbortedTransaction]:
+        """Aborted transactions that a reader of `data`, which is not empty, must know."""
+        return self.aborted_transactions(
+            from_offset, reader.end_of(self.segments, data, upper_offset)
+        )
+
     def aborted_transactions(self, from_offset: int, to_offset: int) -> list[AbortedTransaction]:
         """Aborted transactions with data in [from_offset, to_offset), by first offset."""
         found: list[AbortedTransaction] = []

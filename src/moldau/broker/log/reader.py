@@ -11,7 +11,11 @@ from typing import NamedTuple
 
 from moldau.broker.log.segment import Place, Segment
 from moldau.broker.log.segments import Segments
-from moldau.wire.records import decode_batch, read_header
+from moldau.broker.log.transaction_index import ENTRY_SIZE
+from moldau.wire.records import decode_batch, iterate_headers, read_header
+
+# So many are sent sooner than it is found out which of them matter.
+_FEW_ABORTED = 16
 
 
 class ReadResult(NamedTuple):
@@ -79,6 +83,24 @@ def _limit(
     if min_one_batch:
         return min(max(max_bytes, first_size), available), False
     return max(max_bytes, 0), first_size > max_bytes
+
+
+def end_of(segments: Segments, data: ReadResult, upper_offset: int) -> int:
+    """An offset that no whole batch of a read reaches, `upper_offset` at most.
+
+    It bounds the search for aborted transactions, so it is exact only where they are many: to
+    find the last batch all headers are read.
+    """
+    buffer = data.buffers[0]
+    index = max(segments.index_for(read_header(buffer).base_offset), 0)
+    next_base = segments.next_base(index)
+    end = upper_offset if next_base is None else min(upper_offset, next_base)
+    if segments[index].txn_index.file_size <= _FEW_ABORTED * ENTRY_SIZE:
+        return end
+    last = end
+    for _, header in iterate_headers(buffer):
+        last = header.next_offset
+    return min(end, last)
 
 
 def offset_for_timestamp(

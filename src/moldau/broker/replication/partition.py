@@ -428,7 +428,7 @@ class Partition:
         if read_committed and not up_to_log_end:
             aborted = [
                 (entry.producer_id, entry.first_offset)
-                for entry in (log.aborted_transactions(fetch_offset, upper) if data.size else ())
+                for entry in (log.aborted_in(fetch_offset, data, upper) if data.size else ())
             ]
         return PartitionRead(high_watermark, stable, start, data.buffers, data.size, aborted)
 
