@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from moldau.broker.coordinator.hashing import partition_for
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
@@ -20,17 +21,23 @@ from moldau.wire.messages import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     DescribeGroupsRequest,
+    FetchRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
     ListGroupsRequest,
     SyncGroupRequest,
 )
-from moldau.wire.record_values import encode_versioned
-from support.both import Both, Side, prepare
+from moldau.wire.record_values import decode_coordinator_record, encode_versioned
+from moldau.wire.records import decode_batches
+from support.both import IGNORED, Both, Side, prepare
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
+
+
+# Topic ids are each broker's own, and so is what is computed of them.
+RECORDED_BY_EACH = frozenset({"metadata_hash", "assignment_timestamp"})
 
 
 def subscription(*owned: int, topic: str = "t") -> bytes:
@@ -189,7 +196,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerPr
 def stage(
     brokers: tuple[BrokerProcess, BrokerProcess], request: pytest.FixtureRequest
 ) -> Iterator[Stage]:
-    sides = tuple(Side(broker.port) for broker in brokers)
+    sides = tuple(Side(broker.port, IGNORED | RECORDED_BY_EACH) for broker in brokers)
     for side in sides:
         prepare(side, [("t", 2), ("u", 1)])
     yield Stage(*sides, group=request.node.name)
@@ -367,6 +374,54 @@ def test_an_empty_consumer_group_becomes_a_classic_one(stage: Stage) -> None:
     stage.enter("a", subscription())
     assert stage.kind() == "classic"
     stage.sync("a", 1, assignment(0, 1))
+
+
+def test_what_is_written(stage: Stage) -> None:
+    """Record for record, but for the generation of a group that goes back.
+
+    Kafka writes the one that has ended; if the coordinator then fails, nobody shares out what
+    the last consumer had. Moldau writes the next, so that everybody has to join.
+    """
+    upgraded(stage)
+    stage.consume("c", -1)
+    ours, kafkas = (_written(side, stage.group) for side in stage.sides)
+    assert len(ours) >= 15
+    generations = [each.pop("generation") for found in (ours, kafkas) for each in _stored(found)]
+    assert generations[-1] + 1 == generations[len(generations) // 2 - 1]
+    # Kafka goes through members in the order of its hash tables.
+    assert sorted(ours, key=repr) == sorted(kafkas, key=repr)
+
+
+def _stored(found: list[Any]) -> list[Any]:
+    return [value for _, _, value in found if value is not None and "generation" in value]
+
+
+def _written(side: Side, group: str) -> list[Any]:
+    """The group's records in order: value version, key and value."""
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        topics=[
+            FetchRequest.FetchTopic(
+                topic="__consumer_offsets",
+                partitions=[
+                    FetchRequest.FetchPartition(
+                        partition=partition_for(group, 50), partition_max_bytes=1 << 20
+                    )
+                ],
+            )
+        ],
+    )
+    answer = side.connection("reader").call(ApiKey.FETCH, 12, request)
+    found = []
+    for _, records in decode_batches(answer.responses[0].partitions[0].records):
+        for record in records:
+            assert record.key is not None
+            key, value = decode_coordinator_record("group", record.key, record.value)
+            if group in (getattr(key, "group", None), getattr(key, "group_id", None)):
+                version = None if record.value is None else record.value[:2]
+                found.append((version, side.comparable(key), side.comparable(value)))
+    return found
 
 
 def _until(done: Callable[[], bool], tries: int = 500) -> None:
