@@ -20,6 +20,7 @@ from moldau.wire.messages import (
     FindCoordinatorRequest,
     MetadataRequest,
 )
+from moldau.wire.records import decode_batch, iterate_headers, read_header
 from support.raw import RawConnection
 
 # Texts are for people and times are each broker's own.
@@ -68,7 +69,26 @@ class Side:
         return value
 
     def _field(self, name: str, value: Any) -> Any:
-        return self._name(value) if name.endswith("producer_id") else self.comparable(value)
+        if name.endswith("producer_id"):
+            return self._name(value)
+        if name == "records" and value:
+            return [self._batch(value, position) for position, _ in iterate_headers(value)]
+        return self.comparable(value)
+
+    def _batch(self, buffer: bytes, position: int) -> Any:
+        """A batch without its checksum, which covers the producer id and times."""
+        header = read_header(buffer, position)
+        kept = {
+            "producer_id": self._name(header.producer_id),
+            "crc": None,
+            "base_timestamp": None if header.is_control else header.base_timestamp,
+            "max_timestamp": None if header.is_control else header.max_timestamp,
+        }
+        records = [
+            (record.offset, record.key, None if header.is_control else record.value)
+            for record in decode_batch(buffer, position)
+        ]
+        return {**header._asdict(), **kept, "records": records}
 
     def _name(self, value: Any) -> Any:
         names = {actual: name for name, actual in self.ids.items()}
@@ -95,9 +115,7 @@ class Both:
                 assert given, answer
                 side.ids[name] = given
             answers.append((answer, side.comparable(answer)))
-        (response, ours), (_, kafkas) = answers
-        assert ours == kafkas
-        return response
+        return _agreed(key, version, answers)
 
     def ask(
         self,
@@ -129,9 +147,7 @@ class Both:
             if name is not None:
                 side.ids[name] = getattr(answer, of or "member_id")
             answers.append((answer, side.comparable(answer)))
-        (response, ours), (_, kafkas) = answers
-        assert ours == kafkas
-        return response
+        return _agreed(key, version, answers)
 
     def _settled(
         self,
@@ -148,6 +164,12 @@ class Both:
             if settled(answer):
                 return answer
             assert time.monotonic() < deadline, f"port {side.port} still answers {answer}"
+
+
+def _agreed(key: ApiKey, version: int, answers: list[tuple[Any, Any]]) -> Any:
+    (response, ours), (_, kafkas) = answers
+    assert ours == kafkas, f"{key.name} v{version}\nMoldau: {ours}\nKafka:  {kafkas}"
+    return response
 
 
 def prepare(side: Side, topics: Iterable[tuple[str, int]]) -> None:
