@@ -121,6 +121,7 @@ class Broker:
         self.naps: list[float] = []
         self.on_nap: Callable[[], None] = lambda: None
         self.topic_creations = 0
+        self.enabled = True
         self.states = ShareCoordinator(
             ShareCoordinatorConfig(),
             partition_count=lambda: 1,
@@ -146,6 +147,7 @@ class Broker:
             partition_for=lambda group_id: 0,
             section=lambda shard: shard.share,
             latest_offset=self._latest_offset,
+            enabled=lambda: self.enabled,
         )
 
     async def start(self) -> None:
@@ -437,6 +439,25 @@ def test_a_described_group_shows_its_operations_when_asked(broker: Broker) -> No
         (group,) = response.groups
         assert group.authorized_operations > 0
         assert group.members[0].assignment.topic_partitions[0].topic_name == "t"
+
+    play(broker, script)
+
+
+def test_without_the_feature_there_are_no_share_groups(broker: Broker) -> None:
+    broker.enabled = False
+
+    async def script() -> None:
+        offsets = await broker.service.describe_offsets(
+            DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(group_id="g")
+        )
+        for answer in (
+            await broker.heartbeat("m", 0),
+            await broker.alter({0: 1}),
+            await broker.delete_offsets("t"),
+            broker.service.describe("g"),
+            offsets,
+        ):
+            assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
 
     play(broker, script)
 

@@ -66,15 +66,17 @@ class ShareGroupService:
         partition_for: Callable[[str], int],
         section: Callable[[GroupShard], ShareGroups],
         latest_offset: Callable[[str, int], Awaitable[int]],
+        enabled: Callable[[], bool] = lambda: True,
     ) -> None:
         """`section` gives the share groups of a shard; `latest_offset(topic, partition)` the
-        partition's high watermark, or ApiError."""
+        partition's high watermark, or ApiError; `enabled` whether the cluster has share groups."""
         self._runtime = runtime
         self._persister = persister
         self._topics = topics
         self._partition_for = partition_for
         self._section = section
         self._latest_offset = latest_offset
+        self._enabled = enabled
         self._tasks: set[asyncio.Task[None]] = set()
 
     # What the shard asks for, and what the broker tells.
@@ -116,6 +118,7 @@ class ShareGroupService:
     ) -> ShareGroupHeartbeatResponse:
         client = ClientInfo(context.client_id or "", f"/{context.client_host}")
         try:
+            self._check_enabled()
             check_heartbeat(request)
             return await self._run(
                 request.group_id, lambda groups, out: groups.heartbeat(request, client, out)
@@ -125,10 +128,9 @@ class ShareGroupService:
 
     def describe(self, group_id: str) -> ShareGroupDescribeResponse.DescribedGroup:
         described = ShareGroupDescribeResponse.DescribedGroup(group_id=group_id)
-        if not group_id:
-            described.error_code = ErrorCode.INVALID_GROUP_ID
-            return described
         try:
+            self._check_enabled()
+            _check_group_id(group_id)
             return self._runtime.read(self._partition_for(group_id), self._view(group_id))
         except ApiError as error:
             described.error_code = error.code
@@ -152,6 +154,7 @@ class ShareGroupService:
         """Of the topics named, or with None of everything the group has initialised."""
         group_id = request.group_id
         try:
+            self._check_enabled()
             if request.topics is None:
                 wanted = self._runtime.read(
                     self._partition_for(group_id),
@@ -214,6 +217,7 @@ class ShareGroupService:
     ) -> AlterShareGroupOffsetsResponse:
         group_id = request.group_id
         try:
+            self._check_enabled()
             _check_group_id(group_id)
             alteration = await self._run(
                 group_id,
@@ -241,6 +245,7 @@ class ShareGroupService:
         group_id = request.group_id
         names = list(dict.fromkeys(topic.topic_name for topic in request.topics))
         try:
+            self._check_enabled()
             _check_group_id(group_id)
             deletion = await self._run(
                 group_id,
@@ -288,6 +293,13 @@ class ShareGroupService:
         return next((error.code for error in failures.values()), ErrorCode.NONE)
 
     # Parts of them.
+
+    def _check_enabled(self) -> None:
+        if not self._enabled():
+            raise ApiError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "The cluster has no share groups: raise its feature share.version to 1.",
+            )
 
     async def _initialize(self, action: InitializeShareState) -> None:
         start_offsets = {
