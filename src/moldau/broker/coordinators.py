@@ -128,6 +128,7 @@ class Coordinators:
         )
 
     def _share_group_service(self) -> ShareGroupService:
+        metadata = self._around.metadata
         return ShareGroupService(
             self.groups.runtime,
             self.persister,
@@ -135,6 +136,7 @@ class Coordinators:
             partition_for=self.groups.partition_for,
             section=lambda shard: shard.share,
             latest_offset=self._latest_offset,
+            enabled=lambda: metadata.finalized_features.get("share.version", 0) >= 1,
         )
 
     def _perform_for_groups(self, action: object) -> None:
