@@ -55,6 +55,8 @@ from moldau.broker.handlers.produce import ProduceHandler
 from moldau.broker.handlers.push_telemetry import PushTelemetryHandler
 from moldau.broker.handlers.read_share_group_state import ReadShareGroupStateHandler
 from moldau.broker.handlers.read_share_group_state_summary import ReadShareGroupStateSummaryHandler
+from moldau.broker.handlers.share_acknowledge import ShareAcknowledgeHandler
+from moldau.broker.handlers.share_fetch import ShareFetchHandler
 from moldau.broker.handlers.share_group_describe import ShareGroupDescribeHandler
 from moldau.broker.handlers.share_group_heartbeat import ShareGroupHeartbeatHandler
 from moldau.broker.handlers.streams_group_describe import StreamsGroupDescribeHandler
@@ -71,6 +73,7 @@ from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.routes import Route
 from moldau.broker.replication.manager import ReplicaManager
+from moldau.broker.share.manager import SharePartitionManager
 from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
 from moldau.wire.apis import API_BY_KEY, ApiKey
@@ -91,6 +94,7 @@ class Parts:
     replicas: ReplicaManager
     moves: LogMoves
     coordinators: Coordinators
+    share_partitions: SharePartitionManager
     creation: TopicCreation
     telemetry: ClientTelemetry
     loggers: BrokerLoggers
@@ -123,7 +127,7 @@ class Parts:
 def broker_routes(parts: Parts) -> Routes:
     """What clients and other brokers may ask on a broker's listener."""
     routes = _data_routes(parts) | _transaction_routes(parts)
-    routes |= _group_routes(parts) | _newer_group_routes(parts) | _share_state_routes(parts)
+    routes |= _group_routes(parts) | _newer_group_routes(parts) | _share_routes(parts)
     routes |= _admin_routes(parts)
     routes[ApiKey.API_VERSIONS] = Route(ApiVersionsHandler(routes, parts.feature_levels).handle)
     return routes
@@ -224,9 +228,13 @@ def _newer_group_routes(parts: Parts) -> Routes:
     }
 
 
-def _share_state_routes(parts: Parts) -> Routes:
-    states = parts.coordinators.share_states
+def _share_routes(parts: Parts) -> Routes:
+    states, partitions = parts.coordinators.share_states, parts.share_partitions
+    topics = ImageTopics(parts.image)
+    fetch = ShareFetchHandler(partitions, topics, fetch_max_bytes=parts.config()["fetch.max.bytes"])
     return {
+        ApiKey.SHARE_FETCH: Route(fetch.handle),
+        ApiKey.SHARE_ACKNOWLEDGE: Route(ShareAcknowledgeHandler(partitions, topics).handle),
         ApiKey.INITIALIZE_SHARE_GROUP_STATE: Route(InitializeShareGroupStateHandler(states).handle),
         ApiKey.READ_SHARE_GROUP_STATE: Route(ReadShareGroupStateHandler(states).handle),
         ApiKey.WRITE_SHARE_GROUP_STATE: Route(WriteShareGroupStateHandler(states).handle),

@@ -43,6 +43,7 @@ from moldau.broker.metadata.model import Endpoint, ResourceType
 from moldau.broker.metadata.shell import BrokerIdentity, MetadataShell
 from moldau.broker.network.dispatcher import Dispatcher
 from moldau.broker.replication.manager import ReplicaManager
+from moldau.broker.share.manager import SharePartitionManager
 from moldau.broker.supported import check_supported
 from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
@@ -93,6 +94,7 @@ class Broker:
         self.metadata: MetadataShell
         self.replicas: ReplicaManager
         self.coordinators: Coordinators
+        self.share_partitions: SharePartitionManager
         self._creation: TopicCreation
         self._telemetry = ClientTelemetry(telemetry_max_bytes=config["telemetry.max.bytes"])
         self._reports: DirectoryReports
@@ -246,6 +248,14 @@ class Broker:
                 spawn=self._spawn,
             )
         )
+        self.share_partitions = SharePartitionManager(
+            self.replicas,
+            self.coordinators.persister,
+            self.coordinators.settings,
+            clock=environment.clock,
+            loop=asyncio.get_running_loop(),
+            sessions_max=self.config["group.share.max.share.sessions"],
+        )
         self._moves = LogMoves(self.logs, self.replicas, environment.clock_ms)
         self._maintenance = Maintenance(self.logs, lambda: self.config)
 
@@ -260,6 +270,7 @@ class Broker:
             replicas=self.replicas,
             moves=self._moves,
             coordinators=self.coordinators,
+            share_partitions=self.share_partitions,
             creation=self._creation,
             telemetry=self._telemetry,
             loggers=BrokerLoggers(),
@@ -285,6 +296,7 @@ class Broker:
             self._environment.network.update_settings(self.config.network)
         self._take_subscriptions(delta, image)
         self.replicas.apply(delta, image)
+        self.share_partitions.apply(delta, image)
         self.coordinators.apply(delta, image)
 
     def _take_configs(self, image: MetadataImage) -> bool:
@@ -338,6 +350,7 @@ class Broker:
     async def stop(self) -> None:
         """Answer what is under way, then make everything durable and leave the folders clean."""
         self.coordinators.close()
+        await self.share_partitions.close()
         await self._environment.network.stop(STOP_GRACE_S)
         await self._requests.stop()
         self._maintenance.stop()
