@@ -225,7 +225,9 @@ class KafkaPythonMember:
 
     def poll(self) -> list[Seen]:
         try:
-            polled = self._consumer.poll(int(POLL_SECONDS * 1000), max_records=BATCH_RECORDS)
+            # Long: a poll that ends between a SyncGroup and its answer loses the assignment when
+            # new metadata was the reason to join (join_group_async looks at need_rejoin first).
+            polled = self._consumer.poll(500, max_records=BATCH_RECORDS)
         except kafka.errors.FencedInstanceIdError as refused:
             raise MemberRefused(str(refused)) from refused
         except kafka.errors.KafkaError as failed:

@@ -215,8 +215,9 @@ class Load:
 
 
 def write(bootstrap: str, places: Sequence[Place], count: int, mark: str = "record") -> set[bytes]:
-    """`count` records, one after the other to each place in turn; their values."""
-    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 2})
+    """`count` records, to each place in turn, in batches of ten; their values."""
+    config = {"bootstrap.servers": bootstrap, "log_level": 2, "batch.num.messages": 10}
+    producer = Producer(config)
     values = [f"{mark} {number}".encode() for number in range(count)]
     failures: list[KafkaError] = []
     for number, value in enumerate(values):
