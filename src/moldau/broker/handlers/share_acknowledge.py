@@ -36,6 +36,7 @@ class ShareAcknowledgeHandler:
         self, context: RequestContext, request: ShareAcknowledgeRequest
     ) -> ShareAcknowledgeResponse:
         manager = self._manager
+        manager.check_enabled()
         key = SessionKey(*check_ids(request.group_id, request.member_id))
         epoch = request.share_session_epoch
         if epoch == INITIAL_EPOCH:

@@ -54,6 +54,7 @@ class ShareFetchHandler:
         self, context: RequestContext, request: ShareFetchRequest
     ) -> ShareFetchResponse:
         manager = self._manager
+        manager.check_enabled()
         key = SessionKey(*check_ids(request.group_id, request.member_id))
         renews = context.api_version >= _RENEW_SINCE and request.is_renew_ack
         if renews:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from moldau.broker.coordinator.clock import Clock
@@ -89,8 +89,10 @@ class SharePartitionManager:
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
         sessions_max: int = 2000,
+        enabled: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`sessions_max` is group.share.max.share.sessions."""
+        """`sessions_max` is group.share.max.share.sessions; `enabled` whether the cluster has share
+        groups (its feature share.version)."""
         self.replicas = replicas
         self.persister = persister
         self.clock = clock
@@ -98,6 +100,7 @@ class SharePartitionManager:
         self.purgatory = Purgatory(loop)
         self._loop = loop
         self._settings = settings
+        self._enabled = enabled
         self._shells: dict[SharePartitionKey, SharePartitionShell] = {}
         self._fetches: dict[SessionKey, DelayedShareFetch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -144,6 +147,15 @@ class SharePartitionManager:
             del self._shells[shell.key]
 
     # Sessions.
+
+    def check_enabled(self) -> None:
+        if self._closed:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node stops")
+        if not self._enabled():
+            raise ApiError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "The cluster has no share groups: raise its feature share.version to 1.",
+            )
 
     def open_session(
         self,
@@ -259,6 +271,9 @@ class SharePartitionManager:
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Drop what this node leads no longer; after the replica manager took the delta over."""
+        if delta.features and not self._enabled():
+            for session_key in self.sessions.all_keys():
+                self.run_task(self.release_session(session_key))
         if not (delta.topics or delta.deleted_topics or delta.from_snapshot):
             return
         for shell in list(self._shells.values()):

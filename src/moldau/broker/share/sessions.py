@@ -33,7 +33,7 @@ def next_epoch(epoch: int) -> int:
 
 
 class ShareSession:
-    """One member's partitions, in the order in which they are to be served next."""
+    """One member's partitions."""
 
     __slots__ = ("connection_id", "epoch", "key", "partitions")
 
@@ -57,14 +57,10 @@ class ShareSession:
     def must_mention(self, partition: TopicIdPartition, *, has_records: bool, failed: bool) -> bool:
         """Whether a response has to mention the partition; call it once for each response."""
         due = self.partitions.get(partition)
-        if due is None:
-            return has_records or failed
-        if has_records:
-            # Others get their turn first next time.
-            del self.partitions[partition]
-        if has_records or due or failed:
+        if due is not None and due is not failed:
+            # An error that is over has to be told as well.
             self.partitions[partition] = failed
-        return has_records or due or failed
+        return has_records or failed or bool(due)
 
 
 class ShareSessions:
@@ -81,6 +77,9 @@ class ShareSessions:
 
     def get(self, key: SessionKey) -> ShareSession | None:
         return self._sessions.get(key)
+
+    def all_keys(self) -> list[SessionKey]:
+        return list(self._sessions)
 
     def of_connection(self, connection_id: str) -> set[SessionKey]:
         return set(self._by_connection.get(connection_id, ()))

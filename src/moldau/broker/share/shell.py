@@ -184,18 +184,20 @@ class SharePartitionShell:
         assert machine is not None
         while self._queue:
             queue, self._queue = self._queue, []
-            error = self.error or await self._write_once(machine, queue)
+            try:
+                error = self.error or await self._write_once(machine, queue)
+            except asyncio.CancelledError:
+                # The node stops: whether it was stored is for the next leader to find out.
+                stopped = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node stops")
+                for _, answer in (*queue, *self._queue):
+                    _settle(answer, stopped)
+                raise
             now_ms = self._host.clock.elapsed_ms()
             worth_a_look = False
             for change, answer in queue:
                 if machine.complete(change, now_ms, written=error is None):
                     worth_a_look = True
-                if answer is not None and not answer.done():
-                    if error is None:
-                        answer.set_result(None)
-                    else:
-                        answer.set_exception(error)
-                        answer.exception()  # Whoever gave the records up does not ask.
+                _settle(answer, error)
             if error is not None:
                 self._arm(machine)
                 if error.code in _ENDING:
@@ -275,3 +277,13 @@ class SharePartitionShell:
         watchers, self.watchers = self.watchers, {}
         for watcher in watchers:
             watcher.on_partition_changed()
+
+
+def _settle(answer: asyncio.Future[None] | None, error: ApiError | None) -> None:
+    if answer is None or answer.done():
+        return
+    if error is None:
+        answer.set_result(None)
+    else:
+        answer.set_exception(error)
+        answer.exception()  # Who gave records up does not ask what became of it.
