@@ -255,6 +255,7 @@ class Broker:
             clock=environment.clock,
             loop=asyncio.get_running_loop(),
             sessions_max=self.config["group.share.max.share.sessions"],
+            enabled=lambda: self.metadata.finalized_features.get("share.version", 0) >= 1,
         )
         self._moves = LogMoves(self.logs, self.replicas, environment.clock_ms)
         self._maintenance = Maintenance(self.logs, lambda: self.config)
