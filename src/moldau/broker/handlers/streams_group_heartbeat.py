@@ -46,12 +46,11 @@ def check_topic_names(topology: StreamsGroupHeartbeatRequest.Topology) -> None:
     if internal:
         raise ApiError(
             ErrorCode.STREAMS_INVALID_TOPOLOGY,
-            f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is "
-            "prohibited.",
+            f"no application may use the broker's own topics: {', '.join(internal)}",
         )
     invalid = [name for name in names if topic_name_problem(name) is not None]
     if invalid:
         raise ApiError(
             ErrorCode.STREAMS_INVALID_TOPOLOGY,
-            f"Topic names {','.join(invalid)} are not valid topic names.",
+            f"these are no legal topic names: {', '.join(invalid)}",
         )

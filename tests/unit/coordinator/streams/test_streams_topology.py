@@ -21,7 +21,7 @@ def test_missing_source_topics_make_the_group_wait(
     streams = StreamsStage(topics={})
     response = streams.join("a")
     assert statuses(response) == [NO_SOURCE]
-    assert response.status[0].status_detail == "Source topics in are missing."
+    assert response.status[0].status_detail == "source topics are missing: in"
     assert tasks_of(response.active_tasks) == {}
     assert streams.group.state_name == "NotReady"
     streams.topics.create("in", 2)
@@ -40,7 +40,7 @@ def test_internal_topics_are_created_and_then_tasks_assigned(
     )
     response = streams.join("a")
     assert statuses(response) == [NO_INTERNAL]
-    assert response.status[0].status_detail == "Internal topics are missing: again, log"
+    assert response.status[0].status_detail == "internal topics are missing: again, log"
     [action] = streams.actions
     assert action.group_id == "g"
     assert action.topics == (
@@ -64,10 +64,8 @@ def test_members_read_why_topics_could_not_be_created(
     streams.join("a")
     streams.groups.on_internal_topics("g", dict.fromkeys(names, "no room"), streams.now_ms)
     detail = streams.beat("a").status[0].status_detail
-    assert detail.startswith("Internal topics are missing: l1, l2, l3 and 1 additional topics; ")
-    assert detail.endswith(
-        "; Creation failed: l1 (no room), l2 (no room), l3 (no room) and 1 more."
-    )
+    assert detail.startswith("internal topics are missing: l1, l2, l3 and 1 more; ")
+    assert detail.endswith("; creation failed: l1 (no room), l2 (no room), l3 (no room) and 1 more")
     assert len(streams.actions) == 1
     # Two heartbeat intervals later it is tried again.
     streams.advance(10_000)
@@ -80,18 +78,18 @@ def test_members_read_why_topics_could_not_be_created(
     [
         pytest.param(
             {"in": 4, "other": 3},
-            "Following topics do not have the same number of partitions: [{in=4, other=3}]",
+            "copartitioned topics differ in their number of partitions: in=4, other=3",
             id="sources",
         ),
         pytest.param(
             {"in": 3, "other": 3},
-            "Number of partitions [4] of repartition topic [fixed] doesn't match number of "
-            "partitions [3] of the source topic.",
+            "repartition topic fixed is to have 4 partitions, but the topics it is copartitioned "
+            "with have 3",
             id="fixed repartition topic",
         ),
         pytest.param(
             {"in": 4, "other": 4, "fixed": 4, "log": 5},
-            "Existing topic log has different number of partitions: expected 4, found 5",
+            "topic log exists with 5 partitions instead of 4",
             id="existing changelog",
         ),
     ],

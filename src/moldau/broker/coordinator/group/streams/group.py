@@ -135,7 +135,7 @@ class StreamsGroup:
         if member is None:
             raise ApiError(
                 ErrorCode.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
+                f"group {self.group_id} has no member {member_id}",
             )
         return member
 
@@ -171,16 +171,16 @@ class StreamsGroup:
         if not caller.transactional and caller.version < _COMMIT_MEMBER_EPOCH_FROM:
             raise ApiError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"OffsetCommit version {_COMMIT_MEMBER_EPOCH_FROM} or above must be used by "
-                "members using the streams group protocol",
+                f"members of streams groups commit with OffsetCommit {_COMMIT_MEMBER_EPOCH_FROM} "
+                f"or later, not {caller.version}",
             )
         if caller.epoch == member.member_epoch:
             return any_partition
         if caller.epoch > member.member_epoch:
             raise ApiError(
                 ErrorCode.STALE_MEMBER_EPOCH,
-                f"Received member epoch {caller.epoch} is newer than current member epoch "
-                f"{member.member_epoch}.",
+                f"member {member.member_id} is in epoch {member.member_epoch}, not yet in "
+                f"{caller.epoch}",
             )
         return self._check_older_epoch(member, caller.epoch)
 
@@ -190,7 +190,7 @@ class StreamsGroup:
         if topology is None:
             raise ApiError(
                 ErrorCode.STALE_MEMBER_EPOCH,
-                "Topology is not available for offset commit validation.",
+                f"group {self.group_id} has no topology to check an older epoch against",
             )
 
         def check(topic: str, topic_id: UUID, partition: int) -> ErrorCode:
@@ -211,8 +211,7 @@ class StreamsGroup:
         if member_epoch != member.member_epoch:
             raise ApiError(
                 ErrorCode.STALE_MEMBER_EPOCH,
-                f"The received member epoch {member_epoch} does not match the expected member "
-                f"epoch {member.member_epoch}.",
+                f"member {member_id} is in epoch {member.member_epoch}, not {member_epoch}",
             )
 
     def check_delete_offsets(self) -> None:

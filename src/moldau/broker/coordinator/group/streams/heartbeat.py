@@ -120,7 +120,10 @@ class Heartbeat:
             self.out.write(records.topology(self.group_id, given))
             return given
         if given.epoch >= current.epoch and given != current:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"group {self.group_id} has another topology, and cannot change it yet",
+            )
         return current
 
     def updated(self, member: StreamsMember) -> StreamsMember:
@@ -138,8 +141,8 @@ class Heartbeat:
         if current is not None and updated.topology_epoch < current.epoch:
             self.status.append(
                 Status.STALE_TOPOLOGY.saying(
-                    f"The member's topology epoch {updated.topology_epoch} is behind the group's "
-                    f"topology epoch {current.epoch}."
+                    f"the group's topology has epoch {current.epoch}, the member's only "
+                    f"{updated.topology_epoch}"
                 )
             )
         configured = resolved.configured
@@ -210,22 +213,20 @@ class Heartbeat:
     ) -> Target:
         group = self.group
         if self._is_waiting:
-            self._delayed("initial rebalance delay")
+            self._delayed("streams.initial.rebalance.delay.ms is not over")
             return Target(group.assignment_epoch, NO_TASKS)
         last = Target(group.assignment_epoch, group.target(updated.member_id))
         if group.assignment_epoch >= group_epoch:
             return last
         interval_ms = self.setting("streams.assignment.interval.ms")
         if not target.may_assign_now(group, interval_ms, self.out.now_ms):
-            self._delayed("assignment interval")
+            self._delayed("streams.assignment.interval.ms is not over")
             return last
         targets = target.assign_anew(group, group_epoch, updated, configured, configs, self.out)
         return Target(group_epoch, targets[updated.member_id])
 
     def _delayed(self, reason: str) -> None:
-        self.status.append(
-            Status.ASSIGNMENT_DELAYED.saying(f"Assignment delayed due to the configured {reason}.")
-        )
+        self.status.append(Status.ASSIGNMENT_DELAYED.saying(f"no assignment yet: {reason}"))
 
     def _reconcile(self, member: StreamsMember, goal: Target) -> StreamsMember:
         if member.is_reconciled_to(goal.epoch):
@@ -271,8 +272,8 @@ class Heartbeat:
         if self.soft.shutdown_member_id is not None:
             self.status.append(
                 Status.SHUTDOWN_APPLICATION.saying(
-                    f"Streams group member {self.soft.shutdown_member_id} encountered a fatal "
-                    "error and requested a shutdown for the entire application."
+                    f"member {self.soft.shutdown_member_id} has asked the whole application to "
+                    "shut down after a fatal error"
                 )
             )
         response.status = self.status
@@ -285,7 +286,7 @@ class Heartbeat:
         wanted = tuple(each for each in configured.missing_topics if each.name not in errors)
         if wanted:
             self.out.act(CreateInternalTopics(self.group_id, wanted))
-        return f"{detail}; Creation failed: {shown(errors)}." if errors else detail
+        return f"{detail}; creation failed: {shown(errors)}" if errors else detail
 
 
 def _task_ids(tasks: TaskMap) -> list[StreamsGroupHeartbeatResponse.TaskIds]:

@@ -105,7 +105,7 @@ def configure(topology: StreamsTopology, topics: ClusterTopics) -> ConfiguredTop
         return ConfiguredTopology(topology.epoch, None, problem=wait.problem)
     problem = None
     if missing:
-        detail = f"Internal topics are missing: {_shown(topic.name for topic in missing)}"
+        detail = f"internal topics are missing: {_shown(topic.name for topic in missing)}"
         problem = (Status.MISSING_INTERNAL_TOPICS, detail)
     return ConfiguredTopology(topology.epoch, subtopologies, missing, problem)
 
@@ -119,7 +119,7 @@ def _check_source_topics(topology: StreamsTopology, existing: PartitionCount) ->
     }
     if missing:
         raise _MustWait(
-            Status.MISSING_SOURCE_TOPICS, f"Source topics {_shown(sorted(missing))} are missing."
+            Status.MISSING_SOURCE_TOPICS, f"source topics are missing: {_shown(sorted(missing))}"
         )
 
 
@@ -175,15 +175,14 @@ def _repartition_counts(topology: StreamsTopology, count: PartitionCount) -> dic
                     progress = True
         if waiting and not progress:
             raise _invalid(
-                "Failed to compute number of partitions for all repartition topics. "
-                "There may be loops in the topology that cannot be resolved."
+                "repartition topics feed each other in a circle: give one of them a partition count"
             )
     for subtopology in subtopologies:
         for info in subtopology.repartition_source_topics:
             if info.name not in counts:
                 raise _invalid(
-                    "Failed to compute number of partitions for all repartition topics, because "
-                    f"nothing in the topology writes to repartition topic {info.name}."
+                    f"no subtopology writes to repartition topic {info.name}, so nothing tells how "
+                    "many partitions it needs"
                 )
     return counts
 
@@ -245,8 +244,8 @@ def _copartitioned(
         if topic in fixed and partitions != common:
             raise _MustWait(
                 Status.INCORRECTLY_PARTITIONED_TOPICS,
-                f"Number of partitions [{partitions}] of repartition topic [{topic}] doesn't "
-                f"match number of partitions [{common}] of the source topic.",
+                f"repartition topic {topic} is to have {partitions} partitions, but the topics it "
+                f"is copartitioned with have {common}",
             )
     return dict.fromkeys(internal, common)
 
@@ -259,7 +258,7 @@ def _same(counts: Mapping[str, int], shown: Mapping[str, int] | None = None) -> 
         )
         raise _MustWait(
             Status.INCORRECTLY_PARTITIONED_TOPICS,
-            f"Following topics do not have the same number of partitions: [{{{listed}}}]",
+            f"copartitioned topics differ in their number of partitions: {listed}",
         )
     return next(iter(counts.values()))
 
@@ -313,15 +312,14 @@ def _missing_topics(
         elif found != info.partitions:
             raise _MustWait(
                 Status.INCORRECTLY_PARTITIONED_TOPICS,
-                f"Existing topic {name} has different number of partitions: "
-                f"expected {info.partitions}, found {found}",
+                f"topic {name} exists with {found} partitions instead of {info.partitions}",
             )
     return tuple(missing)
 
 
 def _task_count(subtopology: Subtopology, count: PartitionCount) -> int:
     if not subtopology.input_topics:
-        raise _invalid(f"No source topics found for subtopology {subtopology.subtopology_id}")
+        raise _invalid(f"subtopology {subtopology.subtopology_id} reads no topics")
     return max(_known(topic, count) for topic in subtopology.input_topics)
 
 
@@ -329,7 +327,7 @@ def _known(topic: str, count: PartitionCount) -> int:
     found = count(topic)
     if found is None:
         raise ApiError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"Number of partitions is not set for topic: {topic}"
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"nothing tells how many partitions topic {topic} has"
         )
     return found
 
@@ -342,4 +340,4 @@ def _shown(topics: Iterable[str]) -> str:
     names = list(topics)
     text = ", ".join(names[:_TOPICS_SHOWN_MAX])
     more = len(names) - _TOPICS_SHOWN_MAX
-    return f"{text} and {more} additional topics" if more > 0 else text
+    return f"{text} and {more} more" if more > 0 else text

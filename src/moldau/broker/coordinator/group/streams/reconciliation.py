@@ -48,8 +48,8 @@ def reconcile(
             if owned is None or not owned.is_empty:
                 raise ApiError(
                     ErrorCode.FENCED_MEMBER_EPOCH,
-                    "The streams group member is in a unknown state. "
-                    "The member must abandon all its tasks and rejoin.",
+                    f"the state of member {member.member_id} is not known here: give up all tasks "
+                    "and join anew",
                 )
             return _next(member, target.epoch, target, owned, owners)
 

@@ -27,52 +27,56 @@ def check_request(request: StreamsGroupHeartbeatRequest) -> None:
         ("InstanceId", request.instance_id),
         ("RackId", request.rack_id),
     ):
-        _require(value is None or value.strip() != "", f"{name} can't be empty.")
+        _require(value is None or value.strip() != "", f"{name} must not be empty")
     if request.member_epoch == JOIN_EPOCH:
         _check_joining(request)
     elif request.member_epoch == LEAVE_STATIC_EPOCH:
-        _require(request.instance_id is not None, "InstanceId can't be null.")
+        _require(
+            request.instance_id is not None,
+            "MemberEpoch -2 is for static members: give the InstanceId",
+        )
     else:
         _require(
             request.member_epoch > LEAVE_STATIC_EPOCH,
-            f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2.",
+            f"MemberEpoch {request.member_epoch} is below -2, the lowest with a meaning",
         )
     kinds = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
     _require(
         len({kind is None for kind in kinds}) == 1,
-        "If one task-type is non-null, all must be non-null.",
+        "active, standby and warm-up tasks are given all three or not at all",
     )
     _require(
         request.member_epoch == JOIN_EPOCH or request.topology is None,
-        "Topology can only be provided when (re-)joining.",
+        "a topology is given with MemberEpoch 0 only, when joining",
     )
 
 
 def _check_supported(request: StreamsGroupHeartbeatRequest) -> None:
     """What the protocol has room for, and Kafka 4.3 refuses."""
-    _require(request.instance_id is None, "Static membership is not yet supported.")
-    _require(request.task_offsets is None, "TaskOffsets are not supported yet.")
-    _require(request.task_end_offsets is None, "TaskEndOffsets are not supported yet.")
-    _require(not request.warmup_tasks, "WarmupTasks are not supported yet.")
+    _require(
+        request.instance_id is None,
+        "streams groups have no static members yet: leave InstanceId out",
+    )
+    _require(request.task_offsets is None, "TaskOffsets cannot be used yet: leave them out")
+    _require(request.task_end_offsets is None, "TaskEndOffsets cannot be used yet: leave them out")
+    _require(not request.warmup_tasks, "there are no warm-up tasks yet: give an empty list")
     if request.topology is not None:
         for subtopology in request.topology.subtopologies or ():
             _require(
                 not subtopology.source_topic_regex,
-                "Regular expressions for source topics are not supported yet.",
+                "source topics cannot be given as patterns yet: list their names",
             )
 
 
 def _check_joining(request: StreamsGroupHeartbeatRequest) -> None:
-    _require(
-        request.rebalance_timeout_ms != -1, "RebalanceTimeoutMs must be provided in first request."
-    )
+    _require(request.rebalance_timeout_ms != -1, "a member joins with its RebalanceTimeoutMs")
     for name, tasks in (
         ("ActiveTasks", request.active_tasks),
         ("StandbyTasks", request.standby_tasks),
         ("WarmupTasks", request.warmup_tasks),
     ):
-        _require(_is_empty_list(tasks), f"{name} must be empty when (re-)joining.")
-    _require(request.topology is not None, "Topology must be non-null when (re-)joining.")
+        _require(_is_empty_list(tasks), f"a member joins with an empty list of {name}")
+    _require(request.topology is not None, "a member joins with its topology")
     if request.topology is None:
         return
     for subtopology in request.topology.subtopologies or ():
@@ -80,8 +84,8 @@ def _check_joining(request: StreamsGroupHeartbeatRequest) -> None:
             if info.partitions != 0:
                 raise ApiError(
                     ErrorCode.STREAMS_INVALID_TOPOLOGY,
-                    f"Changelog topic {info.name} must have an undefined partition count, but it "
-                    f"is set to {info.partitions}.",
+                    f"changelog topic {info.name} is given {info.partitions} partitions; give 0: "
+                    "it gets as many as its subtopology has tasks",
                 )
 
 
@@ -106,9 +110,8 @@ def check_epoch(member: StreamsMember, request: StreamsGroupHeartbeatRequest) ->
     relation = "greater" if received > known else "smaller"
     raise ApiError(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The streams group member has a {relation} member epoch ({received}) than the one known "
-        f"by the group coordinator ({known}). The member must abandon all its partitions and "
-        "rejoin.",
+        f"member epoch {received} of {member.member_id} is {relation} than the coordinator's "
+        f"{known}: give up all tasks and join anew",
     )
 
 
@@ -140,13 +143,12 @@ def check_tasks_exist(tasks: Iterable[_TaskIds] | None, task_counts: dict[str, i
         if count is None:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                f"Subtopology {ids.subtopology_id} does not exist in the topology.",
+                f"the topology has no subtopology {ids.subtopology_id}",
             )
         for partition in ids.partitions:
             _require(
                 0 <= partition < count,
-                f"Task {partition} for subtopology {ids.subtopology_id} is invalid. "
-                f"Number of tasks for this subtopology: {count}",
+                f"subtopology {ids.subtopology_id} has {count} tasks, none with number {partition}",
             )
 
 
