@@ -98,7 +98,7 @@ class ClassicGroup:
         )
         for member in stored.members:
             group._insert(ClassicMember.from_stored(member, stored.protocol))
-        group.leader = stored.leader
+        group.leader = stored.leader or next(iter(group.members), None)
         group.refresh_topics()
         return group
 

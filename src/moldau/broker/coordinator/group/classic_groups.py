@@ -14,7 +14,7 @@ from typing import ClassVar, assert_never
 
 from moldau.broker.coordinator.decision import Outbox, Ticket
 from moldau.broker.coordinator.group import rebalance
-from moldau.broker.coordinator.group.classic import DEAD, ClassicGroup
+from moldau.broker.coordinator.group.classic import DEAD, ClassicGroup, Phase
 from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.events import (
     UNKNOWN_MEMBER_ID,
@@ -104,8 +104,12 @@ class ClassicGroups:
         if group is not None:
             for member in group.members.values():
                 rebalance.restart_session(group, member, out)
-            if len(group.members) > self._config.group_max_size:
-                # The limit was lowered: a rebalance lets members commit before some must go.
+            # The limit was lowered: a rebalance lets members commit before some must go.
+            too_large = len(group.members) > self._config.group_max_size
+            # Without a leader: the group was made of one of another kind, and lost members.
+            stored = self.stored.get(group_id)
+            incomplete = stored is not None and stored.leader is None
+            if group.phase is Phase.STABLE and (too_large or incomplete):
                 rebalance.prepare_rebalance(group, self._config, out)
         return group
 
