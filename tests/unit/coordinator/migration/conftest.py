@@ -85,6 +85,8 @@ class MigrationStage:
         self.written: list[tuple[bytes, bytes | None]] = []
         self.answers: dict[int, Any] = {}
         self.write_error = ErrorCode.NONE
+        self.commits = True
+        self.uncommitted: list[tuple[Any, ErrorCode]] = []
         self.timers = TimerQueue()
         self.tickets = 0
         self._make_groups()
@@ -135,13 +137,23 @@ class MigrationStage:
                     self.answers[ticket] = self.write_error if failed else answer
         if out.continuation is not None:
             error = self.write_error if failed else ErrorCode.NONE
-            written: Any = out.continuation
-            self.decide(lambda out: self._on_written(written, error, out))
+            self.uncommitted.append((out.continuation, error))
+            if self.commits:
+                self.commit()
         return response
+
+    def commit(self) -> None:
+        """What was written is on all replicas now."""
+        while self.uncommitted:
+            written, error = self.uncommitted.pop(0)
+            self._decide_on_written(written, error)
+
+    def _decide_on_written(self, written: Any, error: ErrorCode) -> None:
+        self.decide(lambda out: self._on_written(written, error, out))
 
     def _on_written(self, written: Any, error: ErrorCode, out: Outbox) -> None:
         if isinstance(written, Downgraded):
-            on_downgraded(self.classic, written, error, self.config, out)
+            on_downgraded(self.classic, written, error, out)
         else:
             self.classic.on_written(written, error, out)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from moldau.broker.coordinator.group.group import CommitCaller
 from moldau.wire.errors import ErrorCode
 
 
@@ -57,6 +58,23 @@ def test_a_coordinator_that_restarts_lets_everybody_join(stage: Any) -> None:
     stored = {each.member_id: each.assignment for each in stage.classic.stored["g"].members}
     assert set(stored) == {client.member_id for client in clients}
     assert all(stored.values())
+    stage.settle(*clients)
+
+
+def test_members_go_on_while_the_change_is_not_committed_yet(stage: Any) -> None:
+    clients, consumer = mixed(stage)
+    stage.commits = False
+    consumer.leave()
+    assert stage.kind == "classic"
+    caller = CommitCaller(
+        clients[0].member_id, None, clients[0].generation, transactional=False, version=8
+    )
+    stage.group.check_commit(caller)
+    assert clients[0].heartbeat() is ErrorCode.NONE
+    stage.commits = True
+    stage.commit()
+    stage.group.check_commit(caller)
+    assert clients[0].heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
     stage.settle(*clients)
 
 

@@ -192,7 +192,7 @@ class GroupShard:
     ) -> Decision[None]:
         out = Outbox(now_ms)
         if isinstance(continuation, Downgraded):
-            on_downgraded(self.classic, continuation, error, self._config, out)
+            on_downgraded(self.classic, continuation, error, out)
         else:
             self.classic.on_written(continuation, error, out)
         return out.decision(None)

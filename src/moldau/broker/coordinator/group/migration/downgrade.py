@@ -5,8 +5,7 @@ the group's epoch, stable, its members with what the target assignment gives the
 make the stored half; its machine wakes once they are committed, learns again which protocols
 each member knows, and starts a rebalance if the assignment is not up to date. If that rebalance
 is lost with the coordinator, the next one must not take the stored assignment for complete: so
-a group that needs one is stored in the generation after, of which no member knows, and all
-have to join.
+a group that needs one is stored without a leader, and whoever wakes it starts the rebalance.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from moldau.broker.coordinator.decision import Outbox
-from moldau.broker.coordinator.group import rebalance
 from moldau.broker.coordinator.group.classic import CONSUMER_PROTOCOL_TYPE, ClassicGroup, Phase
 from moldau.broker.coordinator.group.classic_groups import ClassicGroups
 from moldau.broker.coordinator.group.config import GroupConfig
@@ -40,7 +38,6 @@ class Downgraded:
     generation: int
     protocols: tuple[tuple[str, Protocols], ...]
     """By member id: the stored half knows only the protocol that was chosen."""
-    rebalance: bool
 
 
 def downgrade_without(
@@ -84,7 +81,7 @@ def downgrade(
     classic = ClassicGroup(
         group.group_id,
         phase=Phase.STABLE,
-        generation=group.group_epoch + with_rebalance,
+        generation=group.group_epoch,
         protocol_type=CONSUMER_PROTOCOL_TYPE,
         state_timestamp_ms=out.now_ms,
     )
@@ -101,22 +98,20 @@ def downgrade(
         out.cancel(ClassicSyncTimer(group.group_id, member_id))
     out.records.extend(group.tombstones())
     protocols = tuple((each.member_id, each.protocols) for each in classic.members.values())
+    if with_rebalance:
+        classic.leader = None
     out.write(
         classic.to_stored(assignments).to_record(group.group_id),
-        Downgraded(group.group_id, classic.generation, protocols, with_rebalance),
+        Downgraded(group.group_id, classic.generation, protocols),
     )
 
 
 def on_downgraded(
-    classic_groups: ClassicGroups,
-    written: Downgraded,
-    error: ErrorCode,
-    config: GroupConfig,
-    out: Outbox,
+    classic_groups: ClassicGroups, written: Downgraded, error: ErrorCode, out: Outbox
 ) -> None:
     if error is not ErrorCode.NONE:
         return
-    group = classic_groups.wake(written.group_id, out)
+    group = classic_groups.get(written.group_id)
     if group is None or group.generation != written.generation:
         return
     for member_id, protocols in written.protocols:
@@ -129,10 +124,7 @@ def on_downgraded(
                 rebalance_timeout_ms=member.rebalance_timeout_ms,
                 session_timeout_ms=member.session_timeout_ms,
             )
-    if written.rebalance and group.phase is Phase.STABLE:
-        # Members are known by their epoch until they join the next generation.
-        group.generation -= 1
-        rebalance.prepare_rebalance(group, config, out)
+    classic_groups.wake(written.group_id, out)
 
 
 def release_empty(group: Group, out: Outbox) -> None:
