@@ -129,6 +129,12 @@ class Consumers(RuleBasedStateMachine):
             client.start()
         client.heartbeat(lose_answer)
 
+    @rule()
+    def all_heartbeat(self) -> None:
+        for client in self.clients:
+            if client.running:
+                client.heartbeat()
+
     @rule(index=CLIENTS, subscription=SUBSCRIPTIONS)
     def subscribe(self, index: int, subscription: dict[str, Any]) -> None:
         self.clients[index].subscribe(subscription)
@@ -236,7 +242,7 @@ def test_consumers(Stage: Any) -> None:
     _STAGE[:] = [Stage]
     machine: Any = Consumers
     case = machine.TestCase
-    case.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+    case.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
     case().runTest()
 
 

@@ -47,6 +47,20 @@ def test_a_heartbeat_with_nothing_new_writes_and_tells_nothing(stage: Any) -> No
     assert (response.member_epoch, response.assignment) == (2, None)
 
 
+def test_a_settled_group_looks_at_nothing(stage: Any, monkeypatch: Any) -> None:
+    stage.join("m1")
+    stage.heartbeat("m1", 2)
+
+    def looked(*args: Any) -> None:
+        raise AssertionError("a heartbeat with nothing new needs no topic")
+
+    for name in ("topic", "topic_by_id", "names"):
+        monkeypatch.setattr(stage.topics, name, looked)
+    monkeypatch.setattr(stage.section.context, "metadata_hash", looked)
+    stage.heartbeat("m1", 2, owned={})
+    assert stage.last == []
+
+
 def test_a_new_member_takes_over_what_the_other_has_given_up(stage: Any) -> None:
     stage.join("m1")
     joined = stage.join("m2")

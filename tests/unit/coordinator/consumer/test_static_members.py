@@ -49,6 +49,8 @@ def test_a_revocation_no_longer_counts_against_one_who_has_left(stage: Any) -> N
     stage.join("m2")
     stage.heartbeat("a1", 2, owned={"t": [0, 1, 2, 3]}, instance="a")
     stage.heartbeat("a1", -2, instance="a")
+    given = stage.heartbeat("m2", 3)
+    assert len(stage.shown(given)["t"]) == 2, "what it was to give up is free"
     stage.advance(20_000)
     assert "a1" in stage.group().members
     back = stage.join("a2", instance="a")
