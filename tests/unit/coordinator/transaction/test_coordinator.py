@@ -538,6 +538,40 @@ def test_overdue_transactions_are_aborted() -> None:
     play(scenario)
 
 
+def test_what_could_not_be_aborted_is_tried_at_the_next_look() -> None:
+    async def scenario(world: World) -> None:
+        await world.begin()
+        world.log.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
+        await world.clock.advance(100_000)
+        assert await world.state() == "Ongoing"
+        world.log.append_error = None
+        await world.clock.advance(10_000)
+        assert await world.state() == "CompleteAbort"
+        assert len(world.markers.written) == 1
+
+    play(scenario)
+
+
+def test_one_round_of_aborts_at_a_time() -> None:
+    async def scenario(world: World) -> None:
+        await world.begin()
+        await world.coordinator.init_producer_id("u", 60_000)
+        errors = await world.coordinator.add_partitions(
+            "u", P + 1, 0, [("topic", 0)], verify_only=False
+        )
+        assert set(errors.values()) == {ErrorCode.NONE}
+        world.log.holding = True
+        before = world.log.end_offset
+        await world.clock.advance(85_000)
+        assert world.log.end_offset == before + 1, "the second waits for the first"
+        world.log.holding = False
+        world.log.commit()
+        await settle()
+        assert await world.state("u") == "CompleteAbort"
+
+    play(scenario)
+
+
 def test_idle_ids_expire() -> None:
     async def scenario(world: World) -> None:
         await world.coordinator.init_producer_id("t", 60_000)

@@ -63,6 +63,8 @@ class ProducerIdSource(Protocol):
 class _Leadership:
     epoch: int
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    aborting: bool = False
+    """One round through the overdue transactions at a time, however slow the log is."""
 
     def end(self) -> None:
         for task in list(self.tasks):
@@ -301,7 +303,10 @@ class TransactionCoordinator:
         if isinstance(action, SendMarkers):
             work = self._finish(partition, leadership.epoch, action.prepared)
         elif isinstance(action, AbortTimedOut):
-            work = self._abort_timed_out(action.transactional_ids)
+            if leadership.aborting:
+                return
+            leadership.aborting = True
+            work = self._abort_timed_out(leadership, action.transactional_ids)
         else:
             raise InvariantError(f"{action!r} is nothing that this coordinator does")
         task = asyncio.get_running_loop().create_task(work)
@@ -338,13 +343,18 @@ class TransactionCoordinator:
                 # its successor takes over, and the next look ends this.
                 await backoff.wait()
 
-    async def _abort_timed_out(self, transactional_ids: tuple[str, ...]) -> None:
-        for transactional_id in transactional_ids:
-            try:
-                await self._run(transactional_id, _abortion(transactional_id))
-            except ApiError:
-                # Still overdue at the next look, if it is still there.
-                continue
+    async def _abort_timed_out(
+        self, leadership: _Leadership, transactional_ids: tuple[str, ...]
+    ) -> None:
+        try:
+            for transactional_id in transactional_ids:
+                try:
+                    await self._run(transactional_id, _abortion(transactional_id))
+                except ApiError:
+                    # Still overdue at the next look, if it is still there.
+                    continue
+        finally:
+            leadership.aborting = False
 
 
 def _abortion(transactional_id: str) -> Decide:
