@@ -10,7 +10,16 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
+from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ErrorCode
+from moldau.wire.framing import decode_response
+from moldau.wire.messages import (
+    EndTxnRequest,
+    FindCoordinatorRequest,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+)
 from moldau.wire.records import encode_batch
 from support import asking
 from support.either import create_and_wait, either_broker
@@ -33,6 +42,8 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "4",
 }
 END = b"end"
+# From this version on a produce request adds its partitions to the transaction.
+ADDS_PARTITIONS = 12
 
 Open = Callable[..., TransactionalProducer]
 
@@ -163,3 +174,62 @@ def test_the_broker_aborts_what_takes_too_long(
         producer.send(topic, b"again")
         producer.commit()
     eventually(lambda: look(broker.port, topic).values == (b"again",), what="the next one")
+
+
+def test_requests_sent_ahead_stay_in_order_while_the_first_is_verified(
+    broker: BrokerProcess, topic: str
+) -> None:
+    with RawConnection(broker.port) as to:
+        producer = init_producer(to, topic)
+        for sequence in range(5):
+            batch = encode_batch(
+                [(None, b"%d" % sequence, 1_700_000_000_000, ())],
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                base_sequence=sequence,
+                is_transactional=True,
+            )
+            data = ProduceRequest.PartitionProduceData(index=0, records=batch)
+            request = ProduceRequest(
+                transactional_id=topic,
+                acks=-1,
+                timeout_ms=30_000,
+                topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=[data])],
+            )
+            to.send(ApiKey.PRODUCE, ADDS_PARTITIONS, request)
+        answers = [
+            decode_response(API_BY_KEY[ApiKey.PRODUCE], ADDS_PARTITIONS, to.receive_frame())[1]
+            for _ in range(5)
+        ]
+        parts = [answer.responses[0].partition_responses[0] for answer in answers]
+        assert [(part.error_code, part.base_offset) for part in parts] == [
+            (0, offset) for offset in range(5)
+        ]
+        ended = to.call(
+            ApiKey.END_TXN,
+            5,
+            EndTxnRequest(
+                transactional_id=topic,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                committed=True,
+            ),
+        )
+        assert (ended.error_code, ended.producer_epoch) == (0, producer.producer_epoch + 1)
+    eventually(lambda: look(broker.port, topic).settled, what="the commit is written")
+    assert look(broker.port, topic).values == (b"0", b"1", b"2", b"3", b"4")
+
+
+def init_producer(to: RawConnection, transactional_id: str) -> InitProducerIdResponse:
+    def probe() -> InitProducerIdResponse | None:
+        find = FindCoordinatorRequest(key_type=1, coordinator_keys=[transactional_id])
+        to.call(ApiKey.FIND_COORDINATOR, 6, find)
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id, transaction_timeout_ms=60_000
+        )
+        answer: InitProducerIdResponse = to.call(ApiKey.INIT_PRODUCER_ID, 5, request)
+        return answer if answer.error_code == ErrorCode.NONE else None
+
+    found = eventually(probe, what="a producer id")
+    assert found is not None
+    return found
