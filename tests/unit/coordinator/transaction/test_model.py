@@ -54,6 +54,7 @@ class Producer:
 @dataclass
 class Client:
     transactional_id: str
+    version: int = 2
     producer: tuple[int, int] | None = None
     tag: Tag = -1
     written: bool = False
@@ -73,14 +74,15 @@ class Sender:
 
 
 class World:
-    def __init__(self, seed: int, level: int) -> None:
+    def __init__(self, seed: int, level: int | None) -> None:
+        """A level of None: it is raised and lowered under way, and clients differ."""
         self.random = random.Random(seed)
-        self.stage = TransactionStage(level, transactional_id_expiration_ms=10**12)
+        self.stage = TransactionStage(level or 2, transactional_id_expiration_ms=10**12)
         self.level = level
         for each in IDS:
             self.stage.init(each, timeout_ms=20_000)
             near = replace(self.stage.metadata(each), producer_epoch=EPOCH_MAX - 6)
-            record = near.to_record(level)
+            record = near.to_record(level or 2)
             self.stage.shard.replay(len(self.stage.written), -1, record.key, record.value)
             self.stage.written.append(record.encode())
         self.stage.commit()
@@ -126,8 +128,8 @@ class World:
     def step(self) -> None:
         (action,) = self.random.choices(
             [self.act, self.commit, self.give_up, self.crash, self.send, self.pass_time,
-             self.newcomer, self.deliver_late, self.fail_append],
-            [30, 25, 2, 2, 25, 3, 3, 6, 2],
+             self.newcomer, self.deliver_late, self.fail_append, self.change_level],
+            [30, 25, 2, 2, 25, 3, 3, 6, 2, 1],
         )  # fmt: skip
         action()
         self.take_actions()
@@ -156,7 +158,8 @@ class World:
     def newcomer(self) -> None:
         if len(self.clients) > 6:
             self.clients.pop(0)
-        client = Client(self.random.choice(IDS))
+        level = self.level or self.random.choice((1, 2))
+        client = Client(self.random.choice(IDS), version=2 if level == 2 else 0)
         self.clients.append(client)
         self.new_tag(client)
 
@@ -175,9 +178,12 @@ class World:
         assert client.producer is not None
         client.request, client.partition = "add", partition
         client.reply = self.stage.start_add(
-            client.producer, partition, transactional_id=client.transactional_id
+            client.producer,
+            partition,
+            transactional_id=client.transactional_id,
+            version=client.version,
         )
-        if self.level >= 2 and self.random.random() < 0.3:
+        if client.version >= 2 and self.random.random() < 0.3:
             self.late.append(
                 ("produce", (client.transactional_id, client.producer, partition, client.tag))
             )
@@ -188,9 +194,12 @@ class World:
         if committed:
             self.asked_to_commit.add(client.tag)
         client.reply = self.stage.start_end(
-            client.producer, committed, transactional_id=client.transactional_id
+            client.producer,
+            committed,
+            transactional_id=client.transactional_id,
+            version=client.version,
         )
-        if self.level >= 2 and self.random.random() < 0.5:
+        if client.version >= 2 and self.random.random() < 0.5:
             self.late.append(("end", (client.transactional_id, client.producer, committed)))
 
     def deliver_late(self) -> None:
@@ -201,10 +210,12 @@ class World:
         kind, copy = self.late.pop(self.random.randrange(len(self.late)))
         if kind == "end":
             transactional_id, producer, committed = copy
-            self.stage.start_end(producer, committed, transactional_id=transactional_id)
+            self.stage.start_end(producer, committed, transactional_id=transactional_id, version=2)
             return
         transactional_id, producer, partition, tag = copy
-        reply = self.stage.start_add(producer, partition, transactional_id=transactional_id)
+        reply = self.stage.start_add(
+            producer, partition, transactional_id=transactional_id, version=2
+        )
         if isinstance(reply.outcome, tuple):
             self.append(transactional_id, producer, partition, tag)
 
@@ -247,7 +258,7 @@ class World:
                 self.new_tag(client)
             case "add":
                 assert client.producer is not None
-                if self.level < 2:
+                if client.version < 2:
                     # As the partition's leader does it: asked again right before the append.
                     verified = self.stage.verify(
                         client.producer, client.partition, transactional_id=client.transactional_id
@@ -258,7 +269,7 @@ class World:
                 client.written = True
             case "end":
                 assert self.told.setdefault(client.tag, client.committed) == client.committed
-                if self.level >= 2:
+                if client.version >= 2:
                     self.own(client, outcome)
                 self.new_tag(client)
 
@@ -273,6 +284,10 @@ class World:
 
     def give_up(self) -> None:
         self.stage.give_up()
+
+    def change_level(self) -> None:
+        if self.level is None:
+            self.stage.transaction_version = self.random.choice((1, 2))
 
     def fail_append(self) -> None:
         self.stage.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
@@ -304,7 +319,7 @@ class World:
         assert stored == prepared
         assert offset < self.stage.committed_count, "told before it is certain"
         committed = prepared.state is PREPARE_COMMIT
-        if self.level >= 2:
+        if prepared.client_transaction_version >= 2:
             assert self.decisions.setdefault(prepared.producer, committed) == committed
         assert not any(
             each.prepared.transactional_id == prepared.transactional_id
@@ -365,7 +380,7 @@ class World:
         for begun_at, tags in self.tags_in.items():
             assert begun_at in self.outcomes
             (committed,) = set(self.outcomes[begun_at].values())
-            if self.level >= 2:
+            if any(self.tag_client[tag].version >= 2 for tag in tags):
                 assert len(tags) == 1, "a late message entered a new transaction"
             if committed:
                 assert tags <= self.asked_to_commit
@@ -384,9 +399,9 @@ class World:
         assert self.stage.reloaded().transactions == self.stage.shard.transactions
 
 
-@pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize("level", [1, 2, None])
 @pytest.mark.parametrize("seed", range(25))
-def test_one_decision_for_everybody(seed: int, level: int) -> None:
+def test_one_decision_for_everybody(seed: int, level: int | None) -> None:
     world = World(seed, level)
     for _ in range(STEPS):
         world.step()
