@@ -28,12 +28,15 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerPr
         yield first, second
 
 
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 def test_a_streams_application_sees_the_same_as_with_apache_kafka(
-    brokers: tuple[BrokerProcess, BrokerProcess],
+    brokers: tuple[BrokerProcess, BrokerProcess], guarantee: str
 ) -> None:
     with ThreadPoolExecutor(2) as both:
         ours, kafkas = both.map(
-            lambda broker: run_program("StreamsSession.java", broker.bootstrap).splitlines(),
+            lambda broker: run_program(
+                "StreamsSession.java", broker.bootstrap, guarantee
+            ).splitlines(),
             brokers,
         )
     assert kafkas[-1] == "end", "the session did not reach its end"

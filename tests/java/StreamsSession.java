@@ -19,13 +19,20 @@ import org.apache.kafka.streams.state.*;
  * differs between two brokers by nature (ids, clocks, addresses) is not printed.
  */
 public class StreamsSession {
-    static final String GROUP = "counting";
     static String bootstrap;
+    static String guarantee;
+    static String group;
+    static String lines;
+    static String output;
     static Admin admin;
     static final Map<String, Long> counts = new TreeMap<>();
 
     public static void main(String[] arguments) throws Exception {
         bootstrap = arguments[0];
+        guarantee = arguments[1];
+        group = "counting-" + guarantee;
+        lines = "lines-" + guarantee;
+        output = "counts-" + guarantee;
         try (Admin opened = Admin.create(properties())) {
             admin = opened;
             attempt("describe nothing", () -> describe());
@@ -50,7 +57,7 @@ public class StreamsSession {
         first.start();
         await("not ready", () -> state().equals("NotReady"));
         say("topology while waiting", topology());
-        admin.createTopics(List.of(new NewTopic("lines", 3, (short) 1), new NewTopic("counts", 1, (short) 1)))
+        admin.createTopics(List.of(new NewTopic(lines, 3, (short) 1), new NewTopic(output, 1, (short) 1)))
             .all().get();
         await("running", () -> first.state() == KafkaStreams.State.RUNNING && active(first) == 6);
         say("created", internalTopics());
@@ -63,12 +70,12 @@ public class StreamsSession {
         say("state", state(), topology());
         say("members", describe().members().size(), "tasks", active(first), standby(first));
         say("listed", admin.listGroups(ListGroupsOptions.forStreamsGroups()).all().get().stream()
-            .map(group -> group.groupId() + " " + group.type() + " " + group.protocol() + " "
-                + group.groupState().map(Object::toString).orElse("")).toList());
-        attempt("delete while running", () -> admin.deleteStreamsGroups(List.of(GROUP)).all().get());
+            .map(each -> each.groupId() + " " + each.type() + " " + each.protocol() + " "
+                + each.groupState().map(Object::toString).orElse("")).toList());
+        attempt("delete while running", () -> admin.deleteStreamsGroups(List.of(group)).all().get());
         attempt("classic consumer in it", () -> classicConsumer());
-        attempt("commit by hand", () -> admin.alterStreamsGroupOffsets(GROUP,
-            Map.of(new TopicPartition("lines", 0), new OffsetAndMetadata(0))).all().get());
+        attempt("commit by hand", () -> admin.alterStreamsGroupOffsets(group,
+            Map.of(new TopicPartition(lines, 0), new OffsetAndMetadata(0))).all().get());
     }
 
     static KafkaStreams second(KafkaStreams first) throws Exception {
@@ -85,8 +92,8 @@ public class StreamsSession {
     }
 
     static void standbys(KafkaStreams first, KafkaStreams second) throws Exception {
-        ConfigResource group = new ConfigResource(ConfigResource.Type.GROUP, GROUP);
-        admin.incrementalAlterConfigs(Map.of(group, List.of(new AlterConfigOp(
+        ConfigResource config = new ConfigResource(ConfigResource.Type.GROUP, group);
+        admin.incrementalAlterConfigs(Map.of(config, List.of(new AlterConfigOp(
             new ConfigEntry("streams.num.standby.replicas", "1"), AlterConfigOp.OpType.SET)))).all().get();
         await("standbys", () -> standby(first) + standby(second) == 3);
         say("with standbys", active(first) + active(second), standby(first) + standby(second));
@@ -107,12 +114,11 @@ public class StreamsSession {
     }
 
     static void ending() throws Exception {
-        // KafkaStreams.close leaves the group only where it is told to.
         await("empty", () -> state().equals("Empty"));
-        say("offsets kept", admin.listStreamsGroupOffsets(Map.of(GROUP, new ListStreamsGroupOffsetsSpec()))
-            .partitionsToOffsetAndMetadata(GROUP).get().keySet().stream().map(TopicPartition::topic)
+        say("offsets kept", admin.listStreamsGroupOffsets(Map.of(group, new ListStreamsGroupOffsetsSpec()))
+            .partitionsToOffsetAndMetadata(group).get().keySet().stream().map(TopicPartition::topic)
             .collect(Collectors.toCollection(TreeSet::new)));
-        admin.deleteStreamsGroups(List.of(GROUP)).all().get();
+        admin.deleteStreamsGroups(List.of(group)).all().get();
         attempt("describe deleted", () -> describe());
         say("end");
     }
@@ -121,20 +127,21 @@ public class StreamsSession {
 
     static KafkaStreams application(String name, int port) throws Exception {
         StreamsBuilder builder = new StreamsBuilder();
-        builder.stream("lines", Consumed.with(Serdes.String(), Serdes.String()))
+        builder.stream(lines, Consumed.with(Serdes.String(), Serdes.String()))
             .flatMapValues(line -> Arrays.asList(line.split(" ")))
             .groupBy((key, word) -> word, Grouped.with("by-word", Serdes.String(), Serdes.String()))
             .count(Materialized.<String, Long>as(Stores.inMemoryKeyValueStore("store"))
                 .withKeySerde(Serdes.String()).withValueSerde(Serdes.Long()).withCachingDisabled())
-            .toStream().to("counts", Produced.with(Serdes.String(), Serdes.Long()));
+            .toStream().to(output, Produced.with(Serdes.String(), Serdes.Long()));
         Properties properties = properties();
-        properties.put("application.id", GROUP);
+        properties.put("application.id", group);
         properties.put("client.id", name);
         properties.put("group.protocol", "streams");
         if (port != 0) {
             properties.put("application.server", "localhost:" + port);
         }
         properties.put("num.stream.threads", "1");
+        properties.put("processing.guarantee", guarantee);
         properties.put("commit.interval.ms", "100");
         properties.put("state.dir", Files.createTempDirectory("streams").toString());
         KafkaStreams streams = new KafkaStreams(builder.build(), properties);
@@ -159,11 +166,11 @@ public class StreamsSession {
         return streams.metadataForLocalThreads().stream().mapToInt(each -> each.standbyTasks().size()).sum();
     }
 
-    static void write(String... lines) throws Exception {
+    static void write(String... written) throws Exception {
         try (Producer<String, String> producer = new KafkaProducer<>(properties(), new StringSerializer(), new StringSerializer())) {
             int at = 0;
-            for (String line : lines) {
-                producer.send(new ProducerRecord<>("lines", at++ % 3, null, line)).get();
+            for (String line : written) {
+                producer.send(new ProducerRecord<>(lines, at++ % 3, null, line)).get();
             }
         }
     }
@@ -171,8 +178,9 @@ public class StreamsSession {
     static void expect(Map<String, Long> wanted) throws Exception {
         Properties properties = properties();
         properties.put("auto.offset.reset", "earliest");
+        properties.put("isolation.level", "read_committed");
         try (Consumer<String, Long> consumer = new KafkaConsumer<>(properties, new StringDeserializer(), new LongDeserializer())) {
-            consumer.assign(List.of(new TopicPartition("counts", 0)));
+            consumer.assign(List.of(new TopicPartition(output, 0)));
             consumer.seekToBeginning(consumer.assignment());
             await("counts", () -> {
                 consumer.poll(Duration.ofMillis(100)).forEach(record -> counts.put(record.key(), record.value()));
@@ -184,10 +192,10 @@ public class StreamsSession {
 
     static void classicConsumer() throws Exception {
         Properties properties = properties();
-        properties.put("group.id", GROUP);
+        properties.put("group.id", group);
         properties.put("default.api.timeout.ms", "5000");
         try (Consumer<String, String> consumer = new KafkaConsumer<>(properties, new StringDeserializer(), new StringDeserializer())) {
-            consumer.subscribe(List.of("lines"));
+            consumer.subscribe(List.of(lines));
             for (int i = 0; i < 20; i++) consumer.poll(Duration.ofMillis(100));
         }
     }
@@ -195,7 +203,7 @@ public class StreamsSession {
     // ---- what the admin client sees
 
     static StreamsGroupDescription describe() throws Exception {
-        return admin.describeStreamsGroups(List.of(GROUP)).all().get().get(GROUP);
+        return admin.describeStreamsGroups(List.of(group)).all().get().get(group);
     }
 
     static String state() {
@@ -220,7 +228,7 @@ public class StreamsSession {
     }
 
     static String internalTopics() throws Exception {
-        List<String> names = admin.listTopics().names().get().stream().filter(name -> name.startsWith(GROUP)).sorted().toList();
+        List<String> names = admin.listTopics().names().get().stream().filter(name -> name.startsWith(group)).sorted().toList();
         List<String> shown = new ArrayList<>();
         for (String name : names) {
             ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, name);
