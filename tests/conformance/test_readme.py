@@ -1,4 +1,4 @@
-"""What README and the start message tell a stranger to copy works as written."""
+"""What README, docs and the start message tell a stranger to copy works as written."""
 
 from __future__ import annotations
 
@@ -31,6 +31,22 @@ def run(command: list[str] | str, *, shell: bool = False) -> str:
 def test_the_python_example_of_the_readme(broker: BrokerProcess) -> None:
     program = readme_block("python", "confluent_kafka").replace("127.0.0.1:9092", broker.bootstrap)
     assert run([sys.executable, "-c", program]).strip() == "b'hello'"
+
+
+@pytest.mark.parametrize(
+    ("document", "output"),
+    [
+        ("groups.md", "b'paint the fence'"),
+        ("transactions.md", "['alice -10', 'bob +10']"),
+    ],
+)
+def test_the_python_examples_of_the_documentation(
+    broker: BrokerProcess, document: str, output: str
+) -> None:
+    text = (ROOT / "docs" / document).read_text()
+    [program] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    program = program.replace("127.0.0.1:9092", broker.bootstrap)
+    assert run([sys.executable, "-c", program]).strip() == output
 
 
 def test_the_commands_of_the_readme_are_targets() -> None:
