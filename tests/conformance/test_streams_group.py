@@ -8,12 +8,14 @@ and counts on; its admin client describes, lists and deletes the group. All it p
 from __future__ import annotations
 
 import difflib
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from support.java import run_program
+from support.java import JAVA, SOURCES, run_program
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
@@ -42,3 +44,29 @@ def test_a_streams_application_sees_the_same_as_with_apache_kafka(
     assert kafkas[-1] == "end", "the session did not reach its end"
     differing = difflib.unified_diff(kafkas, ours, "Apache Kafka", "Moldau", n=0, lineterm="")
     assert not (listed := list(differing)), "\n".join(listed)
+
+
+def test_an_application_counts_on_when_the_broker_restarts(tmp_path: Path) -> None:
+    """Once stopped, once killed: members stay, nothing is counted twice or lost."""
+    broker = moldau(tmp_path, [f"{NO_DELAY}=0"]).start()
+    command = [*JAVA, str(SOURCES / "StreamsSession.java")]
+    command += [broker.bootstrap, "exactly_once_v2", "restarts"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as session:
+        assert session.stdin is not None
+        assert session.stdout is not None
+        seen = []
+        try:
+            for line in session.stdout:
+                seen.append(line.strip())
+                if seen[-1] == "restart":
+                    broker.stop() if seen.count("restart") % 2 else broker.kill()
+                    broker.start()
+                    session.stdin.write("\n")
+                    session.stdin.flush()
+        finally:
+            session.kill()
+            broker.stop()
+    assert seen[-1] == "end", seen
+    assert seen.count("counts {a=3, b=3, c=3}") == 1

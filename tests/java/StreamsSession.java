@@ -35,6 +35,10 @@ public class StreamsSession {
         output = "counts-" + guarantee;
         try (Admin opened = Admin.create(properties())) {
             admin = opened;
+            if (arguments.length > 2) {
+                restarts();
+                return;
+            }
             attempt("describe nothing", () -> describe());
             missingSourceTopics();
             KafkaStreams first = application("first", 7001);
@@ -120,6 +124,28 @@ public class StreamsSession {
             .collect(Collectors.toCollection(TreeSet::new)));
         admin.deleteStreamsGroups(List.of(group)).all().get();
         attempt("describe deleted", () -> describe());
+        say("end");
+    }
+
+    /** Waits for a line of input wherever the broker is to be restarted. */
+    static void restarts() throws Exception {
+        admin.createTopics(List.of(new NewTopic(lines, 3, (short) 1), new NewTopic(output, 1, (short) 1)))
+            .all().get();
+        KafkaStreams first = application("first", 7001);
+        KafkaStreams second = application("second", 7002);
+        first.start();
+        second.start();
+        await("shared", () -> active(first) == 3 && active(second) == 3);
+        for (String word : List.of("a", "b", "c")) {
+            write(word + " " + word, word);
+            expect(Map.of(word, 3L));
+            say("restart");
+            System.in.read();
+        }
+        await("still shared", () -> state().equals("Stable") && active(first) == 3 && active(second) == 3);
+        first.close(Duration.ofSeconds(30));
+        second.close(Duration.ofSeconds(30));
+        await("empty", () -> state().equals("Empty"));
         say("end");
     }
 
