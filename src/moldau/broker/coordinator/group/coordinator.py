@@ -279,7 +279,6 @@ class GroupCoordinator:
     ) -> ConsumerGroupHeartbeatResponse:
         client, fresh_id = _client(context), uuid_to_text(self._new_uuid())
         try:
-            _check_group_id(request.group_id)
             return await self._runtime.run(
                 self.partition_for(request.group_id),
                 lambda shard, now_ms: shard.consumer_group_heartbeat(
