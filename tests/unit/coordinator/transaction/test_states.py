@@ -383,6 +383,15 @@ def test_fencing_at_the_last_epoch(level: int) -> None:
     assert stage.init() == ((P + 1, 0) if level == 1 else (P + 1, 1))
 
 
+def test_nobody_is_told_the_last_epoch() -> None:
+    stage = in_state(TransactionStage(1), "Ongoing", EPOCH_MAX - 1)
+    stage.init()
+    stage.finish()
+    stage.transaction_version = 2
+    assert stage.metadata().producer == (P, EPOCH_MAX)
+    assert stage.end((P, EPOCH_MAX - 1), False, version=2) == FENCED
+
+
 # Timeouts.
 
 

@@ -78,7 +78,10 @@ def end_v2(
     )
     if current.producer_id != producer.producer_id and not repeated_overflow:
         raise wrong_producer(current, producer)
-    repeated = repeated_overflow or current.producer_epoch == producer.producer_epoch + 1
+    # The last epoch was taken to fence this client, and is not for it to continue with.
+    repeated = repeated_overflow or (
+        current.producer_epoch == producer.producer_epoch + 1 and current.producer_epoch < EPOCH_MAX
+    )
     is_current = current.producer_epoch == producer.producer_epoch != EPOCH_MAX
     if not is_current and not (repeated and current.state in (COMPLETE_COMMIT, COMPLETE_ABORT)):
         raise fenced(current, producer)
