@@ -31,6 +31,7 @@ from moldau.wire.messages import StreamsGroupHeartbeatRequest as Heartbeat
 from moldau.wire.record_values import decode_coordinator_record
 from moldau.wire.records import decode_batches
 from support.both import IGNORED, Both, Side, prepare
+from support.java import KafkaTools
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
@@ -544,3 +545,44 @@ def test_groups_of_other_kinds(stage: Stage) -> None:
     stage.request("consumers", "a", 2)
     stage.request("consumers", "a", -1)
     stage.describe("consumers", "taken", "", "nothing")
+
+
+TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
+COMMANDS = (
+    ("--list",),
+    ("--list", "--state"),
+    ("--list", "--state", "NotReady"),
+    ("--describe", "--group", "shown", "--state", "--verbose"),
+    ("--describe", "--group", "shown", "--members", "--verbose"),
+    ("--describe", "--group", "shown", "--offsets", "--verbose"),
+    ("--describe", "--group", "shown"),
+    ("--describe", "--group", "nothing"),
+    ("--reset-offsets", "--group", "shown", "--to-earliest", "--all-input-topics", "--dry-run"),
+    ("--delete", "--group", "shown"),
+    ("--delete-offsets", "--group", "shown", "--input-topic", "four"),
+)
+
+
+def test_the_command_line_tool(stage: Stage) -> None:
+    stage.join("shown", "a")
+    stage.join("shown", "b")
+    stage.settle("shown", "a", "b")
+    stage.commit("shown", "a", 3, stage.active("shown", "a")["0"][0])
+    printed = []
+    for side in stage.sides:
+        with KafkaTools(f"127.0.0.1:{side.port}") as tools:
+            printed.append([tools.run(TOOL, *arguments) for arguments in COMMANDS])
+    for arguments, ours, kafkas in zip(COMMANDS, *printed, strict=True):
+        assert _lines(arguments, ours.output) == _lines(arguments, kafkas.output), arguments
+        assert ours.status == kafkas.status, arguments
+    stage.request("shown", "a", -1)
+    stage.request("shown", "b", -1)
+
+
+def _lines(arguments: tuple[str, ...], output: str) -> list[str]:
+    """Rows in any order, without stack frames and without groups of other tests."""
+    return sorted(
+        " ".join(line.split())
+        for line in output.splitlines()
+        if not line.startswith("\t") and ("--list" not in arguments or "shown" in line)
+    )

@@ -133,12 +133,12 @@ class StreamsGroups:
         if other is not None:
             if out is None or other.group_type != "classic" or not other.is_empty:
                 raise ApiError(
-                    ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} is not a streams group"
+                    ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group."
                 )
             # An empty classic group leaves its offsets to the new group.
             out.records.extend(other.tombstones())
         elif out is None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} not found")
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return StreamsGroup(group_id)
 
     def _soft_state(self, group: StreamsGroup) -> SoftState:
@@ -197,7 +197,7 @@ class StreamsGroups:
     def describe(self, group_id: str) -> StreamsGroupDescribeResponse.DescribedGroup:
         group = self.groups.get(group_id)
         if group is None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} not found")
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if group.topology is None:
             return group.described(None)
         return group.described(self._resolve(group_id, group.topology).configured)
