@@ -126,7 +126,7 @@ class Acquisition:
             and not throttled
             and base <= run.first
             and run.last <= last
-            and (run.count <= self._left or (run.delivery_count and not self._wanted.record_limit))
+            and (run.count <= self._left or not (self._wanted.record_limit or batch.is_gap))
         ):
             self._take(run)
             self.acquired.append(AcquiredRecords(run.first, run.last, run.delivery_count))
@@ -158,7 +158,7 @@ class Acquisition:
                 cap = max(1, batch.size >> (delivery_count - throttle_from + 1))
             begin = max(run.first, first)
             available = min(run.last, last) - begin + 1
-            count = min(available, self._allowed(begin, run, taken))
+            count = min(available, self._allowed(batch, begin, available, taken))
             if is_last_delivery:
                 count = 1
             ends = is_last_delivery or count < available
@@ -176,14 +176,14 @@ class Acquisition:
         self.acquired += parts
         self._left -= taken
 
-    def _allowed(self, begin: int, run: Run, taken: int) -> int:
+    def _allowed(self, batch: InFlightBatch, begin: int, available: int, taken: int) -> int:
         left = self._left - taken
         if self._wanted.record_limit:
             return left
-        if run.delivery_count:
-            return run.count
-        # Left over from a former leader and as good as new.
-        return self._whole_batches(begin + left - 1) - begin + 1 if left > 0 else 0
+        if batch.is_gap:
+            # It may be large, and is as good as new.
+            return self._whole_batches(begin + left - 1) - begin + 1 if left > 0 else 0
+        return available
 
     def _take(self, run: Run) -> None:
         run.state = ACQUIRED

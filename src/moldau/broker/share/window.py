@@ -121,12 +121,16 @@ _FIRST = attrgetter("first")
 
 
 class InFlightBatch:
-    """Records acquired together for the first time; `size` is how many they were."""
+    """Records acquired together for the first time; `size` is how many they were.
 
-    __slots__ = ("runs", "size")
+    A gap is what a stored state does not mention: nobody knows how it was acquired.
+    """
 
-    def __init__(self, runs: list[Run]) -> None:
+    __slots__ = ("is_gap", "runs", "size")
+
+    def __init__(self, runs: list[Run], *, is_gap: bool = False) -> None:
         self.runs = runs
+        self.is_gap = is_gap
         self.size = runs[-1].last - runs[0].first + 1
 
     @property
@@ -323,7 +327,8 @@ class Window:
             if first > stored.last_offset:
                 continue
             if first > self.end_offset:
-                self.add(InFlightBatch([Run(self.end_offset, first - 1, AVAILABLE, 0)]))
+                missing = Run(self.end_offset, first - 1, AVAILABLE, 0)
+                self.add(InFlightBatch([missing], is_gap=True))
             state = _STORED_STATES.get(stored.delivery_state, AVAILABLE)
             run = Run(first, stored.last_offset, state, stored.delivery_count)
             self.add(InFlightBatch([run]))
