@@ -884,3 +884,4 @@ def test_config_from_the_brokers() -> None:
     assert config.transaction_two_phase_commit_enable
     with pytest.raises(ConfigError, match=r"transaction\.max\.timeout\.ms = 0 must be"):
         TransactionConfig(transaction_max_timeout_ms=0)
+    assert TransactionConfig(request_timeout_ms=0), "as Kafka"

@@ -27,7 +27,8 @@ class TransactionConfig:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            if not isinstance(value, bool) and value < 1:
+            # Kafka takes any request timeout; the write of a record then waits for none.
+            if not isinstance(value, bool) and value < 1 and each.name != "request_timeout_ms":
                 raise ConfigError(f"{each.name.replace('_', '.')} = {value} must be at least 1")
 
     @classmethod

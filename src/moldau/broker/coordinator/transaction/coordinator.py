@@ -97,7 +97,7 @@ class TransactionCoordinator:
             family="transaction",
             make_shard=lambda: TransactionShard(config, transaction_version),
             clock=self._clock,
-            write_timeout_ms=config.request_timeout_ms,
+            write_timeout_ms=max(config.request_timeout_ms, 0),
             load_buffer_size=config.transaction_state_log_load_buffer_size,
             report_bug=report_bug,
             perform=self._perform,
