@@ -17,6 +17,7 @@ from moldau.wire.message import Message
 from moldau.wire.messages import (
     ConsumerGroupHeartbeatRequest,
     DeleteGroupsRequest,
+    DescribeConfigsRequest,
     DescribeGroupsRequest,
     FetchRequest,
     IncrementalAlterConfigsRequest,
@@ -99,6 +100,7 @@ class Stage(Both):
     def __init__(self, ours: Side, kafkas: Side) -> None:
         super().__init__(ours, kafkas)
         self._held: dict[tuple[str, str], tuple[int, Tasks, Tasks]] = {}
+        self._barriers = 0
 
     def request(self, group: str, member: str, epoch: int, **fields: Any) -> Any:
         return self.ask(
@@ -178,13 +180,30 @@ class Stage(Both):
         return found[0]
 
     def configure(self, group: str, **configs: str) -> None:
+        self._alter(group, {f"streams.{key.replace('_', '.')}": configs[key] for key in configs})
+        # Changes are taken in one after the other: once a later one shows, this one is in force.
+        self._barriers += 1
+        interval = str(5_000 + self._barriers)
+        self._alter("barrier", {"streams.heartbeat.interval.ms": interval})
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=GROUP_CONFIG,
+            resource_name="barrier",
+            configuration_keys=["streams.heartbeat.interval.ms"],
+        )
+        self.ask_until(
+            "observer",
+            ApiKey.DESCRIBE_CONFIGS,
+            4,
+            lambda side: DescribeConfigsRequest(resources=[resource]),
+            settled=lambda answer: answer.results[0].configs[0].value == interval,
+        )
+
+    def _alter(self, group: str, configs: Mapping[str, str]) -> None:
         resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
             resource_type=GROUP_CONFIG,
             resource_name=group,
             configs=[
-                IncrementalAlterConfigsRequest.AlterableConfig(
-                    name=f"streams.{name.replace('_', '.')}", value=value
-                )
+                IncrementalAlterConfigsRequest.AlterableConfig(name=name, value=value)
                 for name, value in configs.items()
             ],
         )
@@ -410,7 +429,6 @@ def test_topics_that_cannot_be_made(stage: Stage) -> None:
     one.state_changelog_topics[0].replication_factor = 7
     answer = stage.join("impossible", "a", topology=topology(one))
     assert [each.status_code for each in answer.status] == [3]
-    stage._held["impossible", "a"] = (answer.member_epoch, {}, {})
     stage.beat_until("impossible", "a", lambda each: "failed" in each.status[0].status_detail)
 
 
