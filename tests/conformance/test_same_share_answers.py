@@ -6,6 +6,7 @@ Each step is sent to both brokers. What both write about it is compared as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -191,10 +192,8 @@ def stage(brokers: tuple[BrokerProcess, BrokerProcess]) -> Iterator[Stage]:
     for side in sides:
         prepare(side, [("t", 2), ("u", 1)])
         key = str(SharePartitionKey("any", side.topic_ids["t"], 0))
-        eventually(
-            lambda side=side, key=key: coordinator_ready(side, key, SHARE_KEY_TYPE),
-            what="there is a share coordinator",
-        )
+        ready = partial(coordinator_ready, side, key, SHARE_KEY_TYPE)
+        eventually(ready, what="there is a share coordinator")
     yield Stage(*sides)
     for side in sides:
         side.close()
