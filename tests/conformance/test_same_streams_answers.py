@@ -168,7 +168,7 @@ class Stage(Both):
         answer = self.ask("observer", ApiKey.STREAMS_GROUP_DESCRIBE, 0, lambda side: request)
         return str(answer.groups[0].group_state)
 
-    def list(self, group: str, **fields: Any) -> list[Any]:
+    def listed(self, group: str, **fields: Any) -> list[Any]:
         """What the listing says of one group; others come and go."""
         found = []
         for side in self.sides:
@@ -546,16 +546,16 @@ def test_groups_of_other_kinds(stage: Stage) -> None:
 
     # Offsets committed by hand make a classic group that is empty.
     stage.commit("taken", "", -1, 0)
-    assert stage.list("taken")[0]["group_type"] == "classic"
+    assert stage.listed("taken")[0]["group_type"] == "classic"
     stage.join("taken", "a")
-    assert stage.list("taken", types_filter=["streams"])[0]["group_state"] == "Stable"
+    assert stage.listed("taken", types_filter=["streams"])[0]["group_state"] == "Stable"
     stage.fetch("taken", "a", 2)
     stage.ask("x", ApiKey.JOIN_GROUP, 5, lambda side: classic("taken"))
     stage.ask("x", ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, lambda side: consumer("taken"))
     request = DescribeGroupsRequest(groups=["taken"])
     stage.ask("observer", ApiKey.DESCRIBE_GROUPS, 6, lambda side: request)
     stage.request("taken", "a", -1)
-    assert stage.list("taken", states_filter=["Empty"])[0]["group_type"] == "streams"
+    assert stage.listed("taken", states_filter=["Empty"])[0]["group_type"] == "streams"
     stage.ask("x", ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, lambda side: consumer("taken"))
     # A consumer group keeps streams members out.
     stage.ask("x", ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, lambda side: consumer("consumers"))
