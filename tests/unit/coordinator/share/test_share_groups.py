@@ -244,6 +244,13 @@ def test_unknown_groups_and_members(stage: Any) -> None:
         assert refusal(call) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_the_assignor_may_be_given_as_a_class_name(GroupStage: Any) -> None:
+    name = "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"
+    stage = GroupStage(group_share_assignors=(name,))
+    stage.join("a")
+    assert stage.groups.describe("g").assignor_name == "simple"
+
+
 def test_a_full_group_takes_nobody_in(GroupStage: Any) -> None:
     stage = GroupStage(group_share_max_size=2)
     stage.join("a")

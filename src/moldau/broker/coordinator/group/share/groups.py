@@ -75,7 +75,9 @@ class ShareGroups:
         self._config = config
         self._topics = topics
         self._settings = settings
-        self._assignor: Assignor = SHARE_ASSIGNORS[config.group_share_assignors[0]]
+        # Kafka's class name stands for its own name: org.apache...SimpleAssignor is simple.
+        name = config.group_share_assignors[0].rpartition(".")[2]
+        self._assignor: Assignor = SHARE_ASSIGNORS[name.removesuffix("Assignor").lower()]
         self.groups: dict[str, ShareGroup] = {}
         # Not from records: since when initialisations that are under way here have been so.
         self._initializing_since: dict[tuple[str, UUID], int] = {}
