@@ -6,6 +6,7 @@ both agree on every record, and what a user relies on holds.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -125,15 +126,27 @@ class SharePartitionModel(RuleBasedStateMachine):
         if not spans:
             return
         gone = [span for span in spans if span in self.aborted]
+        twin = deepcopy(machine)
+        base = spans[0].base_offset
+        reach = max(machine.reach(base, max_records), base + max_records - 1)
+        near = spans[: 1 + sum(span.last_offset < reach for span in spans)]
         before = {offset: record.state for offset, record in self.records.items()}
         acquired = machine.acquire(
+            Wanted(member, max_records, batch_size, record_limit),
+            offset,
+            near,
+            self.settings,
+            self.now,
+            [span for span in gone if span in near],
+        )
+        assert acquired == twin.acquire(
             Wanted(member, max_records, batch_size, record_limit),
             offset,
             spans,
             self.settings,
             self.now,
             gone,
-        )
+        ), "what is out of reach makes no difference"
         offsets = [
             each for part in acquired for each in range(part.first_offset, part.last_offset + 1)
         ]

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from moldau.broker.replication.purgatory import Purgatory, Waiter
 from moldau.broker.share.acquisition import AcquiredRecords, Span, Wanted
-from moldau.broker.share.log_batches import aborted_spans, slice_for, spans_of
+from moldau.broker.share.log_batches import aborted_spans, base_offset_of, slice_for, spans_of
 from moldau.broker.share.partition import SharePartition
 from moldau.broker.share.sessions import TopicIdPartition
 from moldau.broker.share.shell import SharePartitionShell
@@ -233,7 +233,8 @@ class DelayedShareFetch(Waiter):
         )
 
     def _acquire(self, read: _Read, max_records: int) -> FetchedPartition:
-        spans = spans_of(read.buffer)
+        reach = read.machine.reach(base_offset_of(read.buffer), max_records)
+        spans = spans_of(read.buffer, reach, max_records)
         if not spans:
             return FetchedPartition()
         limits = self._limits

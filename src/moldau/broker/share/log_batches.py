@@ -15,9 +15,15 @@ from moldau.wire.records import HEADER_SIZE, LOG_OVERHEAD, read_header
 _BOUNDS: Final = struct.Struct(">qi11xi")
 
 
-def spans_of(buffer: memoryview) -> list[Span]:
-    """The batches that are there in full."""
-    spans = []
+def base_offset_of(buffer: memoryview) -> int:
+    """Where the first batch begins, -1 if there is none."""
+    return int.from_bytes(buffer[:8], "big") if len(buffer) >= HEADER_SIZE else -1
+
+
+def spans_of(buffer: memoryview, reach: int, max_records: int) -> list[Span]:
+    """The batches that are there in full, up to that which holds `reach` or the last of
+    `max_records`: a long log is not gone through for a few records."""
+    spans: list[Span] = []
     position = 0
     size = len(buffer)
     while position + HEADER_SIZE <= size:
@@ -25,7 +31,10 @@ def spans_of(buffer: memoryview) -> list[Span]:
         end = position + LOG_OVERHEAD + length
         if end > size or end <= position:
             break
-        spans.append(Span(base_offset, base_offset + last_offset_delta, position, end - position))
+        last_offset = base_offset + last_offset_delta
+        spans.append(Span(base_offset, last_offset, position, end - position))
+        if last_offset >= reach and last_offset - spans[0].base_offset >= max_records - 1:
+            break
         position = end
     return spans
 

@@ -90,6 +90,12 @@ class SharePartition:
             or window.next_fetch_offset() < window.end_offset
         )
 
+    def reach(self, base_offset: int, max_records: int) -> int:
+        """How far a fetch has to look that reads batches from `base_offset` on: `acquire` never
+        goes beyond the one that holds this offset, or the last of `max_records` from the base if
+        that is further."""
+        return self.window.reach(base_offset, max_records)
+
     def acquire(
         self,
         wanted: Wanted,

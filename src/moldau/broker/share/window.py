@@ -235,6 +235,18 @@ class Window:
             self._may_have_free = False
         return self.end_offset
 
+    def reach(self, offset: int, count: int) -> int:
+        """The last offset that can be among `count` records which are acquired from `offset` on;
+        batches are not torn apart."""
+        if offset < self.end_offset:
+            for batch in self.overlapping(offset, self.end_offset):
+                for run in batch.runs:
+                    if run.state is AVAILABLE and run.change is None and run.last >= offset:
+                        count -= run.last - max(run.first, offset) + 1
+                if count <= 0:
+                    return batch.last
+        return self.end_offset + count - 1
+
     # Changing.
 
     def add(self, batch: InFlightBatch) -> None:
