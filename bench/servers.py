@@ -120,7 +120,7 @@ def kafka_available() -> bool:
 
 
 @contextmanager
-def apache_kafka() -> Iterator[Server]:
+def apache_kafka(*overrides: str) -> Iterator[Server]:
     """Apache Kafka with its own defaults: one combined node, G1 and a 1 GB heap as its scripts."""
     with scratch_folder() as folder:
         port, controller = free_port(), free_port()
@@ -132,7 +132,11 @@ def apache_kafka() -> Iterator[Server]:
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(folder / "data"),
             "offsets.topic.replication.factor": "1",
-        }
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+        } | dict(override.split("=", 1) for override in overrides)
         config = folder / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         java = ["java", "-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-cp", f"{KAFKA_JARS}/*"]
