@@ -254,18 +254,19 @@ class ProduceHandler:
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"Cannot append to internal topic {partition.topic}",
             )
-        guard = None
-        if verified is not UNVERIFIED:
-            name = partition.topic, partition.index
-            if code := verified.errors.get(name):
-                raise _Unverified(code, context.api_version)
-            guard = verified.guard(name)
+        if verified is UNVERIFIED:
+            return partition.append(
+                batch, now_ms=self._clock_ms(), acks=acks, produce_version=context.api_version
+            )
+        name = partition.topic, partition.index
+        if code := verified.errors.get(name):
+            raise _Unverified(code, context.api_version)
         return partition.append(
             batch,
             now_ms=self._clock_ms(),
             acks=acks,
             produce_version=context.api_version,
-            guard=guard,
+            guard=verified.guard(name),
         )
 
     def _refused(self, index: int, partition: Partition, error: Exception) -> PartitionAnswer:
