@@ -116,10 +116,8 @@ class _Process:
     active: list[tuple[str, Task]] = field(default_factory=list)
     standby: list[tuple[str, Task]] = field(default_factory=list)
     by_load: _Heap[str] | None = None
-
-    @property
-    def load(self) -> float:
-        return (len(self.active) + len(self.standby)) / len(self.member_ids)
+    load: float = 0.0
+    """Tasks per member."""
 
     def add(self, member_id: str, task: Task, *, active: bool) -> int:
         self.by_load = None
@@ -137,6 +135,7 @@ class _Process:
 
     def _add(self, member_id: str, task: Task, *, active: bool) -> int:
         (self.active if active else self.standby).append((member_id, task))
+        self.load = (len(self.active) + len(self.standby)) / len(self.member_ids)
         self.tasks.add(task)
         self.counts[member_id] += 1
         return self.counts[member_id]
