@@ -6,7 +6,6 @@ replays the log must equal the live one.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -18,55 +17,14 @@ from moldau.broker.coordinator.group.group import ClientInfo, Group
 from moldau.broker.coordinator.group.streams.events import CreateInternalTopics
 from moldau.broker.coordinator.group.streams.groups import StreamsGroups
 from moldau.broker.coordinator.timers import TimerQueue
-from moldau.broker.coordinator.topics import TopicFacts
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import StreamsGroupHeartbeatRequest as Request
 from moldau.wire.messages import StreamsGroupHeartbeatResponse as Response
 from moldau.wire.record_values import decode_coordinator_record
+from support.group_facts import FakeSettings, FakeTopics
 
 START_MS = 1_700_000_000_000
 CLIENT = ClientInfo("client", "/127.0.0.1")
-
-
-class FakeTopics:
-    def __init__(self, counts: Mapping[str, int]) -> None:
-        self.version = 0
-        self._topics: dict[str, TopicFacts] = {}
-        for name, count in counts.items():
-            self.create(name, count)
-
-    def create(self, name: str, count: int) -> None:
-        self.version += 1
-        self._topics[name] = TopicFacts(
-            uuid.uuid5(uuid.NAMESPACE_DNS, name), name, (frozenset(),) * count
-        )
-
-    def delete(self, name: str) -> None:
-        self.version += 1
-        del self._topics[name]
-
-    def topic(self, name: str) -> TopicFacts | None:
-        return self._topics.get(name)
-
-    def topic_by_id(self, topic_id: uuid.UUID) -> TopicFacts | None:
-        return next((each for each in self._topics.values() if each.id == topic_id), None)
-
-    def names(self) -> Collection[str]:
-        return self._topics.keys()
-
-
-class FakeSettings:
-    def __init__(self) -> None:
-        self.values = {
-            "streams.session.timeout.ms": 45_000,
-            "streams.heartbeat.interval.ms": 5_000,
-            "streams.num.standby.replicas": 0,
-            "streams.initial.rebalance.delay.ms": 0,
-            "streams.assignment.interval.ms": 0,
-        }
-
-    def get(self, group_id: str, key: str) -> Any:
-        return self.values[key]
 
 
 def subtopology(
@@ -119,8 +77,10 @@ def tasks_of(ids: list[Response.TaskIds] | None) -> dict[str, list[int]] | None:
 class StreamsStage:
     def __init__(self, topics: Mapping[str, int] | None = None, **config: Any) -> None:
         self.config = GroupConfig(**config)
-        self.topics = FakeTopics({"in": 4} if topics is None else topics)
-        self.settings = FakeSettings()
+        self.topics = FakeTopics(**({"in": 4} if topics is None else topics))
+        self.settings = FakeSettings(
+            streams_initial_rebalance_delay_ms=0, streams_assignment_interval_ms=0
+        )
         self.now_ms = START_MS
         self.written: list[tuple[bytes, bytes | None]] = []
         self.actions: list[CreateInternalTopics] = []
