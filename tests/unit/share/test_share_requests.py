@@ -492,3 +492,16 @@ async def test_deleted_records_are_skipped(stage: Stage) -> None:
     stage.host.partition("t").delete_records(2)
     assert acquired_of(await member.fetch()) == [(2, 2, 1)]
     assert partition_of(await member.acknowledge((0, 2, ACCEPT))).error_code == 0
+
+
+@on_stage
+async def test_a_changed_config_counts_from_the_next_request(stage: Stage) -> None:
+    stage.append(b"a")
+    member = stage.member()
+    await member.fetch("t")
+    stage.settings["share.renew.acknowledge.enable"] = False
+    stage.settings["share.record.lock.duration.ms"] = 15_000
+    stage.manager.apply(MetadataDelta(configs={(32, GROUP): {"share.x"}}), stage.host.image)
+    answer = await member.acknowledge((0, 0, RENEW), is_renew_ack=True)
+    assert partition_of(answer).error_code == ErrorCode.INVALID_RECORD_STATE
+    assert answer.acquisition_lock_timeout_ms == 15_000

@@ -101,24 +101,31 @@ class SharePartitionManager:
         self._loop = loop
         self._settings = settings
         self._enabled = enabled
-        self._shells: dict[SharePartitionKey, SharePartitionShell] = {}
+        self._shells: dict[str, dict[TopicIdPartition, SharePartitionShell]] = {}
+        self._settings_of: dict[str, ShareSettings] = {}
         self._fetches: dict[SessionKey, DelayedShareFetch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._shells)
+        return sum(map(len, self._shells.values()))
 
     # What share partitions ask.
 
     def settings_of(self, group_id: str) -> ShareSettings:
-        get = self._settings.get
-        return ShareSettings(
-            get(group_id, "share.delivery.count.limit"),
-            get(group_id, "share.partition.max.record.locks"),
-            get(group_id, "share.record.lock.duration.ms"),
-            get(group_id, "share.renew.acknowledge.enable"),
-        )
+        """Asked for each request, so it is kept until a config changes or the group is gone."""
+        settings = self._settings_of.get(group_id)
+        if settings is None:
+            get = self._settings.get
+            settings = ShareSettings(
+                get(group_id, "share.delivery.count.limit"),
+                get(group_id, "share.partition.max.record.locks"),
+                get(group_id, "share.record.lock.duration.ms"),
+                get(group_id, "share.renew.acknowledge.enable"),
+            )
+            if group_id in self._shells:
+                self._settings_of[group_id] = settings
+        return settings
 
     def offset_reset_of(self, group_id: str) -> str:
         return str(self._settings.get(group_id, "share.auto.offset.reset"))
@@ -127,7 +134,7 @@ class SharePartitionManager:
         return bool(self._settings.get(group_id, "share.isolation.level") == "read_committed")
 
     def lock_duration_ms_of(self, group_id: str) -> int:
-        return int(self._settings.get(group_id, "share.record.lock.duration.ms"))
+        return self.settings_of(group_id).record_lock_duration_ms
 
     def run_task(self, work: Coroutine[Any, Any, None]) -> None:
         if self._closed:
@@ -143,8 +150,14 @@ class SharePartitionManager:
             logger.error("a share partition failed", exc_info=error)
 
     def on_ended(self, shell: SharePartitionShell) -> None:
-        if self._shells.get(shell.key) is shell:
-            del self._shells[shell.key]
+        group_id, topic_id, partition = shell.key
+        shells = self._shells.get(group_id, {})
+        key = TopicIdPartition(topic_id, partition)
+        if shells.get(key) is shell:
+            del shells[key]
+            if not shells:
+                del self._shells[group_id]
+                self._settings_of.pop(group_id, None)
 
     # Sessions.
 
@@ -184,9 +197,9 @@ class SharePartitionManager:
     def _release(self, session: ShareSession) -> list[asyncio.Future[None]]:
         """Begin to give back what the member holds, wherever it holds something."""
         waiting = []
-        for shell in list(self._shells.values()):
-            # A partition may have been forgotten by the session while records were still held.
-            if shell.key.group_id == session.key.group_id and shell.machine is not None:
+        # A partition may have been forgotten by the session while records were still held.
+        for shell in list(self._shells.get(session.key.group_id, {}).values()):
+            if shell.machine is not None:
                 answer = shell.release(session.key.member_id)
                 if answer is not None:
                     waiting.append(answer)
@@ -235,12 +248,12 @@ class SharePartitionManager:
         return fetched
 
     def _shell(self, group_id: str, wanted: TopicIdPartition) -> SharePartitionShell:
-        key = SharePartitionKey(group_id, wanted.topic_id, wanted.partition)
-        shell = self._shells.get(key)
+        shell = self._shells.get(group_id, {}).get(wanted)
         if shell is None:
             partition = self.replicas.get(wanted.topic_id.bytes, wanted.partition)
             partition.check_online()
-            shell = self._shells[key] = SharePartitionShell(self, key, partition)
+            shell = SharePartitionShell(self, SharePartitionKey(group_id, *wanted), partition)
+            self._shells.setdefault(group_id, {})[wanted] = shell
         return shell
 
     def acknowledge(
@@ -249,8 +262,9 @@ class SharePartitionManager:
         """Take over a member's acknowledgements: they count for whatever is asked from now on."""
         outcome: dict[TopicIdPartition, ApiError | None] = {}
         waiting: dict[TopicIdPartition, asyncio.Future[None]] = {}
+        shells = self._shells.get(key.group_id, {})
         for partition, wanted in batches.items():
-            shell = self._shells.get(SharePartitionKey(key.group_id, *partition))
+            shell = shells.get(partition)
             outcome[partition] = None
             if shell is None:
                 outcome[partition] = ApiError(
@@ -271,12 +285,14 @@ class SharePartitionManager:
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Drop what this node leads no longer; after the replica manager took the delta over."""
+        if delta.configs or delta.from_snapshot:
+            self._settings_of.clear()
         if delta.features and not self._enabled():
             for session_key in self.sessions.all_keys():
                 self.run_task(self.release_session(session_key))
         if not (delta.topics or delta.deleted_topics or delta.from_snapshot):
             return
-        for shell in list(self._shells.values()):
+        for shell in self._all_shells():
             key = shell.key
             hosted = self.replicas.find(key.topic_id.bytes, key.partition)
             if hosted is shell.partition and hosted.error is None:
@@ -291,21 +307,21 @@ class SharePartitionManager:
 
     def _drop_group(self, group_id: str) -> None:
         """Nobody of the group fetches here: its state is read again if somebody does."""
-        for shell in list(self._shells.values()):
-            if shell.key.group_id == group_id:
-                shell.end(
-                    ApiError(
-                        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                        "the group has no share session here any more",
-                    )
-                )
+        gone = ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the group has no share session here any more"
+        )
+        for shell in list(self._shells.get(group_id, {}).values()):
+            shell.end(gone)
+
+    def _all_shells(self) -> list[SharePartitionShell]:
+        return [shell for shells in self._shells.values() for shell in shells.values()]
 
     async def close(self) -> None:
         """Stop: nothing is stored any more, and who waits gets an empty answer."""
         self._closed = True
         for fetch in list(self._fetches.values()):
             fetch.abandon()
-        for shell in list(self._shells.values()):
+        for shell in self._all_shells():
             shell.end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node stops"))
         tasks = tuple(self._tasks)
         for task in tasks:
