@@ -98,7 +98,7 @@ def _commit_until_taken(connection: Connection, frame: bytes) -> None:
 
 
 class Assembly:
-    """Knows when a group is complete: every member told the same round and its own share."""
+    """Knows when a group is complete: every member has told the same round and one partition."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -111,8 +111,8 @@ class Assembly:
         if len(self._told) < self._size:
             return
         rounds = {each for each, _ in self._told.values()}
-        owned = [index for _, share in self._told.values() for index in share]
-        if len(rounds) == 1 and sorted(owned) == list(range(self._size)):
+        owned = {share for _, share in self._told.values() if len(share) == 1}
+        if len(rounds) == 1 and len(owned) == self._size:
             self.complete.set()
 
 
