@@ -1,0 +1,142 @@
+"""Consumers are restarted one by one with the other group protocol, and read on.
+
+`--against-kafka` runs the same against Apache Kafka.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from support.processes import BrokerProcess
+from support.waiting import eventually
+
+PARTITIONS = 6
+CLASSIC = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 300}
+# Not cooperative-sticky: librdkafka puts user data of its own into these assignments, and a group
+# with such data stays classic.
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "range": {**CLASSIC, "partition.assignment.strategy": "range"},
+    "roundrobin": {**CLASSIC, "partition.assignment.strategy": "roundrobin"},
+    "consumer": {"group.protocol": "consumer"},
+}
+
+
+class Reader:
+    """A consumer in a thread of its own; it processes what it reads, and commits it."""
+
+    def __init__(self, broker: BrokerProcess, topic: str, protocol: str) -> None:
+        self.seen: list[tuple[int, int]] = []
+        self.owned: set[int] = set()
+        self.failure: BaseException | None = None
+        self._consumer = Consumer({
+            "bootstrap.servers": f"127.0.0.1:{broker.port}",
+            "group.id": f"{topic}-group",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **PROTOCOLS[protocol],
+        })  # fmt: skip
+        self._topic = topic
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._consumer.subscribe([self._topic])
+            while not self._stop.is_set():
+                message = self._consumer.poll(0.1)
+                self.owned = {each.partition for each in self._consumer.assignment()}
+                if message is None or message.error() is not None:
+                    continue
+                partition, offset = message.partition(), message.offset()
+                assert partition is not None
+                assert offset is not None
+                self.seen.append((partition, offset))
+                # Before the next poll, in which the partition may be taken away.
+                self._consumer.commit(message, asynchronous=False)
+            self._consumer.close()
+        except BaseException as error:
+            self.failure = error
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(30)
+        self.owned = set()
+        assert not self._thread.is_alive()
+        assert self.failure is None, self.failure
+
+
+def shared(readers: list[Reader]) -> bool:
+    for reader in readers:
+        assert reader.failure is None, reader.failure
+    owned = [each for reader in readers for each in reader.owned]
+    return sorted(owned) == list(range(PARTITIONS)) and all(each.owned for each in readers)
+
+
+@pytest.mark.parametrize("classic", ["range", "roundrobin"])
+def test_a_group_goes_over_and_back(broker: BrokerProcess, classic: str) -> None:
+    topic = f"changing-{classic}"
+    bootstrap = {"bootstrap.servers": f"127.0.0.1:{broker.port}"}
+    admin = AdminClient(bootstrap)
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
+    producer = Producer(bootstrap)
+    written: list[tuple[int, int]] = []
+
+    def write() -> None:
+        def delivered(error: Any, message: Any) -> None:
+            assert error is None, error
+            written.append((message.partition(), message.offset()))
+
+        for partition in range(PARTITIONS):
+            for _ in range(5):
+                producer.produce(topic, b"x", partition=partition, on_delivery=delivered)
+        producer.flush(30)
+
+    def listed() -> tuple[str, str]:
+        found = admin.list_consumer_groups().result().valid
+        groups = {each.group_id: (each.type.name, each.state.name) for each in found}
+        return groups.get(f"{topic}-group", ("", ""))
+
+    def settled() -> bool:
+        """All share, and none of them is about to join again: its commits would be refused."""
+        return shared(readers) and listed()[1] == "STABLE"
+
+    readers = [Reader(broker, topic, classic) for _ in range(3)]
+    gone: list[Reader] = []
+    try:
+        eventually(settled, what="three classic readers share")
+        assert listed()[0] == "CLASSIC"
+        for protocol in ("consumer", classic):
+            for _ in range(3):
+                write()
+                old = readers.pop(0)
+                old.stop()
+                gone.append(old)
+                write()
+                readers.append(Reader(broker, topic, protocol))
+                eventually(settled, what=f"one more {protocol}", seconds_max=60)
+            assert listed()[0] == ("CONSUMER" if protocol == "consumer" else "CLASSIC")
+        seen = eventually(lambda: _all_seen(readers + gone, written), what="all has been read")
+        # Everybody committed before giving up a partition, so nothing came twice.
+        assert len(seen) == len(set(seen))
+    finally:
+        for reader in readers:
+            reader.stop()
+    offsets = Consumer({**bootstrap, "group.id": f"{topic}-group"})
+    places = [TopicPartition(topic, each) for each in range(PARTITIONS)]
+    committed = {each.partition: each.offset for each in offsets.committed(places, timeout=30)}
+    offsets.close()
+    assert committed == {
+        each: max(offset for partition, offset in written if partition == each) + 1
+        for each in range(PARTITIONS)
+    }
+
+
+def _all_seen(readers: list[Reader], written: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    seen = [each for reader in readers for each in reader.seen]
+    return seen if set(seen) == set(written) else []
