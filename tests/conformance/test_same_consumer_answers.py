@@ -6,6 +6,7 @@ so members have no choice but within one topic.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -416,6 +417,66 @@ def test_what_is_written(stage: Stage) -> None:
     assert [each[0] for each in ours] == [each[0] for each in kafkas]
     # Kafka goes through members in the order of its hash tables.
     assert sorted(ours, key=repr) == sorted(kafkas, key=repr)
+
+
+class Speaker:
+    """A member that mostly does what members do, and sometimes what they should not."""
+
+    def __init__(self, member: str, instance: str | None, draw: random.Random) -> None:
+        self.member = member
+        self.instance = instance
+        self._draw = draw
+        self.epoch = self._previous = 0
+        self.owned: dict[str, list[int]] = {}
+
+    def speak(self, stage: Stage) -> None:
+        draw = self._draw
+        fields: dict[str, Any] = {}
+        epoch = self.epoch
+        turn = draw.random()
+        if epoch == 0 or turn < 0.08:
+            epoch = 0
+            fields = {**JOIN, "names": draw.choice(SUBSCRIPTIONS)}
+        elif turn < 0.16:
+            epoch = draw.choice([-1, -1, -2])
+        else:
+            if draw.random() < 0.15:
+                epoch = draw.choice([self._previous, epoch + 1, 1, 2])
+            fields["owned"] = draw.choice([self.owned, self.owned, None, None, {}, ALL])
+            if draw.random() < 0.15:
+                fields["names"] = draw.choice(SUBSCRIPTIONS)
+            if draw.random() < 0.1:
+                fields |= {"timeout": 60_000, "names": ["four"]}
+        if epoch >= 0 and draw.random() < 0.1:
+            fields["assignor"] = draw.choice(["range", "uniform"])
+        instance = self.instance if draw.random() < 0.95 else draw.choice([None, "s"])
+        self._hear(epoch, stage.beat(self.member, epoch, instance=instance, **fields))
+
+    def _hear(self, epoch: int, answer: Any) -> None:
+        if answer.error_code == ErrorCode.UNRELEASED_INSTANCE_ID:
+            return
+        if answer.error_code or epoch < 0:
+            self.epoch, self.owned = 0, {}
+            return
+        if answer.member_epoch != self.epoch:
+            self._previous, self.epoch = self.epoch, answer.member_epoch
+        if answer.assignment is not None:
+            topics = answer.assignment.topic_partitions
+            self.owned = {"four": topics[0].partitions} if topics else {}
+
+
+SUBSCRIPTIONS = [["four"], ["four"], ["four", "missing"]]
+ALL = {"four": [0, 1, 2, 3]}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_conversations(stage: Stage, seed: int) -> None:
+    draw = random.Random(seed)
+    speakers = [Speaker(member, None, draw) for member in "abc"]
+    speakers += [Speaker(member, "s", draw) for member in ("s1", "s2")]
+    for _ in range(80):
+        draw.choice(speakers).speak(stage)
+        stage.describe()
 
 
 def _until_epoch(stage: Stage, epoch: int) -> None:

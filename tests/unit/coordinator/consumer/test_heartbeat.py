@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -280,6 +281,20 @@ def test_most_votes_choose_the_assignor(stage: Any) -> None:
     stage.heartbeat("m4", -1)
     stage.heartbeat("m3", -1)
     assert described() == "range"
+
+
+def test_among_equal_votes_the_newcomers_counts_most(stage: Any) -> None:
+    stage.join("m1", assignor="uniform")
+    group = stage.group()
+    newcomer = replace(group.members["m1"], member_id="m2", server_assignor="range")
+    assert group.preferred_assignor(None, newcomer) == "range"
+    stage.join("m2", assignor="range")
+    group = stage.group()
+    first, second = group.members["m1"], group.members["m2"]
+    assert group.preferred_assignor(first, first) == "uniform"
+    assert group.preferred_assignor(second, second) == "range"
+    assert group.preferred_assignor(first, replace(first, server_assignor="range")) == "range"
+    assert group.preferred_assignor() == "uniform"
 
 
 def test_the_range_assignor_is_used_when_chosen(stage: Any) -> None:

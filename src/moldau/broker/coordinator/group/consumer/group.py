@@ -240,12 +240,16 @@ class ConsumerGroup:
     ) -> str | None:
         """What most members ask for, once `new` has come for `old`; None if nobody asks."""
         counts = self.assignors.copy()
-        for member, change in ((old, -1), (new, 1)):
-            if member is not None and member.server_assignor is not None:
-                name = member.server_assignor
-                counts[name] = counts.get(name, 0) + change
-        voted = [(count, name) for name, count in counts.items() if count > 0]
-        return max(voted)[1] if voted else None
+        if old is not None and old.server_assignor is not None:
+            counts[old.server_assignor] = counts.get(old.server_assignor, 0) - 1
+        alone = None
+        if new is not None and new.server_assignor is not None:
+            votes = counts.get(new.server_assignor, 0)
+            counts[new.server_assignor] = votes + 1
+            alone = None if votes > 0 else new.server_assignor
+        # Among equals Kafka takes what `new` alone asks for, else uniform.
+        voted = [(count, name == alone, name) for name, count in counts.items() if count > 0]
+        return max(voted)[2] if voted else None
 
     # As the owner of committed offsets.
 
