@@ -135,6 +135,7 @@ class Markers:
         self.errors: dict[tuple[str, int], list[ErrorCode]] = {}
         self.gate: asyncio.Event | None = None
         self.bug: Exception | None = None
+        self.cancelled_count = 0
 
     async def write(self, markers: Sequence[Marker]) -> list[MarkerResult]:
         self.written += markers
@@ -142,7 +143,11 @@ class Markers:
             bug, self.bug = self.bug, None
             raise bug
         if self.gate is not None:
-            await self.gate.wait()
+            try:
+                await self.gate.wait()
+            except asyncio.CancelledError:
+                self.cancelled_count += 1
+                raise
         return [{each: self._answer(each) for each in marker.partitions} for marker in markers]
 
     def _answer(self, place: tuple[str, int]) -> ErrorCode:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from moldau.broker.coordinator.transaction.metadata import PREPARE_COMMIT, TransactionMetadata
+from moldau.broker.coordinator.transaction.sending import MarkerSending
 from moldau.broker.transactions.markers import Marker
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import ListTransactionsRequest
@@ -222,6 +224,44 @@ def test_after_resignation_nothing_is_sent() -> None:
         world.coordinator.on_resigned(0)
         await world.clock.advance(100_000)
         assert len(world.markers.written) == count
+
+    play(scenario)
+
+
+def test_a_later_election_stops_what_the_earlier_one_began() -> None:
+    async def scenario(world: World) -> None:
+        world.markers.gate = asyncio.Event()
+        await world.begin()
+        await world.coordinator.end_transaction("t", P, 0, committed=True)
+        await settle()
+        await world.start(9)
+        assert world.markers.cancelled_count == 1
+        assert [marker.coordinator_epoch for marker in world.markers.written] == [4, 9]
+        world.markers.gate.set()
+        await settle()
+        assert await world.state() == "CompleteCommit"
+
+    play(scenario)
+
+
+def test_a_marker_is_not_sent_once_the_shard_has_moved_on() -> None:
+    async def scenario(world: World) -> None:
+        prepared = TransactionMetadata(
+            transactional_id="t",
+            producer_id=P,
+            producer_epoch=1,
+            timeout_ms=1,
+            state=PREPARE_COMMIT,
+            partitions=frozenset({("topic", 0)}),
+            last_update_timestamp_ms=0,
+        )
+        world.markers.errors[("topic", 0)] = [ErrorCode.REQUEST_TIMED_OUT] * 10
+        sending = MarkerSending(world.markers, world.topics, world.clock, world.bugs.append)
+        looks = iter([True, True, False])
+        sent = asyncio.ensure_future(sending.send(prepared, 4, lambda: next(looks)))
+        await world.clock.advance(1_000)
+        assert await sent is False
+        assert len(world.markers.written) == 2
 
     play(scenario)
 

@@ -192,6 +192,18 @@ def test_a_completion_under_way_is_not_doubled() -> None:
     assert stage.add((P, 1)) == CONCURRENT, "not before the completion is committed"
 
 
+def test_a_completion_in_doubt_is_not_confirmed() -> None:
+    stage = ongoing()
+    stage.end((P, 0))
+    stage.holding = True
+    stage.complete(stage.metadata())
+    stage.give_up()
+    again = stage.start_end((P, 0))
+    assert not again
+    stage.commit()
+    assert again.outcome == (P, 1)
+
+
 def test_what_is_not_committed_is_not_confirmed() -> None:
     stage = ongoing()
     stage.holding = True

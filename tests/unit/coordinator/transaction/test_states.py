@@ -354,6 +354,23 @@ def test_exhausted_epochs_give_a_new_producer_id(epoch: int) -> None:
     assert stage.init() == (P + 1, 1)
 
 
+def test_a_fence_forgets_the_epoch_before() -> None:
+    stage = in_state(TransactionStage(1), "CompleteAbort")
+    assert stage.init(expected=(P, EPOCH)) == (P, EPOCH + 1)
+    assert stage.add((P, EPOCH + 1)) == NO_PRODUCER
+    assert stage.init() == CONCURRENT
+    stage.finish()
+    assert stage.init(expected=(P, EPOCH)) == FENCED
+
+
+def test_records_name_the_producer_id_before() -> None:
+    stage = in_state(TransactionStage(1), "CompleteAbort", EPOCH_MAX - 1)
+    stage.init()
+    assert (stage.metadata().previous_producer_id, stage.metadata().producer_id) == (P, P + 1)
+    stage.init()
+    assert (stage.metadata().previous_producer_id, stage.metadata().producer_id) == (P + 1, P + 1)
+
+
 def test_recovery_across_a_new_producer_id() -> None:
     last = EPOCH_MAX - 1
     stage = in_state(TransactionStage(1), "CompleteAbort", last)
@@ -455,6 +472,16 @@ def test_idle_ids_expire(state: str) -> None:
     assert not stage.reloaded().transactions
     assert stage.end((P, EPOCH)) == MAPPING
     assert stage.init() == (P + 1, 0)
+
+
+def test_an_id_that_is_being_written_does_not_expire() -> None:
+    stage = in_state(TransactionStage(transactional_id_expiration_ms=1), "Empty")
+    stage.holding = True
+    reply = stage.start_init()
+    stage.advance(3_600_000)
+    stage.commit()
+    assert reply.outcome == (P, EPOCH + 1)
+    assert stage.state() == "Empty"
 
 
 @pytest.mark.parametrize("state", ["Ongoing", "PrepareCommit", "PrepareAbort"])

@@ -74,7 +74,6 @@ def end_v2(
     repeated_overflow = (
         current.previous_producer_id == producer.producer_id != current.producer_id
         and producer.producer_epoch == EPOCH_MAX - 1
-        and current.producer_epoch == 0
     )
     if current.producer_id != producer.producer_id and not repeated_overflow:
         raise wrong_producer(current, producer)
