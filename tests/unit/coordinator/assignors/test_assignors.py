@@ -173,6 +173,17 @@ def test_simple_leaves_no_partition_and_no_subscriber_without(
     assert all(result[k] for k, each in spec.members.items() if each.topic_ids)
 
 
+@pytest.mark.parametrize("name", sorted(ASSIGNORS))
+@pytest.mark.parametrize("homogeneous", [True, False])
+def test_an_odd_log_does_no_harm(name: str, homogeneous: bool) -> None:
+    """Partitions that two have, or that do not exist, or of topics nobody wants."""
+    odd = {topic(1): frozenset({0, 1, 7}), topic(9): frozenset({0})}
+    member = MemberSubscription(None, None, frozenset({topic(1)}), odd)
+    spec = GroupSpec({"a": member, "b": member, "c": member}, homogeneous)
+    result = ASSIGNORS[name].assign(spec, facts({1: 3}))
+    assert owners(result) == {(topic(1), partition): 1 for partition in range(3)}
+
+
 def test_simple_assigns_only_what_is_assignable() -> None:
     member = MemberSubscription(None, None, frozenset({topic(1), topic(2)}), {})
     spec = GroupSpec({"a": member, "b": member}, True, {topic(1): frozenset({1, 2})})

@@ -137,6 +137,14 @@ def test_user_data_of_a_custom_assignor_keeps_it_classic(
     assert "custom assignor" in refusal(stage).message
 
 
+def test_partitions_with_several_owners_keep_it_classic(stage: Any, encode_assignment: Any) -> None:
+    for client in stable(stage):
+        stage.group.members[client.member_id].assignment = encode_assignment({("t", 0)})
+    error = refusal(stage)
+    assert error.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "several members" in error.message
+
+
 def test_a_heartbeat_that_is_refused_leaves_the_classic_group_as_it_was(stage: Any) -> None:
     client, other = stable(stage)
     newcomer = stage.classic_client()

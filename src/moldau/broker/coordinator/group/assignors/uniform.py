@@ -48,34 +48,39 @@ class _HomogeneousAssignment:
         self._counts = {
             each: partition_count(each, topics) for each in sorted(subscribed, key=topic_order)
         }
+        self._claims: list[dict[UUID, frozenset[int]]] = []
         self._kept: list[dict[UUID, frozenset[int]]] = []
         self._free: list[tuple[UUID, int]] = []
 
     def build(self) -> dict[str, dict[UUID, frozenset[int]]]:
-        self._find_unassigned()
+        self._claim_assigned()
         wanting = self._keep_within_quota()
         self._hand_out(wanting)
         return {
             member_id: kept for (member_id, _), kept in zip(self._members, self._kept, strict=True)
         }
 
-    def _find_unassigned(self) -> None:
-        taken: dict[UUID, set[int]] = {topic_id: set() for topic_id in self._counts}
+    def _claim_assigned(self) -> None:
+        """Who has what, each partition at most once whatever an odd log says; the rest is free."""
+        unclaimed = {topic_id: set(range(count)) for topic_id, count in self._counts.items()}
         for _, member in self._members:
+            claims: dict[UUID, frozenset[int]] = {}
             for topic_id, partitions in member.assigned.items():
-                if topic_id in taken:
-                    taken[topic_id] |= partitions
-        for topic_id, count in self._counts.items():
-            taken_here = taken[topic_id]
-            self._free += ((topic_id, each) for each in range(count) if each not in taken_here)
+                left = unclaimed.get(topic_id)
+                if left is not None:
+                    claims[topic_id] = partitions if partitions <= left else partitions & left
+                    left -= partitions
+            self._claims.append(claims)
+        for topic_id, left in unclaimed.items():
+            self._free += ((topic_id, each) for each in sorted(left))
 
     def _keep_within_quota(self) -> list[tuple[int, int]]:
         """Cut everyone down to its quota; tell who may still get how many."""
         quota_min, extra = divmod(sum(self._counts.values()), len(self._members))
         wanting: list[tuple[int, int]] = []
-        for index, (_, member) in enumerate(self._members):
+        for index, claims in enumerate(self._claims):
             larger = extra > 0
-            kept, room = self._cut(member.assigned, quota_min + larger)
+            kept, room = self._cut(claims, quota_min + larger)
             if room > 0 and larger and len(self._members) - index > extra:
                 # Members enough follow to whom the larger quota may save a partition.
                 room -= 1
@@ -86,12 +91,10 @@ class _HomogeneousAssignment:
             self._kept.append(kept)
         return wanting
 
-    def _cut(self, assigned: Assignment, room: int) -> tuple[dict[UUID, frozenset[int]], int]:
+    def _cut(self, claims: Assignment, room: int) -> tuple[dict[UUID, frozenset[int]], int]:
         kept: dict[UUID, frozenset[int]] = {}
-        for topic_id in sorted(assigned, key=topic_order) if len(assigned) > 1 else assigned:
-            partitions = assigned[topic_id]
-            if topic_id not in self._counts:
-                continue
+        for topic_id in sorted(claims, key=topic_order) if len(claims) > 1 else claims:
+            partitions = claims[topic_id]
             if len(partitions) > room:
                 ordered = sorted(partitions)
                 partitions = frozenset(ordered[:room])

@@ -61,11 +61,14 @@ class HeterogeneousAssignment:
     def _keep_subscribed(self) -> None:
         for index, member in enumerate(self._members):
             for topic_id, partitions in member.assigned.items():
-                if topic_id in member.topic_ids:
-                    owners = self._owners[topic_id]
-                    for partition in partitions:
+                if topic_id not in member.topic_ids:
+                    continue
+                owners = self._owners[topic_id]
+                for partition in partitions:
+                    # Whatever an odd log says: partitions exist, and have one owner.
+                    if partition < len(owners) and owners[partition] == _NOBODY:
                         owners[partition] = index
-                    self._loads[index] += len(partitions)
+                        self._loads[index] += 1
 
     def _assign_free(self) -> None:
         for topic_id in self._topics:

@@ -80,6 +80,7 @@ def _converted(classic: ClassicGroup, topics: ClusterTopics) -> ConsumerGroup:
             member, assigned = _member(classic, classic_member, topics)
         except WireError as error:
             raise _refusal(classic, "the embedded consumer protocol is malformed") from error
+        _check_sole_owner(group, member)
         group.put_member(member)
         group.put_target(member.member_id, assigned)
     facts = map(topics.topic, group.subscriptions.topics())
@@ -87,6 +88,20 @@ def _converted(classic: ClassicGroup, topics: ClusterTopics) -> ConsumerGroup:
         {each.name: topic_hash(each) for each in facts if each is not None}
     )
     return group
+
+
+def _check_sole_owner(group: ConsumerGroup, member: ConsumerMember) -> None:
+    """A classic leader may give a partition to many; in a consumer group it has one owner."""
+    for topic_id, partitions in member.assigned.items():
+        shared = partitions.keys() & group.owners.get(topic_id, {}).keys()
+        if shared:
+            # Kafka fails here too, and this is what its client hears.
+            raise ApiError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Cannot upgrade classic group {group.group_id} to consumer group because "
+                f"partitions {sorted(shared)} of topic {topic_id} are assigned to several members: "
+                "switch to a default assignor first.",
+            )
 
 
 def _member(
