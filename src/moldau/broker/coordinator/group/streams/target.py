@@ -8,6 +8,7 @@ from moldau.broker.coordinator.decision import Outbox
 from moldau.broker.coordinator.group.streams import records
 from moldau.broker.coordinator.group.streams.assignor import TaskGroup, TaskMember, assign
 from moldau.broker.coordinator.group.streams.group import StreamsGroup
+from moldau.broker.coordinator.group.streams.hash_order import hash_order
 from moldau.broker.coordinator.group.streams.internal_topics import ConfiguredTopology
 from moldau.broker.coordinator.group.streams.members import StreamsMember
 from moldau.broker.coordinator.group.streams.tasks import NO_TASKS, Tasks
@@ -35,9 +36,9 @@ def assign_anew(
     if updated is not None:
         members[updated.member_id] = updated
     targets = _targets(group, members, configured, assignment_configs)
-    for member_id, tasks in targets.items():
-        if group.targets.get(member_id) != tasks:
-            out.write(records.target_assignment(group.group_id, member_id, tasks))
+    for member_id in hash_order(targets):
+        if group.targets.get(member_id) != targets[member_id]:
+            out.write(records.target_assignment(group.group_id, member_id, targets[member_id]))
     out.write(records.target_assignment_metadata(group.group_id, group_epoch, out.now_ms))
     return targets
 
