@@ -22,6 +22,7 @@ from moldau.wire.messages import (
     CreatePartitionsRequest,
     DeleteGroupsRequest,
     FetchRequest,
+    IncrementalAlterConfigsRequest,
     ListGroupsRequest,
     OffsetCommitRequest,
     OffsetDeleteRequest,
@@ -35,6 +36,7 @@ from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 
 RECORDED_BY_EACH = frozenset({"metadata_hash", "assignment_timestamp", "timestamp", "version"})
+GROUP_CONFIG = 32
 AT_ONCE = {"group.consumer.assignment.interval.ms": "0"}
 JOIN: dict[str, Any] = {"owned": {}, "names": ["t"], "timeout": 60_000}
 
@@ -417,6 +419,41 @@ def test_what_is_written(stage: Stage) -> None:
     assert [each[0] for each in ours] == [each[0] for each in kafkas]
     # Kafka goes through members in the order of its hash tables.
     assert sorted(ours, key=repr) == sorted(kafkas, key=repr)
+
+
+def test_configs_of_the_group(stage: Stage) -> None:
+    stage.join("a")
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=GROUP_CONFIG,
+        resource_name=stage.group,
+        configs=[
+            IncrementalAlterConfigsRequest.AlterableConfig(name=name, value=value)
+            for name, value in (
+                ("consumer.heartbeat.interval.ms", "7000"),
+                ("consumer.session.timeout.ms", "50000"),
+                ("consumer.assignment.interval.ms", "15000"),
+            )
+        ],
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    stage.ask("x", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, lambda side: request)
+    stage.ask_until(
+        "x",
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        1,
+        lambda side: ConsumerGroupHeartbeatRequest(
+            group_id=stage.group, member_id="a", member_epoch=2
+        ),
+        settled=lambda answer: answer.heartbeat_interval_ms == 7_000,
+    )
+    # Assignments are made no faster than that now.
+    assert stage.join("b").member_epoch == 2
+    assert stage.describe().group_state == "Assigning"
+    stage.beat("a", 2, names=["u"], owned={"t": [0, 1]})
+    stage.beat("a", 2, owned={})
+    stage.beat("a", -1)
+    stage.beat("b", 2)
+    stage.describe()
 
 
 class Speaker:

@@ -330,6 +330,16 @@ def test_assignments_are_made_once_per_interval(stage: Any) -> None:
     assert stage.group().assignment_timestamp_ms == stage.now_ms
 
 
+def test_who_wants_nothing_gets_nothing_though_an_assignment_was_due(stage: Any) -> None:
+    stage.join("m1")
+    stage.join("m2")
+    stage.heartbeat("m1", -1)
+    stage.join("m0", [])
+    target = stage.group().target
+    assert target["m0"] == {}
+    assert [len(partitions) for partitions in target["m2"].values()] == [4]
+
+
 # Limits and takeovers.
 
 
