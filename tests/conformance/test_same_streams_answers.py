@@ -5,277 +5,35 @@ Each step is sent to both brokers. What both write about it is compared as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.hashing import partition_for
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (
     ConsumerGroupHeartbeatRequest,
-    DeleteGroupsRequest,
-    DescribeConfigsRequest,
     DescribeGroupsRequest,
-    FetchRequest,
-    IncrementalAlterConfigsRequest,
     JoinGroupRequest,
-    ListGroupsRequest,
-    OffsetCommitRequest,
     OffsetDeleteRequest,
-    OffsetFetchRequest,
-    StreamsGroupDescribeRequest,
 )
 from moldau.wire.messages import StreamsGroupHeartbeatRequest as Heartbeat
-from moldau.wire.record_values import decode_coordinator_record
-from moldau.wire.records import decode_batches
-from support.both import IGNORED, Both, Side, prepare
+from support.both import Side, prepare
 from support.java import KafkaTools
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
+from support.streams_stage import (
+    NOT_COMPARED,
+    SETTINGS,
+    StreamsStage,
+    subtopology,
+    task_ids,
+    topology,
+)
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
-
-OFFSETS_PARTITION_COUNT = 50
-GROUP_CONFIG = 32
-SETTINGS = {
-    "group.streams.initial.rebalance.delay.ms": "0",
-    "group.streams.assignment.interval.ms": "0",
-}
-# Hashes of metadata cover topic ids, which each broker draws.
-NOT_COMPARED = IGNORED | {"assignment_timestamp", "metadata_hash", "status_detail"}
-
-Tasks = Mapping[str, list[int]]
-
-
-def subtopology(
-    key: str = "0",
-    *,
-    sources: tuple[str, ...] = (),
-    repartition: tuple[str, ...] = (),
-    sinks: tuple[str, ...] = (),
-    changelogs: tuple[str, ...] = (),
-    copartitioned: bool = False,
-) -> Heartbeat.Subtopology:
-    groups = []
-    if copartitioned:
-        groups.append(
-            Heartbeat.CopartitionGroup(
-                source_topics=list(range(len(sources))),
-                repartition_source_topics=list(range(len(repartition))),
-            )
-        )
-    return Heartbeat.Subtopology(
-        subtopology_id=key,
-        source_topics=list(sources),
-        repartition_sink_topics=list(sinks),
-        repartition_source_topics=[Heartbeat.TopicInfo(name=name) for name in repartition],
-        state_changelog_topics=[
-            Heartbeat.TopicInfo(
-                name=name,
-                topic_configs=[Heartbeat.KeyValue(key="cleanup.policy", value="compact")],
-            )
-            for name in changelogs
-        ],
-        copartition_groups=groups,
-    )
-
-
-def topology(*subtopologies: Heartbeat.Subtopology, epoch: int = 0) -> Heartbeat.Topology:
-    return Heartbeat.Topology(epoch=epoch, subtopologies=list(subtopologies))
-
-
-PLAIN = topology(subtopology(sources=("four",)))
-
-
-def _task_ids(tasks: Tasks) -> list[Heartbeat.TaskIds]:
-    return [
-        Heartbeat.TaskIds(subtopology_id=key, partitions=list(partitions))
-        for key, partitions in tasks.items()
-    ]
-
-
-class Stage(Both):
-    def __init__(self, ours: Side, kafkas: Side) -> None:
-        super().__init__(ours, kafkas)
-        self._held: dict[tuple[str, str], tuple[int, Tasks, Tasks]] = {}
-        self._barriers = 0
-
-    def request(self, group: str, member: str, epoch: int, **fields: Any) -> Any:
-        return self.ask(
-            member or "nobody",
-            ApiKey.STREAMS_GROUP_HEARTBEAT,
-            0,
-            lambda side: Heartbeat(group_id=group, member_id=member, member_epoch=epoch, **fields),
-        )
-
-    def joining(self, **fields: Any) -> dict[str, Any]:
-        return {
-            "topology": PLAIN,
-            "rebalance_timeout_ms": 60_000,
-            "active_tasks": [],
-            "standby_tasks": [],
-            "warmup_tasks": [],
-        } | fields
-
-    def join(self, group: str, member: str, **fields: Any) -> Any:
-        fields = {"process_id": f"process-{member}"} | fields
-        return self._keep(group, member, self.request(group, member, 0, **self.joining(**fields)))
-
-    def beat(self, group: str, member: str, *, obeying: bool = True, **fields: Any) -> Any:
-        """A heartbeat of a member that has what it was given last, or says nothing of it."""
-        epoch, active, standby = self._held[group, member]
-        if obeying:
-            fields["active_tasks"] = _task_ids(active)
-            fields["standby_tasks"] = _task_ids(standby)
-            fields["warmup_tasks"] = []
-        return self._keep(group, member, self.request(group, member, epoch, **fields))
-
-    def _keep(self, group: str, member: str, answer: Any) -> Any:
-        if answer.error_code == ErrorCode.NONE:
-            _, active, standby = self._held.get((group, member), (0, {}, {}))
-            if answer.active_tasks is not None:
-                active = {each.subtopology_id: each.partitions for each in answer.active_tasks}
-                standby = {each.subtopology_id: each.partitions for each in answer.standby_tasks}
-            self._held[group, member] = (answer.member_epoch, active, standby)
-        return answer
-
-    def active(self, group: str, member: str) -> Tasks:
-        return self._held[group, member][1]
-
-    def settle(self, group: str, *members: str) -> None:
-        for _ in range(4):
-            for member in members:
-                self.beat(group, member)
-        assert self.describe(group) == "Stable"
-
-    def beat_until(self, group: str, member: str, settled: Callable[[Any], bool]) -> Any:
-        epoch, _, _ = self._held[group, member]
-        answer = self.ask_until(
-            member,
-            ApiKey.STREAMS_GROUP_HEARTBEAT,
-            0,
-            lambda side: Heartbeat(group_id=group, member_id=member, member_epoch=epoch),
-            settled=settled,
-        )
-        return self._keep(group, member, answer)
-
-    def describe(self, *groups: str) -> str:
-        request = StreamsGroupDescribeRequest(
-            group_ids=list(groups), include_authorized_operations=True
-        )
-        answer = self.ask("observer", ApiKey.STREAMS_GROUP_DESCRIBE, 0, lambda side: request)
-        return str(answer.groups[0].group_state)
-
-    def listed(self, group: str, **fields: Any) -> list[Any]:
-        """What the listing says of one group; others come and go."""
-        found = []
-        for side in self.sides:
-            answer = side.connection("observer").call(
-                ApiKey.LIST_GROUPS, 5, ListGroupsRequest(**fields)
-            )
-            found.append([side.comparable(e) for e in answer.groups if e.group_id == group])
-        assert found[0] == found[1]
-        return found[0]
-
-    def configure(self, group: str, **configs: str) -> None:
-        self._alter(group, {f"streams.{key.replace('_', '.')}": configs[key] for key in configs})
-        # Changes are taken in one after the other: once a later one shows, this one is in force.
-        self._barriers += 1
-        interval = str(5_000 + self._barriers)
-        self._alter("barrier", {"streams.heartbeat.interval.ms": interval})
-        resource = DescribeConfigsRequest.DescribeConfigsResource(
-            resource_type=GROUP_CONFIG,
-            resource_name="barrier",
-            configuration_keys=["streams.heartbeat.interval.ms"],
-        )
-        self.ask_until(
-            "observer",
-            ApiKey.DESCRIBE_CONFIGS,
-            4,
-            lambda side: DescribeConfigsRequest(resources=[resource]),
-            settled=lambda answer: answer.results[0].configs[0].value == interval,
-        )
-
-    def _alter(self, group: str, configs: Mapping[str, str]) -> None:
-        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-            resource_type=GROUP_CONFIG,
-            resource_name=group,
-            configs=[
-                IncrementalAlterConfigsRequest.AlterableConfig(name=name, value=value)
-                for name, value in configs.items()
-            ],
-        )
-        request = IncrementalAlterConfigsRequest(resources=[resource])
-        self.ask("observer", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, lambda side: request)
-
-    def commit(self, group: str, member: str, epoch: int, partition: int, **fields: Any) -> Any:
-        def make(side: Side) -> Message:
-            return OffsetCommitRequest(
-                group_id=group,
-                member_id=member,
-                generation_id_or_member_epoch=epoch,
-                topics=[
-                    OffsetCommitRequest.OffsetCommitRequestTopic(
-                        name=fields.get("topic", "four"),
-                        partitions=[
-                            OffsetCommitRequest.OffsetCommitRequestPartition(
-                                partition_index=partition, committed_offset=7
-                            )
-                        ],
-                    )
-                ],
-            )
-
-        answer = self.ask("observer", ApiKey.OFFSET_COMMIT, fields.get("version", 9), make)
-        return ErrorCode(answer.topics[0].partitions[0].error_code)
-
-    def fetch(self, group: str, member: str | None, epoch: int) -> Any:
-        asked = OffsetFetchRequest.OffsetFetchRequestGroup(
-            group_id=group, member_id=member, member_epoch=epoch, topics=None
-        )
-        request = OffsetFetchRequest(groups=[asked])
-        return self.ask("observer", ApiKey.OFFSET_FETCH, 9, lambda side: request).groups[0]
-
-    def delete(self, group: str) -> ErrorCode:
-        request = DeleteGroupsRequest(groups_names=[group])
-        answer = self.ask("observer", ApiKey.DELETE_GROUPS, 2, lambda side: request)
-        return ErrorCode(answer.results[0].error_code)
-
-    def compare_records(self, group: str) -> list[str]:
-        """What both brokers wrote about a group; the kinds of records."""
-        ours, kafkas = (_records(side, group) for side in self.sides)
-        assert ours == kafkas
-        return [kind for kind, *_ in ours]
-
-
-def _records(side: Side, group: str) -> list[tuple[Any, ...]]:
-    fetch = FetchRequest(
-        max_wait_ms=0,
-        max_bytes=10_000_000,
-        topics=[
-            FetchRequest.FetchTopic(
-                topic="__consumer_offsets",
-                partitions=[
-                    FetchRequest.FetchPartition(
-                        partition=partition_for(group, OFFSETS_PARTITION_COUNT),
-                        partition_max_bytes=10_000_000,
-                    )
-                ],
-            )
-        ],
-    )
-    answer = side.connection("observer").call(ApiKey.FETCH, 12, fetch)
-    found = []
-    for _, records in decode_batches(answer.responses[0].partitions[0].records):
-        for record in records:
-            assert record.key is not None
-            key, value = decode_coordinator_record("group", record.key, record.value)
-            if getattr(key, "group_id", None) == group:
-                kind = ("" if record.value is not None else "-") + type(key).__name__
-                found.append((kind, side.comparable(key), side.comparable(value)))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -287,16 +45,16 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerPr
 
 
 @pytest.fixture(scope="module")
-def stage(brokers: tuple[BrokerProcess, BrokerProcess]) -> Iterator[Stage]:
+def stage(brokers: tuple[BrokerProcess, BrokerProcess]) -> Iterator[StreamsStage]:
     sides = [Side(broker.port, NOT_COMPARED) for broker in brokers]
     for side in sides:
         prepare(side, [("four", 4), ("two", 2), ("three", 3)])
-    yield Stage(*sides)
+    yield StreamsStage(*sides)
     for side in sides:
         side.close()
 
 
-def test_members_come_and_go(stage: Stage) -> None:
+def test_members_come_and_go(stage: StreamsStage) -> None:
     assert stage.join("life", "a").member_epoch == 2
     assert stage.describe("life") == "Stable"
     stage.beat("life", "a", obeying=False)
@@ -323,13 +81,13 @@ def test_members_come_and_go(stage: Stage) -> None:
     assert "-StreamsGroupMemberMetadataKey" in kinds
 
 
-def test_epochs(stage: Stage) -> None:
+def test_epochs(stage: StreamsStage) -> None:
     stage.join("epochs", "a")
     stage.join("epochs", "b")
     stage.settle("epochs", "a", "b")
-    held = _task_ids(stage.active("epochs", "a"))
+    held = task_ids(stage.active("epochs", "a"))
     rest: dict[str, Any] = {"standby_tasks": [], "warmup_tasks": []}
-    every = _task_ids({"0": [0, 1, 2, 3]})
+    every = task_ids({"0": [0, 1, 2, 3]})
     for epoch in (1, 2, 3, 4, 9):
         stage.request("epochs", "a", epoch)
         stage.request("epochs", "a", epoch, active_tasks=held, **rest)
@@ -338,17 +96,17 @@ def test_epochs(stage: Stage) -> None:
     stage.request("epochs", "stranger", -1)
     stage.request("no such group", "a", 3)
     stage.request("no such group", "a", -1)
-    stage.request("epochs", "a", 3, active_tasks=_task_ids({"1": [0]}), **rest)
-    stage.request("epochs", "a", 3, active_tasks=_task_ids({"0": [4]}), **rest)
+    stage.request("epochs", "a", 3, active_tasks=task_ids({"1": [0]}), **rest)
+    stage.request("epochs", "a", 3, active_tasks=task_ids({"0": [4]}), **rest)
     stage.compare_records("epochs")
 
 
 BROKEN: dict[str, dict[str, Any]] = {
     "no rebalance timeout": {"rebalance_timeout_ms": -1},
     "no topology": {"topology": None},
-    "tasks at join": {"active_tasks": _task_ids({"0": [0]})},
+    "tasks at join": {"active_tasks": task_ids({"0": [0]})},
     "null tasks at join": {"active_tasks": None},
-    "warm-up tasks": {"warmup_tasks": _task_ids({"0": [0]})},
+    "warm-up tasks": {"warmup_tasks": task_ids({"0": [0]})},
     "task offsets": {"task_offsets": []},
     "task end offsets": {"task_end_offsets": []},
     "instance id": {"instance_id": "i"},
@@ -363,14 +121,14 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("fields", BROKEN.values(), ids=BROKEN)
-def test_joins_that_are_refused(stage: Stage, fields: dict[str, Any]) -> None:
+def test_joins_that_are_refused(stage: StreamsStage, fields: dict[str, Any]) -> None:
     answer = stage.request("refused", "a", 0, **stage.joining(**fields))
     assert answer.error_code != ErrorCode.NONE
     stage.describe("refused")
 
 
 @pytest.mark.parametrize("epoch", [-3, -2, -1, 0, 1])
-def test_requests_without_substance(stage: Stage, epoch: int) -> None:
+def test_requests_without_substance(stage: StreamsStage, epoch: int) -> None:
     stage.request("refused", "a", epoch)
     stage.request("", "a", epoch)
     stage.request("refused", "", epoch)
@@ -378,7 +136,7 @@ def test_requests_without_substance(stage: Stage, epoch: int) -> None:
     stage.request("refused", "a", epoch, **stage.joining())
 
 
-def test_source_topics_that_are_missing(stage: Stage) -> None:
+def test_source_topics_that_are_missing(stage: StreamsStage) -> None:
     missing = topology(subtopology(sources=("missing", "four", "absent")))
     stage.join("waiting", "a", topology=missing)
     assert stage.describe("waiting") == "NotReady"
@@ -386,7 +144,7 @@ def test_source_topics_that_are_missing(stage: Stage) -> None:
     stage.compare_records("waiting")
 
 
-def test_topics_that_do_not_match(stage: Stage) -> None:
+def test_topics_that_do_not_match(stage: StreamsStage) -> None:
     unlike = topology(subtopology(sources=("four", "three"), copartitioned=True))
     answer = stage.join("unlike", "a", topology=unlike)
     assert [each.status_code for each in answer.status] == [2]
@@ -396,7 +154,7 @@ def test_topics_that_do_not_match(stage: Stage) -> None:
     stage.describe("unlike", "wrong")
 
 
-def test_internal_topics_are_made(stage: Stage) -> None:
+def test_internal_topics_are_made(stage: StreamsStage) -> None:
     needing = topology(
         subtopology("0", sources=("two",), sinks=("made-again",)),
         subtopology(
@@ -424,7 +182,7 @@ def test_internal_topics_are_made(stage: Stage) -> None:
     stage.settle("making", "b", "c")
 
 
-def test_topics_that_cannot_be_made(stage: Stage) -> None:
+def test_topics_that_cannot_be_made(stage: StreamsStage) -> None:
     one = subtopology(sources=("two",), changelogs=("impossible",))
     one.state_changelog_topics[0].replication_factor = 7
     answer = stage.join("impossible", "a", topology=topology(one))
@@ -432,7 +190,7 @@ def test_topics_that_cannot_be_made(stage: Stage) -> None:
     stage.beat_until("impossible", "a", lambda each: "failed" in each.status[0].status_detail)
 
 
-def test_older_and_newer_topologies(stage: Stage) -> None:
+def test_older_and_newer_topologies(stage: StreamsStage) -> None:
     one = subtopology(sources=("four",))
     stage.join("versions", "a", topology=topology(one, epoch=3))
     stage.join("versions", "b", topology=topology(one, epoch=2))
@@ -443,7 +201,7 @@ def test_older_and_newer_topologies(stage: Stage) -> None:
     stage.compare_records("versions")
 
 
-def test_a_shutdown_reaches_everybody(stage: Stage) -> None:
+def test_a_shutdown_reaches_everybody(stage: StreamsStage) -> None:
     stage.join("stopping", "a")
     stage.join("stopping", "b")
     stage.beat("stopping", "a", shutdown_application=True)
@@ -454,7 +212,7 @@ def test_a_shutdown_reaches_everybody(stage: Stage) -> None:
     assert stage.join("stopping", "c").status == []
 
 
-def test_endpoints(stage: Stage) -> None:
+def test_endpoints(stage: StreamsStage) -> None:
     stage.join("asked", "a", user_endpoint=Heartbeat.Endpoint(host="h", port=1))
     stage.beat("asked", "a", endpoint_information_epoch=0)
     stage.beat("asked", "a", endpoint_information_epoch=-1)
@@ -466,7 +224,7 @@ def test_endpoints(stage: Stage) -> None:
     stage.describe("asked")
 
 
-def test_the_first_members_wait_for_each_other(stage: Stage) -> None:
+def test_the_first_members_wait_for_each_other(stage: StreamsStage) -> None:
     stage.configure("slow", initial_rebalance_delay_ms="3000")
     assert [each.status_code for each in stage.join("slow", "a").status] == [5]
     assert [each.status_code for each in stage.join("slow", "b").status] == [5]
@@ -476,7 +234,7 @@ def test_the_first_members_wait_for_each_other(stage: Stage) -> None:
     stage.compare_records("slow")
 
 
-def test_assignments_keep_their_distance(stage: Stage) -> None:
+def test_assignments_keep_their_distance(stage: StreamsStage) -> None:
     stage.configure("distant", assignment_interval_ms="15000")
     stage.join("distant", "a")
     assert [each.status_code for each in stage.join("distant", "b").status] == [5]
@@ -487,7 +245,7 @@ def test_assignments_keep_their_distance(stage: Stage) -> None:
     stage.settle("distant", "a", "b")
 
 
-def test_offsets(stage: Stage) -> None:
+def test_offsets(stage: StreamsStage) -> None:
     stage.join("offsets", "a")
     stage.join("offsets", "b")
     stage.settle("offsets", "a", "b")
@@ -525,7 +283,7 @@ def test_offsets(stage: Stage) -> None:
     stage.compare_records("offsets")
 
 
-def test_groups_of_other_kinds(stage: Stage) -> None:
+def test_groups_of_other_kinds(stage: StreamsStage) -> None:
     def classic(group: str) -> Message:
         return JoinGroupRequest(
             group_id=group,
@@ -581,7 +339,7 @@ COMMANDS = (
 )
 
 
-def test_the_command_line_tool(stage: Stage) -> None:
+def test_the_command_line_tool(stage: StreamsStage) -> None:
     stage.join("shown", "a")
     stage.join("shown", "b")
     stage.settle("shown", "a", "b")
@@ -604,3 +362,53 @@ def _lines(arguments: tuple[str, ...], output: str) -> list[str]:
         for line in output.splitlines()
         if not line.startswith("\t") and ("--list" not in arguments or "shown" in line)
     )
+
+
+RANDOM_TOPOLOGY = topology(
+    subtopology("0", sources=("four",), sinks=("random-again",)),
+    subtopology("1", repartition=("random-again",), changelogs=("random-log",)),
+    subtopology("2", sources=("three",), changelogs=("random-log-2",)),
+)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_random_lives(stage: StreamsStage, seed: int) -> None:
+    """Members of three processes come, go, obey, keep what they should give up, and lag behind."""
+    rng = random.Random(seed)
+    group = f"random-{seed}"
+    stage.configure(group, num_standby_replicas=str(seed % 3))
+
+    def join(member: str) -> None:
+        process = f"process-{ord(member) % 3}"
+        endpoint = Heartbeat.Endpoint(host=member, port=1) if member in "ab" else None
+        fields = {"process_id": process, "user_endpoint": endpoint}
+        stage.join(group, member, topology=RANDOM_TOPOLOGY, **fields)
+
+    join("a")
+    stage.beat_until(group, "a", lambda answer: not answer.status)
+    members = {"a"}
+    for step in range(120):
+        member, chance = rng.choice("abcdef"), rng.random()
+        if member not in members or chance < 0.05:
+            join(member)
+            members.add(member)
+        elif chance < 0.13 and len(members) > 1:
+            stage.request(group, member, -1)
+            members.remove(member)
+            del stage.held[group, member]
+        elif chance < 0.62:
+            stage.beat(group, member, endpoint_information_epoch=rng.randint(-1, 4))
+        elif chance < 0.75:
+            stage.beat(group, member, obeying=False)
+        else:
+            epoch, active, standby = stage.held[group, member]
+            if chance < 0.85:
+                active = {key: sorted({*tasks, rng.randrange(3)}) for key, tasks in active.items()}
+            else:
+                active = {key: tasks[:1] for key, tasks in active.items()}
+                epoch = max(1, epoch - rng.randrange(3))
+            said = {"active_tasks": task_ids(active), "standby_tasks": task_ids(standby)}
+            stage.keep(group, member, stage.request(group, member, epoch, warmup_tasks=[], **said))
+        if step % 20 == 19:
+            stage.describe(group)
+    stage.compare_records(group)
