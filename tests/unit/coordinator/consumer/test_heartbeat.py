@@ -219,6 +219,20 @@ def test_new_partitions_are_noticed_and_assigned(stage: Any) -> None:
     assert (response.member_epoch, stage.shown(response)) == (3, {"t": [0, 1, 2, 3, 4, 5]})
 
 
+def test_what_could_not_be_written_is_decided_again(stage: Any, monkeypatch: Any) -> None:
+    stage.join("m1")
+    stage.heartbeat("m1", 2)
+    stage.topics.create("t", 6)
+    before = stage.state()
+    with monkeypatch.context() as failing:
+        failing.setattr(stage, "perform", lambda out: None)
+        assert stage.heartbeat("m1", 2).member_epoch == 3, "an answer that nobody will hear"
+    assert stage.state() == before
+    stage.heartbeat("m1", 2)
+    assert stage.kinds() == JOIN_RECORDS[1:]
+    assert stage.group().group_epoch == 3
+
+
 def test_changes_elsewhere_change_nothing(stage: Any) -> None:
     stage.join("m1")
     stage.topics.create("unrelated", 6)

@@ -78,6 +78,17 @@ def test_after_a_restart_patterns_are_matched_again_whatever_versions_say(stage:
     assert names_of(stage, "t.*") == {"t", "t2"}
 
 
+def test_a_resolution_that_could_not_be_written_is_made_again(stage: Any, monkeypatch: Any) -> None:
+    stage.join("m1", regex="t.*")
+    with monkeypatch.context() as failing:
+        failing.setattr(stage, "perform", lambda out: None)
+        stage.advance(0)
+    assert stage.group().subscriptions.resolved == {}
+    stage.heartbeat("m1", 1)
+    stage.advance(0)
+    assert names_of(stage, "t.*") == {"t"}
+
+
 def test_the_last_subscriber_takes_the_expression_along(stage: Any) -> None:
     stage.join("m1", regex="t.*")
     stage.advance(0)
