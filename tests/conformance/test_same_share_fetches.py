@@ -19,10 +19,12 @@ from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (
     InitializeShareGroupStateRequest,
+    ProduceRequest,
     ReadShareGroupStateSummaryRequest,
     ShareAcknowledgeRequest,
     ShareFetchRequest,
     ShareFetchResponse,
+    WriteTxnMarkersRequest,
 )
 from moldau.wire.records import encode_batch
 from support import asking
@@ -33,6 +35,8 @@ from support.waiting import eventually
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 
 SETTINGS = {
+    # Then a test needs no transaction coordinator for its transactions.
+    "transaction.partition.verification.enable": "false",
     "share.coordinator.state.topic.num.partitions": "5",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
@@ -40,6 +44,8 @@ SETTINGS = {
 SHARE_KEY_TYPE = 2
 GROUP_CONFIG = 32
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+# How long a first fetch may wait until either broker has loaded the partition.
+LOADED_MS = 10_000
 # First offset, last offset, type of all or types of each.
 Ack = tuple[int, int, int | Sequence[int]]
 
@@ -84,6 +90,41 @@ class Stage(Both):
         batch = encode_batch([(None, b"%d" % self._batch_count, 0, ())] * count)
         for side in self.sides:
             asking.produce(side.connection("observer"), self.topic, partition, batch)
+
+    def produce_in_transaction(self, producer_id: int, sequence: int, count: int) -> None:
+        batch = encode_batch(
+            [(None, b"%d" % producer_id, 0, ())] * count,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=sequence,
+            is_transactional=True,
+        )
+        data = ProduceRequest.PartitionProduceData(index=0, records=batch)
+        request = ProduceRequest(
+            transactional_id=f"transaction-{producer_id}",
+            acks=-1,
+            timeout_ms=30_000,
+            topic_data=[ProduceRequest.TopicProduceData(name=self.topic, partition_data=[data])],
+        )
+        for side in self.sides:
+            answer = side.connection("observer").call(ApiKey.PRODUCE, 11, request)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        topic = WriteTxnMarkersRequest.WritableTxnMarkerTopic(
+            name=self.topic, partition_indexes=[0]
+        )
+        marker = WriteTxnMarkersRequest.WritableTxnMarker(
+            producer_id=producer_id,
+            producer_epoch=0,
+            transaction_result=committed,
+            coordinator_epoch=0,
+            topics=[topic],
+        )
+        request = WriteTxnMarkersRequest(markers=[marker])
+        for side in self.sides:
+            answer = side.connection("observer").call(ApiKey.WRITE_TXN_MARKERS, 1, request)
+            assert answer.markers[0].topics[0].partitions[0].error_code == 0
 
     def delete_records(self, before: int) -> None:
         for side in self.sides:
@@ -233,7 +274,7 @@ def stage(
             what="there is a share coordinator",
         )
     stage = Stage(*sides, name, name)
-    stage.initialize()
+    stage.initialize(partitions=2)
     yield stage
     for side in sides:
         side.close()
@@ -367,6 +408,34 @@ def test_deleted_records(stage: Stage) -> None:
     stage.stored()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_committed_records_only(stage: Stage, seed: int) -> None:
+    stage.configure(share_isolation_level="read_committed")
+    draw = random.Random(seed)
+    sequences = {4000: 0, 4001: 0}
+    open_transactions: set[int] = set()
+    stage.produce(1)
+    held = acquired(stage.fetch("a", max_wait_ms=LOADED_MS))
+    for _ in range(50):
+        producer_id = draw.choice(list(sequences))
+        step = draw.random()
+        if step < 0.2:
+            stage.produce(draw.randint(1, 5))
+        elif step < 0.5:
+            count = draw.randint(1, 5)
+            stage.produce_in_transaction(producer_id, sequences[producer_id], count)
+            sequences[producer_id] += count
+            open_transactions.add(producer_id)
+        elif step < 0.75 and producer_id in open_transactions:
+            stage.end_transaction(producer_id, committed=draw.random() < 0.5)
+            open_transactions.discard(producer_id)
+        else:
+            acks = [(first, last, ACCEPT) for first, last, _ in held]
+            # The start is not compared: here it does not wait for an acknowledgement to pass
+            # aborted records.
+            held = acquired(stage.fetch("a", acks=acks, max_wait_ms=20))
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_any_conversation(stage: Stage, seed: int) -> None:
     draw = random.Random(seed)
@@ -390,7 +459,7 @@ def test_any_conversation(stage: Stage, seed: int) -> None:
                 max_records=draw.randint(1, 15),
                 batch_size=draw.randint(1, 10),
                 share_acquire_mode=draw.choice((0, 1)),
-                max_wait_ms=20,
+                max_wait_ms=20 if stage.epochs else LOADED_MS,
             )
         elif acks:
             answer = stage.acknowledge(member, *acks)
