@@ -6,7 +6,7 @@ give them no choice, or what is assigned is left out of the comparison.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -340,30 +340,73 @@ def test_assignments_that_cannot_be_taken_along(stage: Stage, given: bytes) -> N
     assert stage.beat("a", 1) is ErrorCode.NONE
 
 
-def test_whoever_waits_is_told_to_join_again(stage: Stage) -> None:
-    stage.enter("a", subscription())
-    stage.sync("a", 1, assignment(0, 1))
-    first = stage.join("", subscription(), named="b")
-    assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
+def _join_later(stage: Stage, name: str) -> None:
+    """Join with an id that was handed out, and leave the answer for later."""
 
     def make(side: Side) -> Message:
         return JoinGroupRequest(
             group_id=stage.group,
             session_timeout_ms=30_000,
             rebalance_timeout_ms=60_000,
-            member_id=side.ids["b"],
+            member_id=side.ids[name],
             protocol_type="consumer",
             protocols=[
-                JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=subscription())
+                JoinGroupRequest.JoinGroupRequestProtocol(name=each, metadata=subscription())
+                for each in ("range", "sticky")
             ],
         )
 
-    stage.send("b", ApiKey.JOIN_GROUP, 9, make)
-    _until(lambda: stage.beat("a", 1) is ErrorCode.REBALANCE_IN_PROGRESS)
+    stage.send(name, ApiKey.JOIN_GROUP, 9, make)
+    stage.ask_until(
+        "x",
+        ApiKey.HEARTBEAT,
+        4,
+        lambda side: HeartbeatRequest(
+            group_id=stage.group, generation_id=1, member_id=side.ids["a"]
+        ),
+        settled=lambda answer: answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS,
+    )
+
+
+def test_whoever_waits_is_told_to_join_again(stage: Stage) -> None:
+    stage.enter("a", subscription())
+    stage.sync("a", 1, assignment(0, 1))
+    first = stage.join("", subscription(), named="b")
+    assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    _join_later(stage, "b")
     stage.consume("c", 0)
     answer = stage.receive("b", ApiKey.JOIN_GROUP, 9)
     assert answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     assert stage.kind() == "consumer"
+
+
+def test_partitions_with_several_owners_keep_it_classic(stage: Stage) -> None:
+    stage.enter("a", subscription())
+    stage.sync("a", 1, assignment(0, 1))
+    stage.join("", subscription(), named="b")
+    _join_later(stage, "b")
+    stage.join("a", subscription())
+    stage.receive("b", ApiKey.JOIN_GROUP, 9)
+
+    def make(side: Side) -> Message:
+        return SyncGroupRequest(
+            group_id=stage.group,
+            generation_id=2,
+            member_id=side.ids["a"],
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=[
+                SyncGroupRequest.SyncGroupRequestAssignment(
+                    member_id=side.ids[each], assignment=assignment(0, 1)
+                )
+                for each in ("a", "b")
+            ],
+        )
+
+    assert stage.ask("x", ApiKey.SYNC_GROUP, 5, make).error_code == ErrorCode.NONE
+    assert stage.consume("c", 0).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert stage.kind() == "classic"
+    assert stage.beat("b", 2) is ErrorCode.NONE
 
 
 def test_an_empty_consumer_group_becomes_a_classic_one(stage: Stage) -> None:
@@ -417,10 +460,3 @@ def _written(side: Side, group: str) -> list[Any]:
                 version = None if record.value is None else record.value[:2]
                 found.append((version, side.comparable(key), side.comparable(value)))
     return found
-
-
-def _until(done: Callable[[], bool], tries: int = 500) -> None:
-    for _ in range(tries):
-        if done():
-            return
-    raise AssertionError("it never came to that")
