@@ -300,6 +300,29 @@ def test_expressions(stage: Stage) -> None:
     stage.describe()
 
 
+def test_expressions_find_new_topics(stage: Stage) -> None:
+    """Ten seconds after the last look, as both do."""
+    assert stage.join("a", names=None, regex="fresh-.*").member_epoch == 1
+    for side in stage.sides:
+        prepare(side, [("fresh-1", 2)])
+    found = stage.ask_until(
+        "x",
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        1,
+        lambda side: ConsumerGroupHeartbeatRequest(
+            group_id=stage.group,
+            member_id="a",
+            member_epoch=1,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_regex="fresh-.*",
+            topic_partitions=[],
+        ),
+        settled=lambda answer: bool(answer.assignment.topic_partitions),
+    )
+    assert found.member_epoch == 2
+    assert stage.describe().group_state == "Stable"
+
+
 def test_new_partitions(stage: Stage) -> None:
     topic = "grows"
     stage.join("a", names=[topic])
