@@ -45,6 +45,33 @@ async def test_a_fetch_waits_for_a_record(stage: Stage) -> None:
 
 
 @on_stage
+async def test_fetches_that_need_not_wait_leave_nothing_behind(stage: Stage) -> None:
+    stage.append(b"a")
+    member = stage.member()
+    await member.fetch("t")
+    for _ in range(3):
+        await member.fetch(max_wait_ms=0)
+    stage.append(b"b")
+    await member.fetch()
+    assert len(stage.manager.purgatory) == 0
+    assert not stage.host.partition("t").watchers
+
+
+@on_stage
+async def test_a_failing_persister_is_told(stage: Stage) -> None:
+    stage.append(b"a")
+    member = stage.member()
+    await member.fetch("t")
+
+    async def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    stage.persister.write_state = broken  # type: ignore[method-assign]
+    answer = partition_of(await member.acknowledge((0, 0, ACCEPT)))
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@on_stage
 async def test_a_fetch_waits_for_enough_bytes_until_its_time_is_over(stage: Stage) -> None:
     stage.append(b"a")
     member = stage.member()

@@ -71,7 +71,15 @@ _EMPTY: Final = memoryview(b"")
 class DelayedShareFetch(Waiter):
     """One member's fetch. Call `start` once."""
 
-    __slots__ = ("_answer", "_limits", "_looking", "_member_id", "_purgatory", "_shells")
+    __slots__ = (
+        "_admitted",
+        "_answer",
+        "_limits",
+        "_looking",
+        "_member_id",
+        "_purgatory",
+        "_shells",
+    )
 
     def __init__(
         self,
@@ -88,19 +96,20 @@ class DelayedShareFetch(Waiter):
         self._purgatory = purgatory
         self._answer = answer
         self._looking = False
+        self._admitted = False
 
     def start(self) -> None:
         """Answer, or begin to wait; without a place to wait, answer with what there is."""
         fetched = self._attempt()
-        if fetched is None and (
-            self._limits.max_wait_ms <= 0
-            or not self._purgatory.admit(self, self._limits.max_wait_ms)
-        ):
-            fetched = self._attempt(is_last=True)
-        if fetched is not None:
-            self._answer.set_result(fetched)
-            return
-        self._watch()
+        if fetched is None:
+            if self._limits.max_wait_ms > 0:
+                self._admitted = self._purgatory.admit(self, self._limits.max_wait_ms)
+            if self._admitted:
+                self._watch()
+                return
+            fetched = self._attempt(is_last=True) or {}
+        self.finished = True
+        self._answer.set_result(fetched)
 
     def on_partition_changed(self) -> None:
         if not self._looking and not self.finished:
@@ -112,10 +121,11 @@ class DelayedShareFetch(Waiter):
 
     def abandon(self) -> None:
         """Nobody wants the answer any more: acquire nothing for it."""
-        if self._purgatory.finish(self):
-            self._unwatch()
-            if not self._answer.done():
-                self._answer.set_result({})
+        if self.finished:
+            return
+        self._end()
+        if not self._answer.done():
+            self._answer.set_result({})
 
     def _look_again(self) -> None:
         self._looking = False
@@ -138,8 +148,10 @@ class DelayedShareFetch(Waiter):
             self._watch()
 
     def _end(self) -> None:
-        if self._purgatory.finish(self):
+        if self._admitted:
+            self._purgatory.finish(self)
             self._unwatch()
+        self.finished = True
 
     def _watch(self) -> None:
         for shell in self._shells.values():

@@ -23,6 +23,7 @@ from moldau.broker.share.persister import (
     SharePartitionKey,
 )
 from moldau.broker.share.window import StateChange
+from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -181,30 +182,45 @@ class SharePartitionShell:
 
     async def _write(self) -> None:
         machine = self.machine
+        invariant(machine is not None, f"{self.key} has changed before it was loaded")
         assert machine is not None
         while self._queue:
             queue, self._queue = self._queue, []
             try:
-                error = self.error or await self._write_once(machine, queue)
-            except asyncio.CancelledError:
-                # The node stops: whether it was stored is for the next leader to find out.
-                stopped = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node stops")
+                self._conclude(machine, queue, self.error or await self._write_once(machine, queue))
+            except BaseException as failure:
+                # The node stops, or there is a bug: whether it was stored is for the next leader
+                # to find out.
+                stopped = isinstance(failure, asyncio.CancelledError)
+                error = ApiError(
+                    ErrorCode.NOT_LEADER_OR_FOLLOWER if stopped else ErrorCode.UNKNOWN_SERVER_ERROR
+                )
                 for _, answer in (*queue, *self._queue):
-                    _settle(answer, stopped)
+                    _settle(answer, error)
+                self._queue.clear()
+                self.end(error)
                 raise
-            now_ms = self._host.clock.elapsed_ms()
-            worth_a_look = False
-            for change, answer in queue:
-                if machine.complete(change, now_ms, written=error is None):
-                    worth_a_look = True
-                _settle(answer, error)
-            if error is not None:
-                self._arm(machine)
-                if error.code in _ENDING:
-                    self.end(error)
-            if worth_a_look:
-                self._tell_watchers()
         self._writing = False
+
+    def _conclude(
+        self,
+        machine: SharePartition,
+        queue: Sequence[tuple[StateChange, asyncio.Future[None] | None]],
+        error: ApiError | None,
+    ) -> None:
+        """All that was written together has the same outcome."""
+        now_ms = self._host.clock.elapsed_ms()
+        worth_a_look = False
+        for change, answer in queue:
+            if machine.complete(change, now_ms, written=error is None):
+                worth_a_look = True
+            _settle(answer, error)
+        if error is not None:
+            self._arm(machine)
+            if error.code in _ENDING:
+                self.end(error)
+        if worth_a_look:
+            self._tell_watchers()
 
     async def _write_once(
         self,
