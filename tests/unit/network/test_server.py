@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from moldau.broker.network import server as server_module
-from moldau.broker.network.channel import Channel, Plaintext
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver
 from moldau.broker.network.server import ListenError, SocketNetwork
+from moldau.broker.network.transport_layer import Plaintext, TransportLayer
 
 Serving = Any
 Run = Any
@@ -241,13 +241,13 @@ class Upgrade:
 
     def open(
         self, sock: socket.socket, connection: ConnectionInfo, receiver: FrameReceiver
-    ) -> tuple[Channel, FrameReceiver]:
+    ) -> tuple[TransportLayer, FrameReceiver]:
         channel, _ = Plaintext().open(sock, connection, receiver)
         return Watched(channel, self.received), Authenticator(receiver)
 
 
 class Watched:
-    def __init__(self, channel: Channel, received: bytearray) -> None:
+    def __init__(self, channel: TransportLayer, received: bytearray) -> None:
         self._channel = channel
         self._received = received
 

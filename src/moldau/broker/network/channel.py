@@ -1,51 +1,88 @@
-"""What a listener's security makes of an accepted socket.
+"""Calls to other nodes, as the rest of the broker sees them.
 
-A `ChannelSecurity` decides two things for a new connection: through which `Channel` bytes pass
-(the socket itself, or an encrypting wrapper) and who receives its frames (the dispatcher, or an
-authenticator that hands over to the dispatcher once it knows the principal). The connection, the
-server and the dispatcher are the same for all of them.
+A `Transport` gives channels; a `Channel` is one connection to one node of the cluster, made when
+the first call needs it and made again, after a pause, when it broke. The simulator gives another
+`Transport`; nothing else opens connections.
+
+What a caller may rely on:
+- A call either gives the response or raises a `ChannelError`. After that error it is not known
+  whether the peer has carried out the request; but what is an `UnsupportedVersion` was not sent.
+- A channel may be called by many at once; their requests leave in the order of the calls. The peer
+  answers one request of a connection after the other, so whoever makes calls that the peer holds
+  back (Fetch with a wait) takes a channel of its own.
+- Connecting again after a failure is paced by the channel (`reconnect.backoff.ms`): a call during
+  the pause waits for its end, so a loop that calls again at once does not spin.
+- A call that takes longer than its `timeout_ms`, everything included, fails with `CallTimedOut`.
+  If its request has left, the connection is closed with it, as in Kafka, and the other calls on
+  it fail too: answers come in order, so they stand behind the one that does not come.
+- `close` fails the calls that wait, and every later one.
 """
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from moldau.broker.network.context import ConnectionInfo
-from moldau.broker.network.interface import Buffer, FrameReceiver
+from moldau.wire.apis import ApiKey
+from moldau.wire.message import Message
+
+
+class ChannelError(ConnectionError):
+    """A call without a response; the message names the peer, the API and the reason."""
+
+
+class CallTimedOut(ChannelError):
+    """No response within the call's own time."""
+
+
+class UnsupportedVersion(ChannelError):
+    """The peer does not serve the API, or in no version that is known here."""
+
+
+class RawResponse(NamedTuple):
+    """A response as it came. `body` is the caller's: nobody else writes to it, ever."""
+
+    version: int
+    body: memoryview
 
 
 class Channel(Protocol):
-    """A non-blocking byte stream: the part of a socket that a connection needs.
+    """The way to one node."""
 
-    `recv_into` gives 0 at the end of the stream; all raise BlockingIOError when they would block
-    and OSError when the stream is broken.
-    """
+    async def call(
+        self,
+        key: ApiKey,
+        request: Message,
+        *,
+        timeout_ms: int,
+        max_version: int | None = None,
+    ) -> Message:
+        """The response to `request`, in the highest version that both sides know.
 
-    def fileno(self) -> int: ...
+        `max_version` is for a caller that may not use the newest one yet.
+        """
+        ...
 
-    def recv_into(self, buffer: memoryview, /) -> int: ...
+    async def call_raw(
+        self,
+        key: ApiKey,
+        request: Message,
+        *,
+        timeout_ms: int,
+        max_version: int | None = None,
+    ) -> RawResponse:
+        """As `call`, for who reads the response's bytes itself: they are copied once, out of the
+        socket."""
+        ...
 
-    def send(self, data: Buffer, /) -> int: ...
-
-    def sendmsg(self, buffers: Sequence[Buffer], /) -> int: ...
-
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Fail what waits and let go of the connection; does not wait for anything."""
+        ...
 
 
-class ChannelSecurity(Protocol):
-    """One listener's way to turn an accepted socket into a channel and a receiver."""
+class Transport(Protocol):
+    """Where channels come from."""
 
-    def open(
-        self, sock: socket.socket, connection: ConnectionInfo, receiver: FrameReceiver
-    ) -> tuple[Channel, FrameReceiver]: ...
-
-
-class Plaintext:
-    """No encryption and no authentication: everybody is User:ANONYMOUS."""
-
-    def open(
-        self, sock: socket.socket, connection: ConnectionInfo, receiver: FrameReceiver
-    ) -> tuple[Channel, FrameReceiver]:
-        return sock, receiver
+    def channel(self, node_id: int, host: str, port: int, listener_name: str) -> Channel:
+        """A new channel; nothing is connected before its first call. `listener_name` says how
+        the peer's listener is secured."""
+        ...

@@ -19,10 +19,10 @@ from collections.abc import Awaitable
 from itertools import islice
 from typing import Final, Protocol
 
-from moldau.broker.network.channel import Channel
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.frames import BufferPool, FrameDecoder, InvalidFrame
 from moldau.broker.network.interface import Buffer, FrameReceiver, InvalidRequest, Reply
+from moldau.broker.network.transport_layer import TransportLayer
 from moldau.wire.errors import ApiError
 
 REQUESTS_PER_WAKEUP_MAX: Final = 64
@@ -75,7 +75,7 @@ class Connection:
     def __init__(
         self,
         host: ConnectionHost,
-        channel: Channel,
+        channel: TransportLayer,
         info: ConnectionInfo,
         receiver: FrameReceiver,
         *,

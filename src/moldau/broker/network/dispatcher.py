@@ -128,9 +128,7 @@ class Dispatcher:
             return self._answer_error(target, context, error)
         # A request that was received is carried out even if its client has gone: LeaveGroup is
         # often the last word of a connection. Only the answer is then dropped.
-        task = asyncio.get_running_loop().create_task(
-            self._answer_later(target, context, response)
-        )
+        task = asyncio.get_running_loop().create_task(self._answer_later(target, context, response))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return asyncio.shield(task)

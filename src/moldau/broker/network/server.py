@@ -15,13 +15,13 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from moldau.broker.network.channel import ChannelSecurity, Plaintext
 from moldau.broker.network.connection import Connection
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.frames import BufferPool
 from moldau.broker.network.interface import FrameReceiver, Reply
 from moldau.broker.network.limits import ConnectionLimits
 from moldau.broker.network.settings import NetworkSettings
+from moldau.broker.network.transport_layer import ListenerSecurity, Plaintext
 from moldau.invariant import invariant
 
 RECEIVE_BUFFER_BYTES: Final = 1024 * 1024
@@ -63,7 +63,7 @@ class Listener:
         *,
         name: str,
         security_protocol: str,
-        security: ChannelSecurity,
+        security: ListenerSecurity,
     ) -> None:
         self._network = network
         self._sock = sock
@@ -128,7 +128,7 @@ class SocketNetwork:
         listeners: Sequence[ListenerAddress],
         settings: NetworkSettings,
         *,
-        security: Mapping[str, ChannelSecurity] | None = None,
+        security: Mapping[str, ListenerSecurity] | None = None,
     ) -> None:
         """`security` is by security protocol; without it only PLAINTEXT is known."""
         self._configured = tuple(listeners)

@@ -1,0 +1,51 @@
+"""What a listener's security makes of an accepted socket.
+
+A `ListenerSecurity` decides two things for a new connection: through which `TransportLayer` bytes
+pass (the socket itself, or an encrypting wrapper) and who receives its frames (the dispatcher, or
+an authenticator that hands over to the dispatcher once it knows the principal). The connection,
+the server and the dispatcher are the same for all of them.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from typing import Protocol
+
+from moldau.broker.network.context import ConnectionInfo
+from moldau.broker.network.interface import Buffer, FrameReceiver
+
+
+class TransportLayer(Protocol):
+    """A non-blocking byte stream: the part of a socket that a connection needs.
+
+    `recv_into` gives 0 at the end of the stream; all raise BlockingIOError when they would block
+    and OSError when the stream is broken.
+    """
+
+    def fileno(self) -> int: ...
+
+    def recv_into(self, buffer: memoryview, /) -> int: ...
+
+    def send(self, data: Buffer, /) -> int: ...
+
+    def sendmsg(self, buffers: Sequence[Buffer], /) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class ListenerSecurity(Protocol):
+    """One listener's way to turn an accepted socket into a layer and a receiver."""
+
+    def open(
+        self, sock: socket.socket, connection: ConnectionInfo, receiver: FrameReceiver
+    ) -> tuple[TransportLayer, FrameReceiver]: ...
+
+
+class Plaintext:
+    """No encryption and no authentication: everybody is User:ANONYMOUS."""
+
+    def open(
+        self, sock: socket.socket, connection: ConnectionInfo, receiver: FrameReceiver
+    ) -> tuple[TransportLayer, FrameReceiver]:
+        return sock, receiver
