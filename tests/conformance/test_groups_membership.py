@@ -55,24 +55,26 @@ def test_a_group_grows_to_eight_and_shrinks_to_one_under_load(
     topic = stage.name("scaled")
     places = stage.topic(topic, MEMBERS)
     # A member that comes or goes just when the broker dies stays until its session ends.
-    team = team_on(stage, client, topic, session_ms=3000)
+    team = team_on(stage, client, topic, session_ms=2000)
     with team, Load(stage.bootstrap, places) as load:
         team.join()
         team.wait_until_shared(places)
         team.wait_for_records(50)
         for _ in range(MEMBERS - 1):
             team.join()
-        stage.disturb(disturbance)
+        if disturbance == "stopped":
+            stage.disturb(disturbance)
         team.wait_until_shared(places)
         team.wait_for_records(team.ledger.count() + 50)
         for worker in team.workers[1:]:
             team.leave(worker)
-        stage.disturb(disturbance)
+        if disturbance == "killed":
+            stage.disturb(disturbance)
         team.wait_until_shared(places)
         assert_all_processed_and_committed(team, load.finish())
 
 
-@pytest.mark.parametrize("disturbance", DISTURBANCES)
+@pytest.mark.parametrize("disturbance", ["undisturbed", "stopped"])
 @pytest.mark.parametrize("client", COOPERATIVE)
 def test_members_keep_what_they_own_while_another_comes(
     stage: Stage, client: str, disturbance: str
@@ -99,7 +101,7 @@ def test_members_keep_what_they_own_while_another_comes(
         assert_all_processed_and_committed(team, load.finish())
 
 
-@pytest.mark.parametrize("disturbance", DISTURBANCES)
+@pytest.mark.parametrize("disturbance", ["undisturbed", "killed"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_static_member_restarts_and_nobody_notices(
     stage: Stage, client: str, disturbance: str
@@ -142,9 +144,8 @@ def test_of_two_members_with_one_instance_id_one_is_refused(stage: Stage, client
         assert set(team.ledger.values.values()) == values
 
 
-@pytest.mark.parametrize("disturbance", DISTURBANCES)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_pattern_finds_a_topic_created_later(stage: Stage, client: str, disturbance: str) -> None:
+def test_a_pattern_finds_a_topic_created_later(stage: Stage, client: str) -> None:
     prefix = stage.name("pattern") + "-"
     first = stage.topic(f"{prefix}first", 2)
     write(stage.bootstrap, sorted(first), 10, "first")
@@ -153,7 +154,7 @@ def test_a_pattern_finds_a_topic_created_later(stage: Stage, client: str, distur
         team.join()
         team.join()
         team.wait_for_records(10)
-        stage.disturb(disturbance)
+        stage.disturb("killed")
         stage.topic(f"not-{prefix}other")
         later = stage.topic(f"{prefix}later", 2)
         written = write(stage.bootstrap, sorted(later), 10, "later")

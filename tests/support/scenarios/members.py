@@ -225,9 +225,8 @@ class KafkaPythonMember:
 
     def poll(self) -> list[Seen]:
         try:
-            # Long: a poll that ends between a SyncGroup and its answer loses the assignment when
-            # new metadata was the reason to join (join_group_async looks at need_rejoin first).
-            polled = self._consumer.poll(500, max_records=BATCH_RECORDS)
+            polled = self._consumer.poll(int(POLL_SECONDS * 1000), max_records=BATCH_RECORDS)
+            self._keep_joining()
         except kafka.errors.FencedInstanceIdError as refused:
             raise MemberRefused(str(refused)) from refused
         except kafka.errors.KafkaError as failed:
@@ -239,6 +238,14 @@ class KafkaPythonMember:
             for records in polled.values()
             for record in records
         ]
+
+    def _keep_joining(self) -> None:
+        """A poll that ends while SyncGroup is on its way forgets that it waits for the answer, if
+        new metadata was the reason to join: version 3.0 then stays without partitions for ever.
+        """
+        coordinator = self._consumer._coordinator
+        if coordinator.rejoining:
+            coordinator.request_rejoin()
 
     def commit(self) -> bool:
         try:
