@@ -12,7 +12,6 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.coordinator.hashing import partition_for
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
@@ -20,7 +19,6 @@ from moldau.wire.messages import (
     ConsumerProtocolSubscription,
     DeleteGroupsRequest,
     DescribeGroupsRequest,
-    FetchRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
@@ -30,9 +28,8 @@ from moldau.wire.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-from moldau.wire.record_values import decode_coordinator_record, encode_versioned
-from moldau.wire.records import decode_batches
-from support.both import NO_ID, Both, Side, prepare
+from moldau.wire.record_values import encode_versioned
+from support.both import NO_ID, Both, Side, prepare, written_records
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
@@ -410,7 +407,7 @@ def test_listing_and_deleting(stage: Stage) -> None:
         )
 
 
-def test_what_is_written(stage: Stage) -> None:
+def test_what_iswritten_records(stage: Stage) -> None:
     """Key for key and version for version, the records of the offsets topic are Kafka's."""
     group = "written"
     stage.commit(group)
@@ -429,37 +426,9 @@ def test_what_is_written(stage: Stage) -> None:
             2,
             lambda side, each=each: DeleteGroupsRequest(groups_names=[each]),
         )
-        ours, kafkas = (_written(side, each) for side in stage.sides)
+        ours, kafkas = (written_records(side, each) for side in stage.sides)
         assert len(ours) >= 4
         assert ours == kafkas
-
-
-def _written(side: Side, group: str) -> list[Any]:
-    """The group's records: value version, key and value."""
-    request = FetchRequest(
-        max_wait_ms=0,
-        min_bytes=0,
-        topics=[
-            FetchRequest.FetchTopic(
-                topic="__consumer_offsets",
-                partitions=[
-                    FetchRequest.FetchPartition(
-                        partition=partition_for(group, 50), partition_max_bytes=1 << 20
-                    )
-                ],
-            )
-        ],
-    )
-    answer = side.connection("reader").call(ApiKey.FETCH, 12, request)
-    found = []
-    for _, records in decode_batches(answer.responses[0].partitions[0].records):
-        for record in records:
-            assert record.key is not None
-            key, value = decode_coordinator_record("group", record.key, record.value)
-            if getattr(key, "group", None) == group:
-                version = None if record.value is None else record.value[:2]
-                found.append((version, side.comparable(key), side.comparable(value)))
-    return found
 
 
 def test_sessions_end(stage: Stage) -> None:

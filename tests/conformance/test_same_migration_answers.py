@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.hashing import partition_for
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
@@ -21,16 +20,14 @@ from moldau.wire.messages import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     DescribeGroupsRequest,
-    FetchRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
     ListGroupsRequest,
     SyncGroupRequest,
 )
-from moldau.wire.record_values import decode_coordinator_record, encode_versioned
-from moldau.wire.records import decode_batches
-from support.both import IGNORED, Both, Side, prepare
+from moldau.wire.record_values import encode_versioned
+from support.both import IGNORED, Both, Side, prepare, written_records
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
@@ -419,7 +416,7 @@ def test_an_empty_consumer_group_becomes_a_classic_one(stage: Stage) -> None:
     stage.sync("a", 1, assignment(0, 1))
 
 
-def test_what_is_written(stage: Stage) -> None:
+def test_what_iswritten_records(stage: Stage) -> None:
     """Record for record, but for the leader of a group that goes back.
 
     Kafka writes one; if the coordinator then fails, nobody shares out what the last consumer
@@ -427,36 +424,8 @@ def test_what_is_written(stage: Stage) -> None:
     """
     upgraded(stage)
     stage.consume("c", -1)
-    ours, kafkas = (_written(side, stage.group) for side in stage.sides)
+    ours, kafkas = (written_records(side, stage.group) for side in stage.sides)
     assert len(ours) >= 15
-    assert [found[-1][2].pop("leader") for found in (ours, kafkas)] == [None, "a"]
+    assert [found[-1][3].pop("leader") for found in (ours, kafkas)] == [None, "a"]
     # Kafka goes through members in the order of its hash tables.
     assert sorted(ours, key=repr) == sorted(kafkas, key=repr)
-
-
-def _written(side: Side, group: str) -> list[Any]:
-    """The group's records in order: value version, key and value."""
-    request = FetchRequest(
-        max_wait_ms=0,
-        min_bytes=0,
-        topics=[
-            FetchRequest.FetchTopic(
-                topic="__consumer_offsets",
-                partitions=[
-                    FetchRequest.FetchPartition(
-                        partition=partition_for(group, 50), partition_max_bytes=1 << 20
-                    )
-                ],
-            )
-        ],
-    )
-    answer = side.connection("reader").call(ApiKey.FETCH, 12, request)
-    found = []
-    for _, records in decode_batches(answer.responses[0].partitions[0].records):
-        for record in records:
-            assert record.key is not None
-            key, value = decode_coordinator_record("group", record.key, record.value)
-            if group in (getattr(key, "group", None), getattr(key, "group_id", None)):
-                version = None if record.value is None else record.value[:2]
-                found.append((version, side.comparable(key), side.comparable(value)))
-    return found

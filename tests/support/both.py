@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
+from moldau.broker.coordinator.hashing import partition_for
+from moldau.broker.topics import GROUP_OFFSETS_TOPIC
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
@@ -20,7 +22,9 @@ from moldau.wire.messages import (
     FindCoordinatorRequest,
     MetadataRequest,
 )
-from moldau.wire.records import decode_batch, iterate_headers, read_header
+from moldau.wire.record_values import decode_coordinator_record
+from moldau.wire.records import decode_batch, decode_batches, iterate_headers, read_header
+from support import asking
 from support.raw import RawConnection
 
 # Texts are for people and times are each broker's own.
@@ -29,6 +33,7 @@ IGNORED = frozenset({
     "unknown_tagged_fields",
 })  # fmt: skip
 NO_ID = UUID(int=0)
+OFFSETS_PARTITION_COUNT = 50
 READY_SECONDS_MAX = 60.0
 
 Make = Callable[["Side"], Message]
@@ -215,3 +220,19 @@ def coordinator_ready(side: Side, key: str, key_type: int) -> bool:
     find = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
     (found,) = side.connection("observer").call(ApiKey.FIND_COORDINATOR, 6, find).coordinators
     return bool(found.error_code == ErrorCode.NONE)
+
+
+def written_records(side: Side, group: str) -> list[Any]:
+    """The group's records in order: kind of key, value version, key and value."""
+    partition = partition_for(group, OFFSETS_PARTITION_COUNT)
+    found = []
+    read = asking.fetch(side.connection("reader"), GROUP_OFFSETS_TOPIC, partition)
+    for _, records in decode_batches(read.records or b""):
+        for record in records:
+            assert record.key is not None
+            key, value = decode_coordinator_record("group", record.key, record.value)
+            if group in (getattr(key, "group", None), getattr(key, "group_id", None)):
+                version = None if record.value is None else record.value[:2]
+                kind = type(key).__name__
+                found.append((kind, version, side.comparable(key), side.comparable(value)))
+    return found

@@ -77,8 +77,8 @@ class TopicFacts(NamedTuple):
 
     id: uuid.UUID
     name: str
-    racks: tuple[frozenset[str], ...]
-    """For each partition the racks in which it has replicas."""
+    racks: tuple[Collection[str], ...]
+    """For each partition the racks of its replicas, as often as it has replicas there."""
 
     @property
     def partition_count(self) -> int:
@@ -146,11 +146,11 @@ class ImageClusterTopics:
         facts = self._facts.get(topic.id)
         if facts is None:
             brokers = self._image.brokers
-            racks = []
+            racks: list[Collection[str]] = []
             for index in range(len(topic.partitions)):
                 replicas = topic.partitions[index].replicas
                 found = (brokers[each].rack for each in replicas if each in brokers)
-                racks.append(frozenset(rack for rack in found if rack is not None))
+                racks.append(tuple(rack for rack in found if rack is not None))
             facts = self._facts[topic.id] = TopicFacts(topic.id, topic.name, tuple(racks))
         return facts
 
