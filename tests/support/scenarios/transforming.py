@@ -35,16 +35,18 @@ def transform(value: bytes) -> bytes:
     return b"seen " + value
 
 
-def work(bootstrap: str, number: int, outputs: int, step: Any) -> None:
+def work(bootstrap: str, protocol: str, number: int, outputs: int, step: Any) -> None:
     """Transform until killed, or until the cluster refuses something."""
     try:
-        _transform_for_ever(bootstrap, number, outputs, step)
+        _transform_for_ever(bootstrap, protocol, number, outputs, step)
     except KafkaException:
         # Its successor begins where the last commit was; closing politely would only take time.
         os._exit(1)
 
 
-def _transform_for_ever(bootstrap: str, number: int, outputs: int, step: Any) -> None:
+def _transform_for_ever(
+    bootstrap: str, protocol: str, number: int, outputs: int, step: Any
+) -> None:
     """`step.value` tells how far this process has come."""
     common = {"bootstrap.servers": bootstrap, **_QUICK}
     producer = Producer(
@@ -52,19 +54,7 @@ def _transform_for_ever(bootstrap: str, number: int, outputs: int, step: Any) ->
     )
     producer.init_transactions(CALL_SECONDS_MAX)
     step.value += 1
-    consumer = Consumer(
-        common
-        | {
-            "group.id": GROUP,
-            "group.instance.id": f"{GROUP}-{number}",
-            "session.timeout.ms": 10_000,
-            "heartbeat.interval.ms": 100,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "fetch.wait.max.ms": 20,
-        }
-    )
+    consumer = Consumer(common | _reading(protocol, number))
     consumer.subscribe([INPUT])
     step.value += 1
     while True:
@@ -93,12 +83,31 @@ def _transform_for_ever(bootstrap: str, number: int, outputs: int, step: Any) ->
         step.value += 1
 
 
+def _reading(protocol: str, number: int) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "group.id": GROUP,
+        "group.protocol": protocol,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        "fetch.wait.max.ms": 20,
+    }
+    if protocol == "classic":
+        # A static member's successor takes over at once. The consumer protocol would have it wait
+        # for the end of its predecessor's session, so there a member that comes is a new one.
+        config |= {
+            "group.instance.id": f"{GROUP}-{number}",
+            "session.timeout.ms": 10_000,
+            "heartbeat.interval.ms": 100,
+        }
+    return config
+
+
 class TransformingWorker:
     """One worker's place in the job; whoever holds it is started anew when it has ended."""
 
-    def __init__(self, bootstrap: str, number: int, outputs: int) -> None:
-        self.starts = 0
-        self._arguments = (bootstrap, number, outputs)
+    def __init__(self, bootstrap: str, protocol: str, number: int, outputs: int) -> None:
+        self._arguments = (bootstrap, protocol, number, outputs)
         self._step: Any = None
         self._process: BaseProcess | None = None
         self.start()
@@ -108,7 +117,6 @@ class TransformingWorker:
         self._step = _CONTEXT.Value(c_int, 0, lock=False)
         self._process = _CONTEXT.Process(target=work, args=(*self._arguments, self._step))
         self._process.start()
-        self.starts += 1
 
     @property
     def step(self) -> int:
