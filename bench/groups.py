@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import uvloop
 
@@ -116,7 +117,7 @@ class Assembly:
             self.complete.set()
 
 
-Member = Callable[[AsyncConnection, str, str, int, Assembly], Awaitable[None]]
+Member = Callable[[AsyncConnection, str, str, int, Assembly], Coroutine[Any, Any, None]]
 
 
 def seconds_to_assignment(server: Server, topic: str, *, members: int, member: Member) -> float:

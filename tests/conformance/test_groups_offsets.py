@@ -133,7 +133,7 @@ def test_deleted_offsets_are_forgotten_but_not_under_a_reader(
 
 
 @pytest.mark.parametrize("disturbance", ["undisturbed", "killed"])
-def test_expired_offsets_are_forgotten_but_not_under_a_reader(
+def test_expired_offsets_are_forgotten_and_the_others_stay(
     stage: Stage, client: str, place: Place, disturbance: str
 ) -> None:
     """Old versions of OffsetCommit say how long to keep an offset: 1 ms, instead of a minute."""

@@ -145,11 +145,11 @@ def test_rejected_records_do_not_come_again_and_released_ones_do(
     def work() -> bool:
         """Reject every third record, release every other third once, accept the rest."""
         for message, delivery in deliveries(worker):
-            seen.setdefault(delivery.offset, []).append(delivery.count)
+            seen.setdefault(delivery.offset, []).append(delivery.times)
             kind = AcknowledgeType.ACCEPT
             if delivery.offset % 3 == 0:
                 kind = AcknowledgeType.REJECT
-            elif delivery.offset % 3 == 1 and delivery.count == 1:
+            elif delivery.offset % 3 == 1 and delivery.times == 1:
                 kind = AcknowledgeType.RELEASE
             worker.acknowledge(message, kind)
         worker.commit_sync(30)
@@ -177,7 +177,7 @@ def test_a_record_nobody_can_handle_is_given_up_after_five_deliveries(
 
     def release_one() -> None:
         [(message, delivery)] = wait_for_delivery(worker)
-        counts.append(delivery.count)
+        counts.append(delivery.times)
         worker.acknowledge(message, AcknowledgeType.RELEASE)
         assert list(worker.commit_sync(30).values()) == [None]
 
@@ -209,7 +209,7 @@ def test_a_renewed_lock_outlives_its_duration(stage: Stage, place: Place) -> Non
 
     def expired() -> bool:
         assert holder.acknowledge([0], RENEW) == (0, 0)
-        taken.extend((delivery.offset, delivery.count) for delivery in other.fetch())
+        taken.extend((delivery.offset, delivery.times) for delivery in other.fetch())
         # Until the lock on the second record has expired three times.
         return len(taken) == 3
 

@@ -33,7 +33,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 class Delivery(NamedTuple):
     offset: int
     value: bytes
-    count: int
+    times: int
 
 
 def share_consumer(bootstrap: str, group: str, topic: str, records_max: int = 50) -> ShareConsumer:

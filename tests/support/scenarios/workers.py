@@ -45,7 +45,8 @@ class Worker:
         self.changes: list[Change] = []
         self.failure: BaseException | None = None
         self.at_work = threading.Event()
-        self._join = lambda: client.join(membership)
+        self._client = client
+        self._membership = membership
         self._stop = threading.Event()
         self._errands: queue.SimpleQueue[Callable[[Member], None]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -53,7 +54,7 @@ class Worker:
 
     def _work(self) -> None:
         try:
-            member = self._join()
+            member = self._client.join(self._membership)
             self.changes = member.changes
             self.at_work.set()
             try:
