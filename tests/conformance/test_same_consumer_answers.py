@@ -411,7 +411,7 @@ def test_offsets(stage: Stage) -> None:
     stage.fetch(None, -1)
 
 
-def test_what_iswritten_records(stage: Stage) -> None:
+def test_what_is_written(stage: Stage) -> None:
     stage.commit("", -1, 0)
     stage.join("a")
     stage.beat("a", 2, rack="r")

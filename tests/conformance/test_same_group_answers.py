@@ -407,7 +407,7 @@ def test_listing_and_deleting(stage: Stage) -> None:
         )
 
 
-def test_what_iswritten_records(stage: Stage) -> None:
+def test_what_is_written(stage: Stage) -> None:
     """Key for key and version for version, the records of the offsets topic are Kafka's."""
     group = "written"
     stage.commit(group)

@@ -416,7 +416,7 @@ def test_an_empty_consumer_group_becomes_a_classic_one(stage: Stage) -> None:
     stage.sync("a", 1, assignment(0, 1))
 
 
-def test_what_iswritten_records(stage: Stage) -> None:
+def test_what_is_written(stage: Stage) -> None:
     """Record for record, but for the leader of a group that goes back.
 
     Kafka writes one; if the coordinator then fails, nobody shares out what the last consumer
