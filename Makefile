@@ -6,6 +6,8 @@ BIN    := $(VENV)/bin
 PORT   ?= 9092
 DATA   ?= data
 SEEDS  ?= 200
+# Conformance tests mostly wait for brokers and clients; a file's tests share theirs.
+WORKERS ?= 3
 
 # What the compiled record codec and the installed package depend on.
 BUILD_INPUTS := pyproject.toml setup.py src/moldau/wire/_record_codec.py \
@@ -30,7 +32,7 @@ unit: $(VENV)/.installed-test   ## tests without foreign clients
 	$(BIN)/pytest tests/unit tests/simulation
 
 conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients and Apache Kafka
-	$(BIN)/pytest tests/conformance
+	$(BIN)/pytest tests/conformance -n $(WORKERS) --dist loadfile
 
 bench: $(VENV)/.installed-test   ## benchmarks: a table, and JSON under bench/results
 	$(BIN)/python -m bench $(BENCH)
