@@ -18,7 +18,9 @@ from moldau.broker.coordinator.clock import Clock, LoopClock
 from moldau.broker.log.background import Background, ThreadBackground
 from moldau.broker.log.disk import Disk, OsDisk
 from moldau.broker.metadata.placement import RandomSource
+from moldau.broker.network.channel import Transport
 from moldau.broker.network.interface import Network
+from moldau.broker.network.node_channel import ChannelSettings, NodeTransport, response_bytes_max
 from moldau.broker.network.server import SocketNetwork
 
 
@@ -33,6 +35,7 @@ class Environment:
     disk: Disk
     background: Background
     network: Network
+    transport: Transport
     clock_ms: Callable[[], int]
     clock: Clock
     random: RandomSource
@@ -43,14 +46,30 @@ class Environment:
     @classmethod
     def real(cls, config: BrokerConfig) -> Environment:
         background = ThreadBackground(asyncio.get_running_loop())
+        clock, chance = LoopClock(), random.SystemRandom()
+        transport = NodeTransport(
+            client_id=f"node-{config.node_id}",
+            clock=clock,
+            random=chance,
+            settings=ChannelSettings(
+                socket_connection_setup_timeout_ms=config["socket.connection.setup.timeout.ms"],
+                response_bytes_max=response_bytes_max(config.network.socket_request_max_bytes),
+            ),
+        )
+
+        def close() -> None:
+            transport.close()
+            background.close()
+
         return cls(
             disk=OsDisk(),
             background=background,
             network=SocketNetwork(config.listeners, config.network),
+            transport=transport,
             clock_ms=wall_clock_ms,
-            clock=LoopClock(),
-            random=random.SystemRandom(),
+            clock=clock,
+            random=chance,
             random_bytes=os.urandom,
             host_name=socket.getfqdn,
-            close=background.close,
+            close=close,
         )

@@ -1,0 +1,298 @@
+"""Channels over real connections; see `channel.py` for what their users may rely on.
+
+Decided here: when a channel connects, which calls are sent, wait or fail, and when it gives up on
+a connection. What always holds: there is at most one connection or one attempt at it; it is made
+only while a call waits; every call ends within its own time; the number of calls in flight and of
+those that wait is bounded, and so is the size of a response.
+
+A channel is idle, connecting (`_attempt`: the pause after the last failure, the connection itself,
+ApiVersions) or connected (`_connection`). A failed attempt fails all calls that wait. A lost
+connection fails the calls that were sent; those that were not wait for the next attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import moldau
+from moldau.broker.coordinator.clock import Clock
+from moldau.broker.network.backoff import ExponentialBackoff, RandomSource
+from moldau.broker.network.channel import CallTimedOut, ChannelError, RawResponse
+from moldau.broker.network.node_connection import Call, NodeConnection
+from moldau.wire.apis import API_BY_KEY, ApiKey
+from moldau.wire.codec import decode
+from moldau.wire.errors import WireError
+from moldau.wire.message import Message
+
+
+class Connect(Protocol):
+    """Makes a connection that feeds a protocol, as `asyncio.loop.create_connection` does."""
+
+    def __call__(
+        self, protocol_factory: Callable[[], asyncio.BufferedProtocol], host: str, port: int
+    ) -> Awaitable[Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelSettings:
+    """Limits of one channel; those with Kafka's names mean what they mean there."""
+
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 1_000
+    socket_connection_setup_timeout_ms: int = 10_000
+    response_bytes_max: int = 200 * 1024 * 1024
+    #: The peer answers one after the other; more would only fill its receive buffer.
+    calls_in_flight_max: int = 16
+    calls_waiting_max: int = 1_024
+
+
+def response_bytes_max(request_bytes_max: int) -> int:
+    """The largest response to expect where no request is larger than `request_bytes_max`.
+
+    A batch came in by a request. A Fetch gives a first batch of any size, and beside it no more
+    than one is allowed to ask for, which is far less.
+    """
+    return min(2 * request_bytes_max, 2**31 - 1)
+
+
+class NodeTransport:
+    """Implements `channel.Transport`. All its channels live on the running loop."""
+
+    def __init__(
+        self,
+        *,
+        client_id: str,
+        clock: Clock,
+        random: RandomSource,
+        settings: ChannelSettings | None = None,
+        connect: Connect | None = None,
+    ) -> None:
+        """Without `connect` connections are sockets of the running loop."""
+        self.client_id = client_id
+        self.clock = clock
+        self.random = random
+        self.settings = settings or ChannelSettings()
+        self._connect = connect
+        self._channels: set[NodeChannel] = set()
+
+    def channel(self, node_id: int, host: str, port: int, listener_name: str) -> NodeChannel:
+        channel = NodeChannel(self, node_id, host, port)
+        self._channels.add(channel)
+        return channel
+
+    def close(self) -> None:
+        """Close every channel."""
+        for channel in tuple(self._channels):
+            channel.close()
+
+    def connect(self, connection: NodeConnection, host: str, port: int) -> Awaitable[Any]:
+        make = self._connect or asyncio.get_running_loop().create_connection
+        return make(lambda: connection, host, port)
+
+    def on_closed(self, channel: NodeChannel) -> None:
+        self._channels.discard(channel)
+
+
+class NodeChannel:
+    """See the module. Implements `channel.Channel`."""
+
+    def __init__(self, transport: NodeTransport, node_id: int, host: str, port: int) -> None:
+        settings = transport.settings
+        self._transport = transport
+        self._clock = transport.clock
+        self._settings = settings
+        self._backoff = ExponentialBackoff(
+            settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms
+        )
+        self._host = host
+        self._port = port
+        self._peer = f"node {node_id} at {host}:{port}"
+        self._waiting: deque[Call] = deque()
+        self._attempt: asyncio.Task[None] | None = None
+        self._connection: NodeConnection | None = None
+        # Failures since the last connection that worked; the next attempt is not before the time.
+        self._failures = 0
+        self._not_before_ms = 0
+        self._closed = False
+
+    async def call(
+        self, key: ApiKey, request: Message, *, timeout_ms: int, max_version: int | None = None
+    ) -> Message:
+        raw = await self.call_raw(key, request, timeout_ms=timeout_ms, max_version=max_version)
+        api = API_BY_KEY[key]
+        try:
+            return decode(api.response, raw.version, raw.body)
+        except WireError as error:
+            raise ChannelError(f"{api.name} to {self._peer}: {error}") from error
+
+    async def call_raw(
+        self, key: ApiKey, request: Message, *, timeout_ms: int, max_version: int | None = None
+    ) -> RawResponse:
+        api = API_BY_KEY[key]
+        if self._closed:
+            raise ChannelError(f"{api.name} to {self._peer} is not sent: the channel is closed")
+        if len(self._waiting) >= self._settings.calls_waiting_max:
+            raise ChannelError(
+                f"{api.name} to {self._peer} is not sent: {len(self._waiting)} calls wait already"
+            )
+        call = Call(api, request, max_version)
+        call.alarm = self._clock.call_later(timeout_ms, partial(self._on_timeout, call, timeout_ms))
+        self._waiting.append(call)
+        self._pump()
+        try:
+            return await call.future
+        except asyncio.CancelledError:
+            # The answer to a call that was sent is still expected, and within its time.
+            if not call.sent:
+                self._forget(call)
+            raise
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._attempt is not None:
+            self._attempt.cancel()
+            self._attempt = None
+        if self._connection is not None:
+            self._connection.lose("the channel was closed")
+        self._fail_waiting("the channel was closed")
+        self._transport.on_closed(self)
+
+    # Calls.
+
+    def _pump(self) -> None:
+        """Send what may be sent; connect if there is something to send."""
+        connection = self._connection
+        if connection is None:
+            if self._waiting and self._attempt is None and not self._closed:
+                self._attempt = asyncio.get_running_loop().create_task(self._connect())
+            return
+        in_flight_max = self._settings.calls_in_flight_max
+        while self._waiting and connection.in_flight_count < in_flight_max:
+            connection.send(self._waiting.popleft())
+
+    def _on_timeout(self, call: Call, timeout_ms: int) -> None:
+        what = f"{call.api.name} to {self._peer}"
+        if not call.sent:
+            self._waiting.remove(call)
+            call.fail(CallTimedOut(f"{what} could not be sent within {timeout_ms} ms"))
+            return
+        reason = f"{call.api.name} was not answered within {timeout_ms} ms"
+        call.fail(CallTimedOut(f"{what} was not answered within {timeout_ms} ms"))
+        # An unanswered call is the current connection's: a lost one has ended all of its calls.
+        if self._connection is not None:
+            self._connection.lose(reason)
+
+    def _forget(self, call: Call) -> None:
+        if call in self._waiting:
+            self._waiting.remove(call)
+        call.fail(ChannelError("nobody waits for it"))
+
+    def _fail_waiting(self, reason: str) -> None:
+        calls = list(self._waiting)
+        self._waiting.clear()
+        for call in calls:
+            call.fail(ChannelError(f"{call.api.name} to {self._peer} is not sent: {reason}"))
+
+    # The connection.
+
+    async def _connect(self) -> None:
+        try:
+            await self._pause(self._not_before_ms - self._clock.elapsed_ms())
+            connection = await self._establish()
+        except (OSError, ValueError) as error:
+            # A ValueError: the host is no name that could be looked up.
+            self._attempt = None
+            self._note_failure()
+            # A ChannelError names the peer already, as the calls' own errors do.
+            self._fail_waiting(str(error).removeprefix(f"{self._peer}: "))
+            return
+        self._attempt = None
+        self._failures = 0
+        self._connection = connection
+        self._pump()
+
+    async def _establish(self) -> NodeConnection:
+        """A connection over which versions are agreed upon, within the time that this may take."""
+        settings = self._settings
+        connection = NodeConnection(
+            self._peer,
+            client_id=self._transport.client_id,
+            response_bytes_max=settings.response_bytes_max,
+            on_progress=self._pump,
+            on_lost=self._on_lost,
+        )
+        deadline = _Deadline(self._clock, settings.socket_connection_setup_timeout_ms)
+        try:
+            await self._transport.connect(connection, self._host, self._port)
+            await connection.negotiate(moldau.__version__)
+        except asyncio.CancelledError:
+            connection.lose("it was given up")
+            if deadline.passed() and not self._closed:
+                raise ChannelError(
+                    f"not connected within {settings.socket_connection_setup_timeout_ms} ms"
+                ) from None
+            raise
+        except BaseException:
+            connection.lose("it could not be used")
+            raise
+        finally:
+            deadline.cancel()
+        if connection.lost is not None:
+            raise connection.lost
+        return connection
+
+    def _on_lost(self, connection: NodeConnection) -> None:
+        if connection is self._connection:
+            self._connection = None
+            self._note_failure()
+            self._pump()
+
+    def _note_failure(self) -> None:
+        self._failures += 1
+        pause_ms = self._backoff.delay_ms(self._failures, self._transport.random)
+        self._not_before_ms = self._clock.elapsed_ms() + pause_ms
+
+    async def _pause(self, delay_ms: int) -> None:
+        if delay_ms > 0:
+            over = asyncio.get_running_loop().create_future()
+            alarm = self._clock.call_later(delay_ms, partial(_set, over))
+            try:
+                await over
+            finally:
+                alarm.cancel()
+
+
+class _Deadline:
+    """Cancels the current task when its time is over."""
+
+    def __init__(self, clock: Clock, timeout_ms: int) -> None:
+        task = asyncio.current_task()
+        self._task = task
+        self._passed = False
+        self._alarm = clock.call_later(timeout_ms, self._pass)
+
+    def _pass(self) -> None:
+        self._passed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def passed(self) -> bool:
+        """Whether this was the reason; the task goes on, then."""
+        if self._passed and self._task is not None:
+            self._task.uncancel()
+        return self._passed
+
+    def cancel(self) -> None:
+        self._alarm.cancel()
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,207 @@
+"""One connection to another node: sends requests, and gives each response to the call it answers.
+
+What always holds: responses are taken in the order of the requests, as every Kafka broker sends
+them; one that answers something else, or nothing, ends the connection. Each call ends exactly
+once, with a response or an error, and all of them end with the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, cast
+
+from moldau.broker.coordinator.clock import Alarm
+from moldau.broker.network.channel import ChannelError, RawResponse, UnsupportedVersion
+from moldau.broker.network.peer_versions import (
+    API_VERSIONS,
+    PeerVersions,
+    api_versions_request,
+    read_api_versions,
+)
+from moldau.broker.network.responses import InvalidResponse, ResponseFrames
+from moldau.invariant import invariant
+from moldau.wire.apis import Api
+from moldau.wire.errors import WireError
+from moldau.wire.framing import decode_response_header, encode_request_frame
+from moldau.wire.message import Message
+
+CORRELATION_ID_MAX = 2**31 - 1
+
+
+class Call:
+    """A request that waits for its response."""
+
+    __slots__ = ("alarm", "api", "correlation_id", "future", "max_version", "request", "version")
+
+    def __init__(self, api: Api, request: Message, max_version: int | None) -> None:
+        self.api = api
+        self.request = request
+        self.max_version = max_version
+        self.future: asyncio.Future[RawResponse] = asyncio.get_running_loop().create_future()
+        self.alarm: Alarm | None = None
+        # Known once the request has left.
+        self.version = -1
+        self.correlation_id = -1
+
+    @property
+    def sent(self) -> bool:
+        return self.correlation_id >= 0
+
+    def answer(self, response: RawResponse) -> None:
+        self._end()
+        if not self.future.done():
+            self.future.set_result(response)
+
+    def fail(self, error: ChannelError) -> None:
+        self._end()
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def _end(self) -> None:
+        if self.alarm is not None:
+            self.alarm.cancel()
+            self.alarm = None
+
+
+class NodeConnection(asyncio.BufferedProtocol):
+    """See the module. `on_progress` is told when responses came, `on_lost` once of the end."""
+
+    def __init__(
+        self,
+        peer: str,
+        *,
+        client_id: str,
+        response_bytes_max: int,
+        on_progress: Callable[[], None],
+        on_lost: Callable[[NodeConnection], None],
+    ) -> None:
+        self._peer = peer
+        self._client_id = client_id
+        self._on_progress = on_progress
+        self._on_lost = on_lost
+        self._transport: asyncio.WriteTransport | None = None
+        self._frames = ResponseFrames(response_bytes_max)
+        self._in_flight: deque[Call] = deque()
+        self._correlation_id = -1
+        self._versions: PeerVersions | None = None
+        self.lost: ChannelError | None = None
+
+    @property
+    def in_flight_count(self) -> int:
+        return len(self._in_flight)
+
+    async def negotiate(self, software_version: str) -> None:
+        """Learn what the peer serves; raises ChannelError."""
+        version = API_VERSIONS.max_version
+        while True:
+            call = Call(API_VERSIONS, api_versions_request(software_version), None)
+            self._write(call, version)
+            try:
+                body = (await call.future).body
+                answer = read_api_versions(version, body, self._peer)
+            except (ChannelError, InvalidResponse) as error:
+                # If it is lost already, the reason is known better.
+                self.lose(str(error))
+                raise cast(ChannelError, self.lost) from None
+            if isinstance(answer, PeerVersions):
+                self._versions = answer
+                return
+            version = answer
+
+    def send(self, call: Call) -> None:
+        """Send the request in the version to be spoken; a call that has none fails."""
+        versions = self._versions
+        invariant(versions is not None, "a call was sent before versions were negotiated")
+        try:
+            self._write(call, cast(PeerVersions, versions).choose(call.api, call.max_version))
+        except UnsupportedVersion as error:
+            call.fail(error)
+
+    def _write(self, call: Call, version: int) -> None:
+        if self.lost is not None:
+            call.fail(self.lost)
+            return
+        invariant(self._transport is not None, "a call was sent before there was a connection")
+        correlation_id = (
+            0 if self._correlation_id == CORRELATION_ID_MAX else self._correlation_id + 1
+        )
+        try:
+            frame = encode_request_frame(
+                call.api, version, correlation_id, self._client_id, call.request
+            )
+        except WireError as error:
+            # The version lacks a field that the request needs.
+            raise UnsupportedVersion(
+                f"{self._peer} serves {call.api.name} in version {version} at most: {error}"
+            ) from error
+        self._correlation_id = correlation_id
+        call.version, call.correlation_id = version, correlation_id
+        self._in_flight.append(call)
+        cast(asyncio.WriteTransport, self._transport).write(frame)
+
+    def lose(self, reason: str) -> None:
+        """Close, and fail every call that was sent."""
+        if self.lost is not None:
+            return
+        self.lost = ChannelError(f"{self._peer}: {reason}")
+        if self._transport is not None:
+            self._transport.abort()
+        calls = list(self._in_flight)
+        self._in_flight.clear()
+        for call in calls:
+            call.fail(ChannelError(f"{call.api.name} to {self._peer} has no answer: {reason}"))
+        self._on_lost(self)
+
+    # Called by the loop.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)
+        if self.lost is not None:
+            # Given up while it was being made.
+            self._transport.abort()
+            return
+        sock: Any = transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._frames.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self.lost is not None:
+            return
+        try:
+            for frame in self._frames.received(nbytes):
+                self._on_frame(frame)
+        except InvalidResponse as error:
+            self.lose(str(error))
+        else:
+            self._on_progress()
+
+    def _on_frame(self, frame: bytes | bytearray) -> None:
+        if not self._in_flight:
+            raise InvalidResponse("it sent a response that nobody asked for")
+        call = self._in_flight[0]
+        try:
+            correlation_id, position = decode_response_header(call.api, call.version, frame)
+        except WireError as error:
+            raise InvalidResponse(f"the response to {call.api.name}: {error}") from None
+        if correlation_id != call.correlation_id:
+            raise InvalidResponse(
+                f"it answered request {correlation_id} where {call.api.name}, "
+                f"request {call.correlation_id}, was next"
+            )
+        del self._in_flight[0]
+        call.answer(RawResponse(call.version, memoryview(frame)[position:]))
+
+    def eof_received(self) -> None:
+        self.lose(
+            "the peer closed the connection"
+            + (", inside a response" if self._frames.unfinished else "")
+        )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lose(f"the connection broke: {exc}" if exc else "the peer closed the connection")

@@ -1,0 +1,112 @@
+"""Cuts what a peer sends into response frames.
+
+Decided here: where a response starts and ends, which sizes are refused, and where its bytes are
+received. What always holds: however the stream is cut, the same frames come out; a frame belongs
+to whoever takes it; and an unfinished one holds at most about twice the bytes really received.
+
+Small frames are received together into one buffer and copied out of it. The rest of a long one is
+received straight into a buffer of its own, so what follows its first part is not copied again.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+SIZE_BYTES: Final = 4
+CORRELATION_ID_BYTES: Final = 4
+SHARED_BYTES: Final = 64 * 1024
+
+_SIZE: Final = struct.Struct(">i")
+
+
+class InvalidResponse(Exception):
+    """Bytes that are no response: nothing that follows can be understood."""
+
+
+class ResponseFrames:
+    """Receive into `space()`, then tell `received()` how much: it gives the frames completed.
+
+    The view that `space()` gave must be gone before the next is asked for.
+    """
+
+    __slots__ = ("_end", "_long", "_long_have", "_long_size", "_shared", "_size_max", "_start")
+
+    def __init__(self, size_max: int) -> None:
+        self._size_max = size_max
+        # Received and not yet handed out: _shared[_start:_end].
+        self._shared = bytearray(SHARED_BYTES)
+        self._start = 0
+        self._end = 0
+        # A frame that does not fit there, without its size: _long[:_long_have] is received.
+        self._long: bytearray | None = None
+        self._long_have = 0
+        self._long_size = 0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the stream stands inside a frame."""
+        return self._long is not None or self._start != self._end
+
+    def space(self) -> memoryview:
+        """Where to receive; never empty."""
+        if self._long is None:
+            return memoryview(self._shared)[self._end :]
+        have = self._long_have
+        if have == len(self._long):
+            # A large block grows in place or by moving pages, not by copying them.
+            self._long += bytes(min(self._long_size - have, have))
+        return memoryview(self._long)[have:]
+
+    def received(self, count: int) -> list[bytes | bytearray]:
+        """The frames, without their sizes, that `count` more bytes complete.
+
+        Raises InvalidResponse; of no use after that.
+        """
+        if self._long is not None:
+            self._long_have += count
+            if self._long_have < self._long_size:
+                return []
+            frame, self._long = self._long, None
+            return [frame]
+        self._end += count
+        return self._cut()
+
+    def _cut(self) -> list[bytes | bytearray]:
+        frames: list[bytes | bytearray] = []
+        shared = self._shared
+        while self._end - self._start >= SIZE_BYTES:
+            body = self._start + SIZE_BYTES
+            size = self._checked_size()
+            if body + size > self._end:
+                if SIZE_BYTES + size > SHARED_BYTES:
+                    self._begin_long(body, size)
+                    return frames
+                break
+            frames.append(bytes(memoryview(shared)[body : body + size]))
+            self._start = body + size
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif self._start:
+            # What is left is the start of a frame that fits: keep it where there is room for it.
+            rest = shared[self._start : self._end]
+            shared[: len(rest)] = rest
+            self._start, self._end = 0, len(rest)
+        return frames
+
+    def _checked_size(self) -> int:
+        (size,) = _SIZE.unpack_from(self._shared, self._start)
+        if size < CORRELATION_ID_BYTES:
+            raise InvalidResponse(f"{size} is no size of a response: this is no Kafka broker")
+        if size > self._size_max:
+            raise InvalidResponse(
+                f"a response of {size} bytes is over the limit of {self._size_max}"
+            )
+        return int(size)
+
+    def _begin_long(self, body: int, size: int) -> None:
+        have = self._end - body
+        self._long = self._shared[body : self._end]
+        self._long += bytes(min(size, max(2 * have, SHARED_BYTES)) - have)
+        self._long_have, self._long_size = have, size
+        self._start = self._end = 0
