@@ -5,12 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from moldau.wire.errors import ErrorCode
+
 
 @dataclass(frozen=True, slots=True)
 class Appended:
     """The leader's own log now ends at `next_offset`."""
 
     next_offset: int
+    now_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerFetched:
+    """A follower asked for what comes at `fetch_offset`: it has everything below.
+
+    `broker_epoch` is that of its registration when it asked, -1 if it did not say.
+    """
+
+    replica_id: int
+    fetch_offset: int
+    log_start_offset: int
+    broker_epoch: int
+    now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +36,8 @@ class IsrCommitted:
 
     replicas: tuple[int, ...]
     isr: frozenset[int]
+    partition_epoch: int = 0
+    now_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +45,50 @@ class MinIsrChanged:
     """The topic's min.insync.replicas is now `min_insync_replicas`."""
 
     min_insync_replicas: int
+    now_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed: somebody may have been behind for too long."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProposeIsr:
+    """Ask the controller (AlterPartition) to make `isr` the in-sync replicas.
+
+    It names each member with the broker epoch it was last heard of with. It is asked again until
+    the controller answers or the metadata log says something else.
+    """
+
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[tuple[int, int], ...]
+
+    @property
+    def members(self) -> frozenset[int]:
+        return frozenset(replica_id for replica_id, _ in self.isr)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrAccepted:
+    """The controller made the proposed change, or found it made: this is the partition now."""
+
+    proposal: ProposeIsr
+    leader_epoch: int
+    partition_epoch: int
+    isr: frozenset[int]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class IsrRefused:
+    """The controller answered the proposal with an error."""
+
+    proposal: ProposeIsr
+    error: ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,5 +98,7 @@ class CommitUpTo:
     offset: int
 
 
-Event: TypeAlias = Appended | IsrCommitted | MinIsrChanged
-Effect: TypeAlias = CommitUpTo
+Event: TypeAlias = (
+    Appended | FollowerFetched | IsrCommitted | MinIsrChanged | Tick | IsrAccepted | IsrRefused
+)
+Effect: TypeAlias = CommitUpTo | ProposeIsr
