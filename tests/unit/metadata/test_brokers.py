@@ -73,10 +73,14 @@ def test_a_broker_must_know_the_finalized_features(world: World) -> None:
 
 
 def test_a_live_brokers_id_is_not_taken(world: World) -> None:
-    world.controller.has_session = lambda broker: True
+    world.controller.lead(now_ms=100)
+    again = world.registration(1, incarnation=77)
     with pytest.raises(ApiError) as caught:
-        world.controller.register_broker(world.registration(1, incarnation=77))
+        world.controller.register_broker(again, now_ms=9_100)
     assert caught.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    epoch = world.controller.next_offset
+    answer = world.apply(world.controller.register_broker(again, now_ms=9_101))
+    assert answer.broker_epoch == epoch
 
 
 def test_a_sole_replica_keeps_leading_after_a_restart(world: World) -> None:

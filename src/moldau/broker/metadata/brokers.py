@@ -1,24 +1,24 @@
 """Broker registrations: who is in the cluster, who is alive, and what that does to partitions.
 
 A broker that registers is fenced until it has caught up with the metadata. A new incarnation gets
-a new epoch, the offset its record will have, and whatever the old one led is taken from it first.
-A replica whose log folder is not online neither leads nor is in sync.
+a new epoch, the offset at which the records of its registration begin, and whatever the old one
+led is taken from it first. A replica whose log folder is not online neither leads nor is in sync.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
+from moldau.broker.metadata.changes import PartitionChanges
 from moldau.broker.metadata.decision import Decision
-from moldau.broker.metadata.elections import change_partition
 from moldau.broker.metadata.features import (
     CORDONED_DIRECTORIES_METADATA_VERSION,
+    DIRECTORY_METADATA_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
 )
 from moldau.broker.metadata.model import (
-    NO_LEADER,
     Broker,
     Partition,
     Topic,
@@ -41,46 +41,74 @@ if TYPE_CHECKING:
 
     from moldau.broker.metadata.controller import Controller
 
+# Before it a broker could not say how it had stopped.
+CLEAN_SHUTDOWN_API_VERSION = 3
+
 
 def register_broker(
-    controller: Controller, request: BrokerRegistrationRequest
+    controller: Controller,
+    request: BrokerRegistrationRequest,
+    *,
+    now_ms: int = 0,
+    api_version: int = CLEAN_SHUTDOWN_API_VERSION,
 ) -> Decision[BrokerRegistrationResponse]:
     if request.cluster_id != controller.cluster_id:
         raise ApiError(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
             f"Expected cluster ID {controller.cluster_id}, but got cluster ID {request.cluster_id}",
         )
-    _check_directories(controller, request)
-    _check_features(controller, request)
     existing = controller.image.brokers.get(request.broker_id)
-    same_incarnation = existing is not None and existing.incarnation_id == request.incarnation_id
-    if existing is not None and not same_incarnation and controller.has_session(existing):
+    if existing is not None and existing.incarnation_id == request.incarnation_id:
+        same_incarnation: Broker | None = existing
+    else:
+        same_incarnation = None
+        if existing is not None and controller.has_session(existing, now_ms):
+            raise ApiError(
+                ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+                "Another broker is registered with that broker id. If the broker was recently"
+                " restarted this should self-resolve once the heartbeat manager expires the"
+                " broker's session.",
+            )
+    if request.is_migrating_zk_broker:
         raise ApiError(
-            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-            "Another broker is registered with that broker id. If the broker was recently"
-            " restarted this should self-resolve once the heartbeat manager expires the broker's"
-            " session.",
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            "Controller does not support registering ZK brokers.",
         )
-    epoch = existing.epoch if existing is not None and same_incarnation else controller.next_offset
-    broker = Broker(
+    if controller.image.metadata_version >= DIRECTORY_METADATA_VERSION:
+        _check_directories(controller, request)
+    _check_features(controller, request)
+    broker = _new_registration(controller, request, same_incarnation)
+    records: list[Any] = []
+    if same_incarnation is None:
+        clean = (
+            existing is not None
+            and api_version >= CLEAN_SHUTDOWN_API_VERSION
+            and request.previous_broker_epoch == existing.epoch
+        )
+        records += _records_for_restart(controller, broker, clean=clean)
+    # Last: if the controller fails half-way, the broker registers again as a new incarnation and
+    # the next controller takes everything from the old one again.
+    records.append(broker_record(broker, controller.image.metadata_version))
+    response = BrokerRegistrationResponse(broker_epoch=broker.epoch)
+    return Decision(tuple(records), response, atomic=False)
+
+
+def _new_registration(
+    controller: Controller, request: BrokerRegistrationRequest, existing: Broker | None
+) -> Broker:
+    """`existing` is the same incarnation's; it changes what it says of itself, not its state."""
+    return Broker(
         id=request.broker_id,
-        epoch=epoch,
+        epoch=controller.next_offset if existing is None else existing.epoch,
         incarnation_id=request.incarnation_id,
         endpoints=endpoints_from(request.listeners),
         features=features_from(request.features),
         rack=request.rack,
-        fenced=not (existing is not None and same_incarnation and not existing.fenced),
+        fenced=existing is None or existing.fenced,
+        in_controlled_shutdown=existing is not None and existing.in_controlled_shutdown,
         log_dirs=tuple(sorted(request.log_dirs, key=lambda item: item.bytes)),
-        cordoned_log_dirs=(
-            existing.cordoned_log_dirs if existing is not None and same_incarnation else ()
-        ),
+        cordoned_log_dirs=() if existing is None else existing.cordoned_log_dirs,
     )
-    # First in the batch: the epoch is the offset of this very record.
-    records: list[Any] = [broker_record(broker, controller.image.metadata_version)]
-    if existing is not None and not same_incarnation:
-        clean = request.previous_broker_epoch == existing.epoch
-        records += _records_for_restart(controller, existing, broker, clean=clean)
-    return Decision(tuple(records), BrokerRegistrationResponse(broker_epoch=epoch), atomic=False)
 
 
 def _check_directories(controller: Controller, request: BrokerRegistrationRequest) -> None:
@@ -122,90 +150,97 @@ def _check_features(controller: Controller, request: BrokerRegistrationRequest) 
 
 
 def _records_for_restart(
-    controller: Controller, old: Broker, new: Broker, *, clean: bool
-) -> list[Any]:
-    records: list[Any] = []
-    for topic, index, partition in _partitions_of(controller, old.id):
-        sole = partition.replicas == (old.id,)
-        online = new.has_online(partition.directory_of(old.id))
-        if not sole or not online:
+    controller: Controller, new: Broker, *, clean: bool
+) -> list[PartitionChangeRecord]:
+    changes = PartitionChanges(controller, removed=new.id)
+    for topic, index, partition in _partitions_of(controller, new.id):
+        sole = partition.replicas == (new.id,)
+        if not sole or not new.has_online(partition.directory_of(new.id)):
             # A sole replica stays eligible: nobody else can ever have more than it has.
-            record = _without_broker(
-                controller, topic, index, partition, old.id, clean=clean or sole
-            )
-            if record is not None:
-                records.append(record)
-        elif not clean and partition.leader == old.id:
+            changes.remove(topic, index, partition, clean=clean or sole)
+        elif not clean and partition.leader == new.id:
             # Nobody else has this partition, so its leader stays; but a crash may have cost it
             # unsynced records, and only a new leader epoch lets consumers notice.
-            records.append(
-                PartitionChangeRecord(partition_id=index, topic_id=topic.id, leader=old.id)
+            record = PartitionChangeRecord(
+                partition_id=index, topic_id=topic.id, leader=partition.leader
             )
-    return records
+            changes.add(topic, partition, record)
+    return changes.records
 
 
 def unfence_broker(controller: Controller, *, broker_id: int, broker_epoch: int) -> Decision[None]:
-    broker = _checked(controller, broker_id, broker_epoch)
+    broker = check_broker_epoch(controller, broker_id, broker_epoch)
     if not broker.fenced:
         return Decision((), None)
-    records: list[Any] = [
-        BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=-1)
-    ]
-    for topic, index, partition in _partitions_of(controller, broker_id):
-        if partition.leader == NO_LEADER:
-            record = elect_leader(controller, topic, index, partition, unfenced=broker_id)
-            if record is not None:
-                records.append(record)
-    return Decision(tuple(records), None, atomic=False)
+    return Decision(tuple(unfencing_records(controller, broker)), None, atomic=False)
 
 
-def elect_leader(
-    controller: Controller,
-    topic: Topic,
-    index: int,
-    partition: Partition,
-    *,
-    unfenced: int | None = None,
-) -> PartitionChangeRecord | None:
-    """A leader for a partition that has none; broker `unfenced` may be chosen although the image
-    still has it fenced."""
-    brokers = controller.image.brokers
-
-    def acceptable(replica: int) -> bool:
-        if replica == unfenced:
-            return brokers[replica].has_online(partition.directory_of(replica))
-        return may_lead(controller, partition, replica)
-
-    return change_partition(
-        partition,
-        topic_id=topic.id,
-        index=index,
-        isr=partition.isr,
-        acceptable=acceptable,
-        rules=controller.election_rules(topic),
+def unfencing_records(
+    controller: Controller, broker: Broker, *, lost: Collection[UUID] = ()
+) -> list[Any]:
+    """The broker lives, and leads what nobody else can; nothing in its `lost` folders."""
+    changes = PartitionChanges(controller, added=broker.id)
+    for topic_id, index in controller.index.leaderless():
+        topic = controller.image.topics_by_id[topic_id]
+        partition = topic.partitions[index]
+        if broker.id in partition.replicas and partition.directory_of(broker.id) not in lost:
+            changes.change(topic, index, partition)
+    record = BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, fenced=-1
     )
+    return [record, *changes.records]
 
 
 def fence_broker(controller: Controller, *, broker_id: int, broker_epoch: int) -> Decision[None]:
-    broker = _checked(controller, broker_id, broker_epoch)
+    broker = check_broker_epoch(controller, broker_id, broker_epoch)
     if broker.fenced:
         return Decision((), None)
+    changes = PartitionChanges(controller, removed=broker_id)
+    records = fencing_records(controller, broker, changes)
+    return Decision((*changes.records, *records), None, atomic=False)
+
+
+def fencing_records(
+    controller: Controller, broker: Broker, changes: PartitionChanges
+) -> list[BrokerRegistrationChangeRecord]:
+    """Take everything from the broker in `changes`; the records that follow those.
+
+    The broker is fenced last: should the controller fail half-way, its session ends once more.
+    """
+    take_partitions(controller, broker.id, changes)
     record = BrokerRegistrationChangeRecord(
-        broker_id=broker_id, broker_epoch=broker_epoch, fenced=1
+        broker_id=broker.id, broker_epoch=broker.epoch, fenced=1
     )
-    return Decision((record, *_removals(controller, broker_id)), None, atomic=False)
+    return [] if broker.fenced else [record]
+
+
+def take_partitions(controller: Controller, broker_id: int, changes: PartitionChanges) -> None:
+    """Others lead what the broker led, and it is in no ISR any more."""
+    for topic, index, partition in _partitions_of(controller, broker_id):
+        if broker_id in partition.isr or broker_id == partition.leader:
+            changes.remove(topic, index, partition)
 
 
 def begin_controlled_shutdown(
     controller: Controller, *, broker_id: int, broker_epoch: int
 ) -> Decision[None]:
-    broker = _checked(controller, broker_id, broker_epoch)
+    broker = check_broker_epoch(controller, broker_id, broker_epoch)
     if broker.in_controlled_shutdown:
         return Decision((), None)
+    changes = PartitionChanges(controller, removed=broker_id)
+    records = shutdown_records(controller, broker, changes)
+    return Decision((*records, *changes.records), None, atomic=False)
+
+
+def shutdown_records(
+    controller: Controller, broker: Broker, changes: PartitionChanges
+) -> list[BrokerRegistrationChangeRecord]:
+    """Move everything away from the broker in `changes`; the records that go before those."""
+    take_partitions(controller, broker.id, changes)
     record = BrokerRegistrationChangeRecord(
-        broker_id=broker_id, broker_epoch=broker_epoch, in_controlled_shutdown=1
+        broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
     )
-    return Decision((record, *_removals(controller, broker_id)), None, atomic=False)
+    return [] if broker.in_controlled_shutdown else [record]
 
 
 def unregister_broker(controller: Controller, *, broker_id: int) -> Decision[None]:
@@ -214,8 +249,10 @@ def unregister_broker(controller: Controller, *, broker_id: int) -> Decision[Non
         raise ApiError(
             ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered"
         )
+    changes = PartitionChanges(controller, removed=broker_id)
+    take_partitions(controller, broker_id, changes)
     record = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
-    return Decision((*_removals(controller, broker_id), record), None, atomic=False)
+    return Decision((*changes.records, record), None, atomic=False)
 
 
 def take_log_dirs_offline(
@@ -225,51 +262,56 @@ def take_log_dirs_offline(
 
     Until the broker registers anew a failed folder stays out, as the broker does not use it again.
     """
-    broker = _checked(controller, broker_id, broker_epoch)
+    broker = check_broker_epoch(controller, broker_id, broker_epoch)
+    changes = PartitionChanges(controller, removed=broker_id)
+    records = offline_records(controller, broker, directories, changes)
+    return Decision((*changes.records, *records), None, atomic=False)
+
+
+def offline_records(
+    controller: Controller,
+    broker: Broker,
+    directories: Collection[UUID],
+    changes: PartitionChanges,
+) -> list[BrokerRegistrationChangeRecord]:
     lost = set(directories) & set(broker.log_dirs)
     if not lost:
-        return Decision((), None)
-    records: list[Any] = []
-    for topic, index, partition in _partitions_of(controller, broker_id):
-        if partition.directory_of(broker_id) in lost:
-            record = _without_broker(controller, topic, index, partition, broker_id, clean=True)
-            if record is not None:
-                records.append(record)
+        return []
+    for topic, index, before in _partitions_of(controller, broker.id):
+        partition = changes.partition(topic, index) or before
+        if partition.directory_of(broker.id) in lost:
+            changes.remove(topic, index, partition)
     remaining = [directory for directory in broker.log_dirs if directory not in lost]
-    records.append(
-        BrokerRegistrationChangeRecord(
-            broker_id=broker_id, broker_epoch=broker_epoch, log_dirs=remaining
-        )
+    record = BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
     )
-    return Decision(tuple(records), None, atomic=False)
+    return [record]
 
 
 def cordon_log_dirs(
     controller: Controller, *, broker_id: int, broker_epoch: int, directories: Collection[UUID]
 ) -> Decision[None]:
     """A broker's folders that take no new replicas are now just `directories` (KIP-1066)."""
-    broker = _checked(controller, broker_id, broker_epoch)
+    broker = check_broker_epoch(controller, broker_id, broker_epoch)
+    return Decision(tuple(cordoning_records(controller, broker, directories)), None)
+
+
+def cordoning_records(
+    controller: Controller, broker: Broker, directories: Collection[UUID]
+) -> list[BrokerRegistrationChangeRecord]:
     cordoned = tuple(sorted(directories, key=lambda item: item.bytes))
     if (
         cordoned == broker.cordoned_log_dirs
         or controller.image.metadata_version < CORDONED_DIRECTORIES_METADATA_VERSION
     ):
-        return Decision((), None)
+        return []
     record = BrokerRegistrationChangeRecord(
-        broker_id=broker_id, broker_epoch=broker_epoch, cordoned_log_dirs=list(cordoned)
+        broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned)
     )
-    return Decision((record,), None)
+    return [record]
 
 
-def may_lead(controller: Controller, partition: Partition, replica: int) -> bool:
-    """Whether the replica's broker is alive and the folder it lies in is online."""
-    broker = controller.image.brokers.get(replica)
-    return (
-        broker is not None and broker.active and broker.has_online(partition.directory_of(replica))
-    )
-
-
-def _checked(controller: Controller, broker_id: int, broker_epoch: int) -> Broker:
+def check_broker_epoch(controller: Controller, broker_id: int, broker_epoch: int) -> Broker:
     broker = controller.image.brokers.get(broker_id)
     if broker is None:
         raise ApiError(
@@ -283,45 +325,13 @@ def _checked(controller: Controller, broker_id: int, broker_epoch: int) -> Broke
     return broker
 
 
-check_broker_epoch: Callable[[Controller, int, int], Broker] = _checked
-
-
-def _removals(controller: Controller, broker_id: int) -> Iterator[PartitionChangeRecord]:
-    for topic, index, partition in _partitions_of(controller, broker_id):
-        record = _without_broker(controller, topic, index, partition, broker_id, clean=True)
-        if record is not None:
-            yield record
-
-
-def _without_broker(
-    controller: Controller,
-    topic: Topic,
-    index: int,
-    partition: Partition,
-    broker_id: int,
-    *,
-    clean: bool,
-) -> PartitionChangeRecord | None:
-    return change_partition(
-        partition,
-        topic_id=topic.id,
-        index=index,
-        isr=tuple(replica for replica in partition.isr if replica != broker_id),
-        acceptable=lambda replica: (
-            replica != broker_id and may_lead(controller, partition, replica)
-        ),
-        rules=controller.election_rules(topic),
-        unclean_shutdown=() if clean else (broker_id,),
-    )
-
-
 def _partitions_of(
     controller: Controller, broker_id: int
 ) -> Iterator[tuple[Topic, int, Partition]]:
-    for topic in controller.image.topics_by_id.values():
-        for index, partition in topic.partitions.items():
-            if broker_id in partition.replicas:
-                yield topic, index, partition
+    topics = controller.image.topics_by_id
+    for topic_id, index in controller.index.of_broker(broker_id):
+        topic = topics[topic_id]
+        yield topic, index, topic.partitions[index]
 
 
 def supported_broker_features() -> dict[str, tuple[int, int]]:

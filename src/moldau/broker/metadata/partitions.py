@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from moldau.broker.metadata.brokers import check_broker_epoch, elect_leader, may_lead
+from moldau.broker.metadata.brokers import check_broker_epoch
+from moldau.broker.metadata.changes import PartitionChanges
 from moldau.broker.metadata.decision import Decision
-from moldau.broker.metadata.elections import change_partition
+from moldau.broker.metadata.elections import Target
 from moldau.broker.metadata.features import DIRECTORY_METADATA_VERSION
-from moldau.broker.metadata.model import NO_LEADER, LeaderRecoveryState, Partition, Topic
+from moldau.broker.metadata.model import (
+    NO_LEADER,
+    NO_LEADER_CHANGE,
+    Broker,
+    LeaderRecoveryState,
+    Partition,
+    Topic,
+)
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterPartitionRequest,
@@ -30,7 +38,7 @@ def alter_partition(
     controller: Controller, request: AlterPartitionRequest
 ) -> Decision[AlterPartitionResponse]:
     check_broker_epoch(controller, request.broker_id, request.broker_epoch)
-    records: list[Any] = []
+    changes = PartitionChanges(controller)
     response = AlterPartitionResponse(topics=[])
     for topic_data in request.topics:
         topic = controller.image.topics_by_id.get(topic_data.topic_id)
@@ -40,13 +48,10 @@ def alter_partition(
             try:
                 if topic is None:
                     raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-                partition, record = _alter(controller, request.broker_id, topic, data)
+                partition = _alter(controller, changes, request.broker_id, topic, data)
             except ApiError as error:
                 answer.error_code = error.code
             else:
-                if record is not None:
-                    records.append(record)
-                    partition = partition.changed_by(record)
                 answer.leader_id = partition.leader
                 answer.leader_epoch = partition.leader_epoch
                 answer.isr = list(partition.isr)
@@ -56,33 +61,33 @@ def alter_partition(
         response.topics.append(
             AlterPartitionResponse.TopicData(topic_id=topic_data.topic_id, partitions=answers)
         )
-    return Decision(tuple(records), response, atomic=False)
+    return Decision(tuple(changes.records), response, atomic=False)
 
 
 def _alter(
     controller: Controller,
+    changes: PartitionChanges,
     broker_id: int,
     topic: Topic,
     data: AlterPartitionRequest.PartitionData,
-) -> tuple[Partition, PartitionChangeRecord | None]:
-    partition = topic.partitions.get(data.partition_index)
+) -> Partition:
+    partition = changes.partition(topic, data.partition_index)
     if partition is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     _check_epochs(partition, broker_id, data)
     # Version 2 named the replicas without epochs, which means "any incarnation".
-    wanted = {state.broker_id: state.broker_epoch for state in data.new_isr_with_epochs}
-    wanted = wanted or dict.fromkeys(data.new_isr, NEVER_BROKER_EPOCH)
+    wanted = [(state.broker_id, state.broker_epoch) for state in data.new_isr_with_epochs]
+    wanted = wanted or [(replica, NEVER_BROKER_EPOCH) for replica in data.new_isr]
     state = _checked_isr(controller, partition, broker_id, wanted, data)
-    record = change_partition(
-        partition,
-        topic_id=topic.id,
-        index=data.partition_index,
-        isr=tuple(wanted),
-        acceptable=lambda replica: may_lead(controller, partition, replica),
-        rules=controller.election_rules(topic),
-        recovery_state=state,
-    )
-    return partition, record
+    target = Target(isr=[replica for replica, _ in wanted], recovery_state=state)
+    record = changes.change(topic, data.partition_index, partition, target=target)
+    if record is None:
+        return partition
+    if record.leader not in (broker_id, NO_LEADER_CHANGE):
+        # The new ISR completed a reassignment that the leader is not part of. The change is made
+        # all the same; the error sends the old leader to the metadata.
+        raise ApiError(ErrorCode.NEW_LEADER_ELECTED)
+    return partition.changed_by(record)
 
 
 def _check_epochs(
@@ -105,10 +110,15 @@ def _checked_isr(
     controller: Controller,
     partition: Partition,
     broker_id: int,
-    wanted: dict[int, int],
+    wanted: list[tuple[int, int]],
     data: AlterPartitionRequest.PartitionData,
 ) -> LeaderRecoveryState:
-    if not wanted.keys() <= set(partition.replicas) or broker_id not in wanted:
+    replicas = {replica for replica, _ in wanted}
+    if (
+        len(replicas) < len(wanted)
+        or not replicas <= set(partition.replicas)
+        or broker_id not in replicas
+    ):
         raise ApiError(ErrorCode.INVALID_REQUEST)
     try:
         state = LeaderRecoveryState(data.leader_recovery_state)
@@ -118,7 +128,7 @@ def _checked_isr(
         len(wanted) > 1 or partition.leader_recovery_state == LeaderRecoveryState.RECOVERED
     ):
         raise ApiError(ErrorCode.INVALID_REQUEST)
-    for replica, epoch in wanted.items():
+    for replica, epoch in wanted:
         broker = controller.image.brokers.get(replica)
         if (
             broker is None
@@ -135,7 +145,7 @@ def assign_replicas_to_dirs(
     if controller.image.metadata_version < DIRECTORY_METADATA_VERSION:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
     broker = check_broker_epoch(controller, request.broker_id, request.broker_epoch)
-    records: list[Any] = []
+    changes = PartitionChanges(controller)
     response = AssignReplicasToDirsResponse(directories=[])
     for directory in request.directories:
         topics = []
@@ -146,14 +156,7 @@ def assign_replicas_to_dirs(
                     partition_index=item.partition_index
                 )
                 try:
-                    records += _assign(
-                        controller,
-                        broker.id,
-                        asked.topic_id,
-                        item.partition_index,
-                        directory.id,
-                        online=directory.id in broker.log_dirs,
-                    )
+                    _assign(controller, changes, broker, asked.topic_id, item, directory.id)
                 except ApiError as error:
                     answer.error_code = error.code
                 answers.append(answer)
@@ -163,52 +166,39 @@ def assign_replicas_to_dirs(
         response.directories.append(
             AssignReplicasToDirsResponse.DirectoryData(id=directory.id, topics=topics)
         )
-    return Decision(tuple(records), response, atomic=False)
+    return Decision(tuple(changes.records), response, atomic=False)
 
 
 def _assign(
     controller: Controller,
-    broker_id: int,
+    changes: PartitionChanges,
+    broker: Broker,
     topic_id: UUID,
-    index: int,
+    item: AssignReplicasToDirsRequest.PartitionData,
     directory: UUID,
-    *,
-    online: bool,
-) -> list[PartitionChangeRecord]:
+) -> None:
     topic = controller.image.topics_by_id.get(topic_id)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-    partition = topic.partitions.get(index)
+    index = item.partition_index
+    partition = changes.partition(topic, index)
     if partition is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if broker_id not in partition.replicas:
+    if broker.id not in partition.replicas:
         raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    records = []
-    if partition.directory_of(broker_id) != directory:
+    if partition.directory_of(broker.id) != directory:
         directories = [
-            directory if replica == broker_id else current
+            directory if replica == broker.id else current
             for replica, current in zip(partition.replicas, partition.directories, strict=True)
         ]
-        records.append(
-            PartitionChangeRecord(partition_id=index, topic_id=topic.id, directories=directories)
+        record = PartitionChangeRecord(
+            partition_id=index, topic_id=topic.id, directories=directories
         )
-    if online:
-        if partition.leader == NO_LEADER and records:
+        changes.add(topic, partition, record)
+        partition = partition.changed_by(record)
+        if partition.leader == NO_LEADER and broker.has_online(directory):
             # It was left in a folder that is gone, and found a new one.
-            moved = partition.changed_by(records[0])
-            elected = elect_leader(controller, topic, index, moved)
-            records += [] if elected is None else [elected]
-    else:
-        record = change_partition(
-            partition,
-            topic_id=topic.id,
-            index=index,
-            isr=tuple(replica for replica in partition.isr if replica != broker_id),
-            acceptable=lambda replica: (
-                replica != broker_id and may_lead(controller, partition, replica)
-            ),
-            rules=controller.election_rules(topic),
-        )
-        if record is not None:
-            records.append(record)
-    return records
+            changes.change(topic, index, partition)
+    if not broker.has_online(directory):
+        isr = tuple(replica for replica in partition.isr if replica != broker.id)
+        changes.change(topic, index, partition, isr=isr)

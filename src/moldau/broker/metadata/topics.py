@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 
+
 def has_collision_chars(name: str) -> bool:
     """Metric names turn '.' into '_', so topics must not differ by that alone."""
     return "." in name or "_" in name

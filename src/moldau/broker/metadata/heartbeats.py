@@ -1,0 +1,176 @@
+"""What the active controller knows of brokers only from their heartbeats: who has a session, how
+far each has read the metadata, and how far a shutdown has come.
+
+None of it is in the metadata log. A new active controller starts with a full session for everybody
+who is not fenced, since it does not know when they were last heard of. Time is monotonic.
+
+    register, remove   follow the registrations in the log
+    touch              a heartbeat came
+    expires_at_ms      when the broker that was silent longest has been silent for too long
+    lowest_active_offset   metadata that every live broker has read, kept in order
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from moldau.invariant import invariant
+
+OFFSET_MAX = 2**63 - 1
+
+
+class BrokerState(Enum):
+    FENCED = "fenced"
+    UNFENCED = "unfenced"
+    CONTROLLED_SHUTDOWN = "controlled shutdown"
+    SHUTDOWN_NOW = "shutdown now"
+
+    @property
+    def fenced(self) -> bool:
+        return self in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+
+
+class Contact(NamedTuple):
+    """When an incarnation was last heard of."""
+
+    broker_epoch: int
+    seen_ms: int
+
+
+@dataclass(slots=True)
+class _Broker:
+    fenced: bool
+    metadata_offset: int = -1
+    shutdown_offset: int | None = None
+
+    @property
+    def active(self) -> bool:
+        return not self.fenced and self.shutdown_offset is None
+
+
+class BrokerHeartbeats:
+    def __init__(self, *, session_timeout_ms: int) -> None:
+        self._session_timeout_ms = session_timeout_ms
+        self._brokers: dict[int, _Broker] = {}
+        # The longest silent comes first.
+        self._contacts: OrderedDict[int, Contact] = OrderedDict()
+        self._active: list[tuple[int, int]] = []
+
+    def register(self, broker_id: int, *, fenced: bool) -> None:
+        broker = self._brokers.get(broker_id)
+        if broker is None:
+            broker = self._brokers[broker_id] = _Broker(fenced)
+            self._track(broker_id, broker)
+        else:
+            self._update(broker_id, fenced=fenced, metadata_offset=broker.metadata_offset)
+
+    def remove(self, broker_id: int) -> None:
+        """The incarnation is no more, and its session with it."""
+        self._contacts.pop(broker_id, None)
+        broker = self._brokers.pop(broker_id, None)
+        if broker is not None:
+            self._untrack(broker_id, broker)
+
+    def contact(self, broker_id: int, broker_epoch: int, *, now_ms: int) -> None:
+        self._contacts[broker_id] = Contact(broker_epoch, now_ms)
+        self._contacts.move_to_end(broker_id)
+
+    def touch(
+        self, broker_id: int, broker_epoch: int, *, now_ms: int, fenced: bool, metadata_offset: int
+    ) -> None:
+        self.contact(broker_id, broker_epoch, now_ms=now_ms)
+        self._update(broker_id, fenced=fenced, metadata_offset=metadata_offset)
+
+    def begin_shutdown(self, broker_id: int, offset: int) -> None:
+        """The broker may stop when every live one has read the metadata up to `offset`."""
+        broker = self._brokers[broker_id]
+        invariant(not broker.fenced, "a fenced broker just stops")
+        if broker.shutdown_offset is None:
+            self._untrack(broker_id, broker)
+            broker.shutdown_offset = offset
+
+    def state(self, broker_id: int) -> BrokerState:
+        broker = self._brokers[broker_id]
+        if broker.shutdown_offset is not None:
+            return BrokerState.CONTROLLED_SHUTDOWN
+        return BrokerState.FENCED if broker.fenced else BrokerState.UNFENCED
+
+    def next_state(
+        self,
+        broker_id: int,
+        *,
+        want_fence: bool,
+        want_shut_down: bool,
+        caught_up: bool,
+        has_leaderships: bool,
+    ) -> BrokerState:
+        """What becomes of a broker with this heartbeat."""
+        state = self.state(broker_id)
+        match state:
+            case BrokerState.FENCED:
+                if want_shut_down:
+                    return BrokerState.SHUTDOWN_NOW
+                return BrokerState.UNFENCED if caught_up and not want_fence else state
+            case BrokerState.UNFENCED:
+                if want_fence:
+                    return BrokerState.SHUTDOWN_NOW if want_shut_down else BrokerState.FENCED
+                if not want_shut_down:
+                    return state
+                return (
+                    BrokerState.CONTROLLED_SHUTDOWN
+                    if has_leaderships
+                    else (BrokerState.SHUTDOWN_NOW)
+                )
+            case _:
+                offset = self._brokers[broker_id].shutdown_offset
+                done = offset is not None and offset <= self.lowest_active_offset()
+                return BrokerState.SHUTDOWN_NOW if done and not has_leaderships else state
+
+    def has_session(self, broker_id: int, broker_epoch: int, *, now_ms: int) -> bool:
+        contact = self._contacts.get(broker_id)
+        return (
+            contact is not None
+            and contact.broker_epoch == broker_epoch
+            and not self._is_over(contact, now_ms)
+        )
+
+    def expires_at_ms(self) -> int | None:
+        """When the next session is over."""
+        contact = next(iter(self._contacts.values()), None)
+        return None if contact is None else contact.seen_ms + self._session_timeout_ms + 1
+
+    def pop_expired(self, now_ms: int) -> tuple[int, int] | None:
+        """(id, epoch) of a broker whose session is over; it has none any more then."""
+        first = next(iter(self._contacts.items()), None)
+        if first is None or not self._is_over(first[1], now_ms):
+            return None
+        broker_id, contact = self._contacts.popitem(last=False)
+        return broker_id, contact.broker_epoch
+
+    def lowest_active_offset(self) -> int:
+        return self._active[0][0] if self._active else OFFSET_MAX
+
+    def _is_over(self, contact: Contact, now_ms: int) -> bool:
+        return contact.seen_ms + self._session_timeout_ms < now_ms
+
+    def _update(self, broker_id: int, *, fenced: bool, metadata_offset: int) -> None:
+        broker = self._brokers[broker_id]
+        self._untrack(broker_id, broker)
+        broker.fenced = fenced
+        broker.metadata_offset = metadata_offset
+        if fenced:
+            # A fenced broker that wants to stop may do so at once.
+            broker.shutdown_offset = None
+        self._track(broker_id, broker)
+
+    def _track(self, broker_id: int, broker: _Broker) -> None:
+        if broker.active:
+            insort(self._active, (broker.metadata_offset, broker_id))
+
+    def _untrack(self, broker_id: int, broker: _Broker) -> None:
+        if broker.active:
+            del self._active[bisect_left(self._active, (broker.metadata_offset, broker_id))]
