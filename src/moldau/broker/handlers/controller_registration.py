@@ -1,0 +1,19 @@
+"""ControllerRegistration (key 70, v0): a controller tells the active one of itself."""
+
+from __future__ import annotations
+
+from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.network.context import RequestContext
+from moldau.wire.messages import ControllerRegistrationRequest, ControllerRegistrationResponse
+
+
+class ControllerRegistrationHandler:
+    def __init__(self, metadata: MetadataShell) -> None:
+        self._metadata = metadata
+
+    async def handle(
+        self, context: RequestContext, request: ControllerRegistrationRequest
+    ) -> ControllerRegistrationResponse:
+        return await self._metadata.run(
+            lambda controller: controller.register_remote_controller(request)
+        )
