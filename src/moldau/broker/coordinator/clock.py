@@ -35,3 +35,14 @@ class LoopClock:
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Alarm:
         return asyncio.get_running_loop().call_later(delay_ms / 1000, callback)
+
+
+async def pause(clock: Clock, delay_ms: int) -> None:
+    """Wait for `delay_ms` of the clock's time."""
+    over = asyncio.get_running_loop().create_future()
+    # Cancelled and due at the same moment: then it is no longer waited for.
+    alarm = clock.call_later(delay_ms, lambda: None if over.done() else over.set_result(None))
+    try:
+        await over
+    finally:
+        alarm.cancel()

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Protocol
 
 import moldau
-from moldau.broker.coordinator.clock import Clock
+from moldau.broker.coordinator.clock import Clock, pause
 from moldau.broker.network.backoff import ExponentialBackoff, RandomSource
 from moldau.broker.network.channel import CallTimedOut, ChannelError, RawResponse
 from moldau.broker.network.node_connection import Call, NodeConnection
@@ -204,7 +204,9 @@ class NodeChannel:
 
     async def _connect(self) -> None:
         try:
-            await self._pause(self._not_before_ms - self._clock.elapsed_ms())
+            delay_ms = self._not_before_ms - self._clock.elapsed_ms()
+            if delay_ms > 0:
+                await pause(self._clock, delay_ms)
             connection = await self._establish()
         except (OSError, ValueError) as error:
             # A ValueError: the host is no name that could be looked up.
@@ -259,15 +261,6 @@ class NodeChannel:
         pause_ms = self._backoff.delay_ms(self._failures, self._transport.random)
         self._not_before_ms = self._clock.elapsed_ms() + pause_ms
 
-    async def _pause(self, delay_ms: int) -> None:
-        if delay_ms > 0:
-            over = asyncio.get_running_loop().create_future()
-            alarm = self._clock.call_later(delay_ms, partial(_set, over))
-            try:
-                await over
-            finally:
-                alarm.cancel()
-
 
 class _Deadline:
     """Cancels the current task when its time is over."""
@@ -291,8 +284,3 @@ class _Deadline:
 
     def cancel(self) -> None:
         self._alarm.cancel()
-
-
-def _set(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
