@@ -15,6 +15,7 @@ from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.features import (
     CORDONED_DIRECTORIES_METADATA_VERSION,
     DIRECTORY_METADATA_VERSION,
+    KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
 )
@@ -136,9 +137,16 @@ def _check_features(controller: Controller, request: BrokerRegistrationRequest) 
         raise ApiError(
             ErrorCode.INVALID_REGISTRATION, "Request features do not contain 'metadata.version'"
         )
-    finalized = {**controller.image.features, METADATA_VERSION: controller.image.metadata_version}
-    for name, level in finalized.items():
+    finalized = {
+        **controller.image.features,
+        METADATA_VERSION: controller.image.metadata_version,
+        KRAFT_VERSION: controller.kraft_version,
+    }
+    for name in {**supported, **finalized}:
+        level = finalized.get(name, 0)
         levels = supported.get(name)
+        if levels is None and level == 0:
+            continue
         low, high = (0, 0) if levels is None else (levels.min_version, levels.max_version)
         if not low <= level <= high:
             raise ApiError(

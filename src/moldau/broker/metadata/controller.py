@@ -143,6 +143,8 @@ class Controller:
         self.random = random
         self.image = MetadataImage() if image is None else image
         self.next_offset = next_offset
+        # The quorum's own feature level; it is not in the image but in control records.
+        self.kraft_version = 0
         self.index = PartitionIndex(self.image.topics_by_id.values())
         self.heartbeats: BrokerHeartbeats | None = None
         self._periodic: PeriodicTasks | None = None

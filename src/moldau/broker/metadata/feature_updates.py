@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from moldau.broker.metadata.configs import MIN_INSYNC_REPLICAS
 from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.features import (
+    CONTROLLER_REGISTRATION_METADATA_VERSION,
+    ELR_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
     feature_dependencies,
+    metadata_format_changed,
 )
-from moldau.broker.metadata.model import VersionRange
+from moldau.broker.metadata.model import ResourceType, VersionRange
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
+    ConfigRecord,
     FeatureLevelRecord,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
@@ -61,8 +66,32 @@ def update_features(
                 FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
             )
     response = _response(updates, error, api_version)
-    applied = () if error is not None or request.validate_only else tuple(records)
-    return Decision(applied, response)
+    if error is not None or request.validate_only:
+        return Decision((), response)
+    if updates.get(ELR_VERSION, 0) > 0:
+        return Decision((*_records_before_elr(controller), *records), response)
+    return Decision(tuple(records), response)
+
+
+def _records_before_elr(controller: Controller) -> list[ConfigRecord]:
+    """With ELR the minimum decides who is eligible, so it must be one for all (KIP-966)."""
+    records = []
+    image = controller.image
+    if MIN_INSYNC_REPLICAS not in image.cluster_configs():
+        records.append(_min_isr_record("", str(controller.config.min_insync_replicas)))
+    for (kind, name), values in image.configs.items():
+        if kind == ResourceType.BROKER and name and MIN_INSYNC_REPLICAS in values:
+            records.append(_min_isr_record(name, None))
+    return records
+
+
+def _min_isr_record(name: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(
+        resource_type=ResourceType.BROKER,
+        resource_name=name,
+        name=MIN_INSYNC_REPLICAS,
+        value=value,
+    )
 
 
 def _response(
@@ -117,8 +146,8 @@ def _check(
                 "Can't downgrade the version of this feature without setting the upgrade type to"
                 " either safe or unsafe downgrade.",
             )
-        if feature == METADATA_VERSION:
-            _check_metadata_downgrade(current, level, upgrade_type)
+        if feature == METADATA_VERSION and metadata_format_changed(current, level):
+            _refuse_metadata_downgrade(current, level, upgrade_type)
     elif level > current and upgrade_type != UpgradeType.UPGRADE:
         raise _invalid(feature, level, "Can't downgrade to a newer version.")
     for needed, at_least in feature_dependencies(feature, level).items():
@@ -145,6 +174,10 @@ def _reason_not_supported(controller: Controller, feature: str, level: int) -> s
             problem = _range_problem(f"Controller {node.id}", node.features.get(feature), level)
             if problem is not None:
                 return problem
+    if controller.image.metadata_version >= CONTROLLER_REGISTRATION_METADATA_VERSION:
+        for node_id in controller.config.quorum_node_ids:
+            if node_id != controller.node_id and node_id not in controller.image.controllers:
+                return f"controller {node_id} has not registered, and may not support this feature"
     return None
 
 
@@ -156,7 +189,7 @@ def _range_problem(who: str, levels: VersionRange | None, level: int) -> str | N
     return f"{who} only supports versions {levels.min_version}-{levels.max_version}"
 
 
-def _check_metadata_downgrade(current: int, level: int, upgrade_type: int) -> None:
+def _refuse_metadata_downgrade(current: int, level: int, upgrade_type: int) -> NoReturn:
     # Records of the higher version may already be in the log; a reader of the lower one would
     # stumble over them, and rewriting the log is not supported here or in Kafka.
     problem = (

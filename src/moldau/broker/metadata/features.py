@@ -84,6 +84,10 @@ _DEFAULT_FROM: Mapping[str, tuple[tuple[int, int], ...]] = MappingProxyType(
 )
 
 
+# Levels that brought new records or new versions of records.
+_NEW_FORMAT_LEVELS = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+
+
 class UnknownRelease(ValueError):
     """A release name that no supported metadata.version has."""
 
@@ -123,6 +127,12 @@ def feature_dependencies(name: str, level: int) -> dict[str, int]:
     if name == ELR_VERSION and level >= 1:
         return {METADATA_VERSION: ELR_METADATA_VERSION}
     return {}
+
+
+def metadata_format_changed(one: int, other: int) -> bool:
+    """Whether a log written at the higher metadata.version may hold what the lower cannot read."""
+    low, high = sorted((one, other))
+    return any(low < level <= high for level in _NEW_FORMAT_LEVELS)
 
 
 def record_version(record: Any, metadata_version: int) -> int:

@@ -5,7 +5,7 @@ Partition p is led by the broker p steps after a random start, and its other rep
 following brokers whose rack has fewest replicas of it yet. The distance at which that search begins
 grows with every turn of the ring, so that the partitions of one leader spread their followers over
 all brokers. A broker never gets two replicas of one partition. Fenced brokers are used only when
-there are not enough others, and then come last.
+there are not enough others, and then come last; brokers that are shutting down are not used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def place_replicas(
             f"Invalid replication factor {replication_factor}: the replication factor must be"
             " positive."
         )
-    usable = [broker for broker in brokers if _has_room(broker)]
+    usable = [broker for broker in brokers if _has_room(broker) and not _is_leaving(broker)]
     unfenced = [broker for broker in usable if not broker.fenced]
     if not unfenced:
         raise _invalid_factor(
@@ -81,6 +81,11 @@ def default_directories(replicas: Iterable[int], brokers: Mapping[int, Broker]) 
 
 def _has_room(broker: Broker) -> bool:
     return not broker.log_dirs or not set(broker.log_dirs) <= set(broker.cordoned_log_dirs)
+
+
+def _is_leaving(broker: Broker) -> bool:
+    # Once it has gone it is as good as any other fenced broker.
+    return broker.in_controlled_shutdown and not broker.fenced
 
 
 def _invalid_factor(message: str) -> ApiError:
