@@ -1,0 +1,114 @@
+"""The way from a node to the active controller, whoever that is at the moment.
+
+Decided here: when a request is sent again. It is if the connection broke, if no controller is
+known, or if the one that was asked is not the active one any more, until its time is over; as in
+Kafka a request may then have been carried out twice. What always holds: there is one channel, to
+the last known controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from moldau.broker.coordinator.clock import Clock, pause
+from moldau.broker.network.channel import Channel, ChannelError, Transport, UnsupportedVersion
+from moldau.wire.apis import API_BY_KEY, ApiKey
+from moldau.wire.errors import ErrorCode
+from moldau.wire.message import Message
+
+#: The pause before looking again for a controller that was not known, or not the right one.
+RETRY_MS: Final = 100
+
+
+class ControllerNode(NamedTuple):
+    """The active controller and the endpoint under which it takes requests."""
+
+    node_id: int
+    host: str
+    port: int
+    listener_name: str
+
+
+class ControllerUnavailable(ChannelError):
+    """No active controller has answered in time; the message says what was last seen."""
+
+
+class ControllerChannel:
+    """One per purpose, as a long answer holds up those behind it."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        controller: Callable[[], ControllerNode | None],
+        clock: Clock,
+        *,
+        request_timeout_ms: int,
+    ) -> None:
+        """`controller` gives the active one if it is known; `request_timeout_ms` is for one try
+        (controller.socket.timeout.ms)."""
+        self._transport = transport
+        self._controller = controller
+        self._clock = clock
+        self._request_timeout_ms = request_timeout_ms
+        self._node: ControllerNode | None = None
+        self._channel: Channel | None = None
+        self._closed = False
+
+    async def call(self, key: ApiKey, request: Message, *, timeout_ms: int) -> Message:
+        """The active controller's response.
+
+        Raises ControllerUnavailable after `timeout_ms`, UnsupportedVersion at once, and
+        ChannelError when closed.
+        """
+        deadline_ms = self._clock.elapsed_ms() + timeout_ms
+        problem = "no active controller is known"
+        while True:
+            left_ms = deadline_ms - self._clock.elapsed_ms()
+            if self._closed:
+                raise ChannelError(f"{API_BY_KEY[key].name}: the way to the controller is closed")
+            if left_ms <= 0:
+                name = API_BY_KEY[key].name
+                raise ControllerUnavailable(f"{name} not answered in {timeout_ms} ms: {problem}")
+            node = self._controller()
+            if node is None:
+                await pause(self._clock, min(RETRY_MS, left_ms))
+                continue
+            try:
+                response = await self._channel_to(node).call(
+                    key, request, timeout_ms=min(left_ms, self._request_timeout_ms)
+                )
+            except UnsupportedVersion:
+                raise
+            except ChannelError as error:
+                # The channel makes the next call wait before it connects again.
+                problem = str(error)
+                continue
+            if getattr(response, "error_code", 0) != ErrorCode.NOT_CONTROLLER:
+                return response
+            problem = f"node {node.node_id} is not the active controller"
+            await pause(self._clock, min(RETRY_MS, left_ms))
+
+    def on_controller_changed(self) -> None:
+        """Send what waits for the former controller to the new one, instead of waiting for an
+        answer that it may never give."""
+        if self._controller() != self._node:
+            self._drop()
+
+    def close(self) -> None:
+        """Fail what waits and every later call."""
+        self._closed = True
+        self._drop()
+
+    def _channel_to(self, node: ControllerNode) -> Channel:
+        if self._channel is None or node != self._node:
+            # Who still waits for the former one is sent on by its error.
+            self._drop()
+            self._node = node
+            self._channel = self._transport.channel(*node)
+        return self._channel
+
+    def _drop(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
