@@ -168,10 +168,19 @@ def random_case(rng: random.Random) -> Case:
     )
 
 
-def writes_nobody_as_last_leader(answer: str) -> bool:
-    """Apache Kafka notes -1 as the last known leader when replicas leave a partition that has no
-    leader. It means nobody, so here it is not written."""
-    return answer.split(";")[7:8] == ["-1"]
+def is_odd(case: Case, answer: str) -> bool:
+    """Where Apache Kafka is not followed.
+
+    It notes -1 as the last known leader when replicas leave a partition that has no leader; that
+    means nobody, so here it is not written. And it lets those who leave stay eligible.
+    """
+    fields = answer.split(";")
+    partition = case.partition
+    if answer == "none":
+        return not set(partition.elr) <= set(partition.replicas)
+    replicas = fields[2] if fields[2] != "-" else numbers(partition.replicas)
+    elr = fields[6] if fields[6] != "-" else numbers(partition.elr)
+    return fields[7] == "-1" or not set(elr.split(",")) <= {*replicas.split(","), ""}
 
 
 def test_partitions_change_as_in_kafka(tmp_path: Path) -> None:
@@ -181,12 +190,11 @@ def test_partitions_change_as_in_kafka(tmp_path: Path) -> None:
     cases = [random_case(rng) for _ in range(CASES)]
     file = tmp_path / "cases"
     file.write_text("".join(case.line() + "\n" for case in cases))
-    kafkas = run_program("PartitionChanges.java", str(file)).splitlines()
-    assert len(kafkas) == CASES
+    answers = run_program("PartitionChanges.java", str(file)).splitlines()
+    kafkas = [pair for pair in zip(cases, answers, strict=True) if not is_odd(*pair)]
     differing = [
-        (case.line(), ours, theirs)
-        for case, theirs in zip(cases, kafkas, strict=True)
-        if (ours := case.answer()) != theirs and not writes_nobody_as_last_leader(theirs)
+        (case.line(), ours, theirs) for case, theirs in kafkas if (ours := case.answer()) != theirs
     ]
     assert differing[:3] == []
-    assert len(set(kafkas)) > CASES // 4
+    assert len({theirs for _, theirs in kafkas}) > CASES // 4
+    assert len(kafkas) > CASES * 0.9

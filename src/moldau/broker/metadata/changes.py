@@ -6,7 +6,7 @@ request that names it twice): each change is made on what the former ones of the
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -33,14 +33,15 @@ class PartitionChanges:
     def partition(self, topic: Topic, index: int) -> Partition | None:
         return self._changed.get((topic.id, index)) or topic.partitions.get(index)
 
-    def may_lead(self, partition: Partition, replica: int) -> bool:
+    def may_lead(self, partition: Partition, replica: int, moved: Mapping[int, UUID]) -> bool:
         """Whether the replica's broker is alive and the folder it lies in is online."""
         broker = self._controller.image.brokers.get(replica)
+        directory = moved[replica] if replica in moved else partition.directory_of(replica)
         return (
             broker is not None
             and replica != self._removed
             and (broker.active or replica == self._added)
-            and broker.has_online(partition.directory_of(replica))
+            and broker.has_online(directory)
         )
 
     def change(
@@ -55,13 +56,14 @@ class PartitionChanges:
         unclean_shutdown: Collection[int] = (),
     ) -> PartitionChangeRecord | None:
         """Bring a partition to its target and give it a leader; the record, None if all stays."""
+        moved = {} if target is None or target.directories is None else target.directories
         record = change_partition(
             partition,
             topic_id=topic.id,
             index=index,
             isr=isr,
             target=target,
-            acceptable=lambda replica: self.may_lead(partition, replica),
+            acceptable=lambda replica: self.may_lead(partition, replica, moved),
             rules=self._controller.election_rules(topic),
             election=election,
             unclean_shutdown=unclean_shutdown,

@@ -101,7 +101,7 @@ def change_partition(
         removing=_or(target.removing, partition.removing_replicas),
     )
     _complete_reassignment(draft)
-    draft.elr = _eligible(partition, draft.isr, rules, unclean_shutdown)
+    draft.elr = _eligible(partition, draft, rules, unclean_shutdown)
     leader, clean = _elect(partition, draft, acceptable, rules, election)
     record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
     _set_leader(record, partition, draft, leader, clean=clean)
@@ -138,17 +138,21 @@ def _complete_reassignment(draft: _Draft) -> None:
 
 def _eligible(
     partition: Partition,
-    isr: tuple[int, ...],
+    draft: _Draft,
     rules: ElectionRules,
     unclean_shutdown: Collection[int],
 ) -> tuple[int, ...]:
-    """Who was in sync when the ISR fell below its minimum, and so has everything committed."""
+    """Who was in sync when the ISR fell below its minimum, and so has everything committed.
+
+    Whoever is no longer a replica deletes what it has, so it must not be eligible should it ever
+    become one again.
+    """
     if not rules.elr_enabled:
         return partition.elr
-    if len(isr) >= rules.min_isr:
+    if len(draft.isr) >= rules.min_isr:
         return ()
-    candidates = {*partition.elr, *partition.isr}
-    return tuple(sorted(candidates.difference(isr, unclean_shutdown)))
+    candidates = {*partition.elr, *partition.isr}.intersection(draft.replicas)
+    return tuple(sorted(candidates.difference(draft.isr, unclean_shutdown)))
 
 
 def _elect(

@@ -10,7 +10,6 @@ from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.elections import Target
 from moldau.broker.metadata.features import DIRECTORY_METADATA_VERSION
 from moldau.broker.metadata.model import (
-    NO_LEADER,
     NO_LEADER_CHANGE,
     Broker,
     LeaderRecoveryState,
@@ -23,7 +22,6 @@ from moldau.wire.messages import (
     AlterPartitionResponse,
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
-    PartitionChangeRecord,
 )
 
 if TYPE_CHECKING:
@@ -186,19 +184,11 @@ def _assign(
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if broker.id not in partition.replicas:
         raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    if partition.directory_of(broker.id) != directory:
-        directories = [
-            directory if replica == broker.id else current
-            for replica, current in zip(partition.replicas, partition.directories, strict=True)
-        ]
-        record = PartitionChangeRecord(
-            partition_id=index, topic_id=topic.id, directories=directories
-        )
-        changes.add(topic, partition, record)
-        partition = partition.changed_by(record)
-        if partition.leader == NO_LEADER and broker.has_online(directory):
-            # It was left in a folder that is gone, and found a new one.
-            changes.change(topic, index, partition)
-    if not broker.has_online(directory):
-        isr = tuple(replica for replica in partition.isr if replica != broker.id)
-        changes.change(topic, index, partition, isr=isr)
+    if partition.directory_of(broker.id) != directory or not broker.has_online(directory):
+        # A replica that was left in a folder that is gone may lead again from its new one; one
+        # that went where the broker sees nothing is not in sync.
+        isr = partition.isr
+        if not broker.has_online(directory):
+            isr = tuple(replica for replica in isr if replica != broker.id)
+        target = Target(isr=isr, directories={broker.id: directory})
+        changes.change(topic, index, partition, target=target)

@@ -118,9 +118,7 @@ def _cancel(
     partition: Partition,
 ) -> None:
     if not partition.reassigning:
-        raise ApiError(
-            ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
-        )
+        raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     replicas = [each for each in partition.replicas if each not in partition.adding_replicas]
     isr = [each for each in partition.isr if each not in partition.adding_replicas]
     if not replicas:
