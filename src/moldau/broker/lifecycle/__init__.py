@@ -1,0 +1,1 @@
+"""A broker's side of its membership in the cluster."""
