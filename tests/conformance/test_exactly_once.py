@@ -65,6 +65,10 @@ class Feeder:
         assert self._producer.flush(60) == 0
         return self.count
 
+    def stop(self) -> None:
+        """Without waiting for a broker that may be gone."""
+        self._stop.set()
+
 
 def read_output(bootstrap: str, isolation: str) -> Counter[bytes]:
     """All values in the output topic up to the ends that this isolation level shows."""
@@ -120,7 +124,7 @@ def test_each_input_is_counted_once_whoever_is_killed(
 
             eventually(all_done, what="every input is committed", seconds_max=90)
         finally:
-            feeder.finish()
+            feeder.stop()
             for worker in workers:
                 worker.kill()
         seen = read_output(stage.bootstrap, "read_committed")
@@ -130,5 +134,6 @@ def test_each_input_is_counted_once_whoever_is_killed(
     assert expected - seen.keys() == set(), "inputs were lost"
     assert [value for value, times in seen.items() if times > 1] == [], "inputs were counted twice"
     assert seen.keys() == expected
-    # The kills did meet transactions: some of what was written is not to be seen.
-    assert everything.total() > seen.total()
+    if protocol == "classic":
+        # A hundred kills did meet transactions: some of what was written is not to be seen.
+        assert everything.total() > seen.total()

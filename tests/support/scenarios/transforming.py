@@ -55,7 +55,9 @@ def _transform_for_ever(
     producer.init_transactions(CALL_SECONDS_MAX)
     step.value += 1
     consumer = Consumer(common | _reading(protocol, number))
-    consumer.subscribe([INPUT])
+    # With callbacks, librdkafka changes the assignment in `consume` only: no partition can go to
+    # another worker, and the group's metadata tell of the next generation, before the commit below.
+    consumer.subscribe([INPUT], on_assign=_noted, on_revoke=_noted, on_lost=_noted)
     step.value += 1
     while True:
         messages = consumer.consume(BATCH_RECORDS, 0.05)
@@ -81,6 +83,10 @@ def _transform_for_ever(
         step.value += 1
         producer.commit_transaction(CALL_SECONDS_MAX)
         step.value += 1
+
+
+def _noted(_consumer: Consumer, _partitions: list[TopicPartition]) -> None:
+    """The default, assigning what was given and giving up what was taken, follows."""
 
 
 def _reading(protocol: str, number: int) -> dict[str, Any]:
