@@ -274,6 +274,19 @@ class TestFlush:
         log.flush()
         assert log.recovery_point == 3
 
+    def test_a_repeated_batch_waits_for_the_flush_of_the_first(self, broker: Broker) -> None:
+        log = broker.manager.create_log("t", 0, LogConfig(flush_messages=1))
+        fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+
+        def send() -> tuple[bool, bool]:
+            batch = batch_of(b"x", b"y", **fields)
+            info = log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
+            return info.duplicate, info.flush_due
+
+        assert [send(), send()] == [(False, True), (True, True)]
+        log.flush()
+        assert send() == (True, False)
+
     def test_the_recovery_point_waits_for_the_fsync(self, tmp_path: Path) -> None:
         started: list[tuple[Callable[[], object], Done]] = []
 

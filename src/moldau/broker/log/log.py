@@ -245,7 +245,9 @@ class Log:
                     duplicate.timestamp,
                     self.log_start_offset,
                     True,
-                    False,
+                    # It may come again before the flush that the first one waits for has ended.
+                    duplicate.last_offset + 1 - self.flusher.recovery_point
+                    >= self._flush_messages,
                     0,
                 )
         self.producers.check(
