@@ -134,6 +134,9 @@ def delete_old_segments(log: Log, now_ms: int) -> int:
 
 def truncate_to(log: Log, offset: int, now_ms: int) -> bool:
     if offset >= log.log_end_offset:
+        # A leader that wrote nothing has left its epoch at the end: it contradicts the next one's.
+        if log.leader_epochs.truncate_from_end(log.log_end_offset):
+            log.write_epochs()
         return False
     if offset < log.segments.first.base_offset:
         truncate_fully_and_start_at(log, offset, None, now_ms)

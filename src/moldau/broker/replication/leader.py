@@ -132,7 +132,6 @@ class PartitionLeader:
     """The leader of one partition in one leader epoch."""
 
     __slots__ = (
-        "_alone",
         "_brokers",
         "_end_offset",
         "_epoch_start_offset",
@@ -144,6 +143,7 @@ class PartitionLeader:
         "_min_insync_replicas",
         "_pending",
         "_replicas",
+        "alone",
         "high_watermark",
         "leader_epoch",
         "partition_epoch",
@@ -177,6 +177,8 @@ class PartitionLeader:
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
         self.high_watermark = high_watermark
+        # No other replica has a say: what is appended is committed.
+        self.alone = False
         self._assign(replicas, isr, now_ms)
         if former is not None:
             for replica_id, follower in self._followers.items():
@@ -213,7 +215,7 @@ class PartitionLeader:
         The step that every produced batch takes, so it is spared the event and effect objects.
         """
         self._end_offset = next_offset
-        if self._alone:
+        if self.alone:
             if next_offset > self.high_watermark:
                 self.high_watermark = next_offset
             return self.high_watermark
@@ -254,7 +256,7 @@ class PartitionLeader:
         ) and self._is_eligible(replica_id)
 
     def _advanced(self, now_ms: int) -> list[Effect]:
-        self._alone = self._is_alone()
+        self.alone = self._is_alone()
         before = self.high_watermark
         return self._commit_beyond(before, self._advance(now_ms))
 
@@ -282,7 +284,7 @@ class PartitionLeader:
                 self._followers[replica_id] = former.get(replica_id) or Follower(
                     now_ms if replica_id in isr else _NEVER_MS
                 )
-        self._alone = self._is_alone()
+        self.alone = self._is_alone()
 
     def _on_isr_committed(self, event: IsrCommitted) -> list[Effect]:
         if event.partition_epoch < self.partition_epoch:
@@ -377,7 +379,7 @@ class PartitionLeader:
             tuple((replica_id, self._broker_epoch(replica_id)) for replica_id in sorted(isr)),
         )
         self._maximal_isr = self._isr | isr
-        self._alone = self._is_alone()
+        self.alone = self._is_alone()
         return self._pending
 
     def _broker_epoch(self, replica_id: int) -> int:
@@ -407,7 +409,7 @@ class PartitionLeader:
         if error in _NOT_MADE:
             self._pending = None
             self._maximal_isr = self._isr
-            self._alone = self._is_alone()
+            self.alone = self._is_alone()
             return []
         if error in _OUTDATED:
             return []

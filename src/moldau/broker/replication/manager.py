@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
+from typing import Protocol
 from uuid import UUID
 
 from moldau.broker.config import LogConfig
@@ -21,8 +23,11 @@ from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import Partition as PartitionState
 from moldau.broker.metadata.model import ResourceType, Topic, is_reserved_directory
+from moldau.broker.replication.events import ProposeIsr
+from moldau.broker.replication.leader import Brokers
 from moldau.broker.replication.names import CurrentLeader, NodeEndpoint, TopicKey
 from moldau.broker.replication.partition import Partition
+from moldau.broker.replication.surroundings import ALONE
 from moldau.broker.topics import INTERNAL_TOPICS
 from moldau.wire.errors import ApiError, ErrorCode
 
@@ -30,6 +35,59 @@ logger = logging.getLogger(__name__)
 
 HOSTED_AT_ONCE_MAX = 100
 HOSTED_PER_TURN = 10
+
+
+class FollowerFetchers(Protocol):
+    """Who copies from leaders on other nodes."""
+
+    def follow(self, partition: Partition, leader: NodeEndpoint) -> None:
+        """Copy the partition from `leader`, in the partition's leader epoch."""
+        ...
+
+    def leave(self, partition: Partition) -> None:
+        """Copy it no longer; what is still under way for it is void."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replication:
+    """What takes part in replication on this node."""
+
+    fetchers: FollowerFetchers
+    propose: Callable[[Partition, ProposeIsr], None]
+    elapsed_ms: Callable[[], int]
+    lag_ms_max: Callable[[], int]
+    inter_broker_listener: str
+
+
+class ImageBrokers:
+    """What the newest metadata says of brokers."""
+
+    def __init__(self, node_id: int) -> None:
+        self._node_id = node_id
+        self.image = MetadataImage()
+
+    def alive_epoch(self, broker_id: int) -> int | None:
+        broker = self.image.brokers.get(broker_id)
+        return None if broker is None or broker.fenced else broker.epoch
+
+    def is_shutting_down(self, broker_id: int) -> bool:
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and broker.in_controlled_shutdown
+
+    def own_epoch(self) -> int:
+        broker = self.image.brokers.get(self._node_id)
+        return -1 if broker is None else broker.epoch
+
+
+class _ClusterSurroundings:
+    """What the partitions of a node in a cluster need of it."""
+
+    def __init__(self, replication: Replication, brokers: Brokers) -> None:
+        self.brokers = brokers
+        self.elapsed_ms = replication.elapsed_ms
+        self.lag_ms_max = replication.lag_ms_max
+        self.propose = replication.propose
 
 
 class ReplicaManager:
@@ -43,11 +101,18 @@ class ReplicaManager:
         log_config: Callable[[str], LogConfig],
         report_directory: Callable[[UUID, int, UUID], None] = lambda *_: None,
         defer: Callable[[Callable[[], None]], object] = lambda work: work(),
+        replication: Replication | None = None,
     ) -> None:
         """`log_config(topic)` gives a topic's config as the image has it now;
         `report_directory(topic id, partition, directory id)` is told where a replica was put;
-        `defer(work)` has work done in the loop's next turn."""
+        `defer(work)` has work done in the loop's next turn; without `replication` this node is
+        alone and copies nothing."""
         self._node_id = node_id
+        self._replication = replication
+        self._brokers = ImageBrokers(node_id)
+        self._surroundings = (
+            ALONE if replication is None else _ClusterSurroundings(replication, self._brokers)
+        )
         self._logs = logs
         self._log_config = log_config
         self._report_directory = report_directory
@@ -98,12 +163,37 @@ class ReplicaManager:
         state = None if topic is None else topic.partitions.get(index)
         if state is None:
             return None
-        broker = self._image.brokers.get(state.leader)
-        endpoint = None if broker is None else broker.endpoint(listener_name)
-        if broker is None or endpoint is None or broker.fenced:
-            return state.leader, state.leader_epoch, None
-        node = NodeEndpoint(broker.id, endpoint.host, endpoint.port, broker.rack)
+        node = self._endpoint(state.leader, listener_name)
+        if node is not None and self._image.brokers[state.leader].fenced:
+            node = None
         return state.leader, state.leader_epoch, node
+
+    def preferred_read_replica(
+        self, partition: Partition, fetch_offset: int, rack: str, listener_name: str
+    ) -> int | None:
+        """A follower in the consumer's rack that it had better read from (KIP-392).
+
+        None if the leader is in that rack itself, or nobody there has what is asked for. Of
+        several it is the one with the most records, as RackAwareReplicaSelector chooses.
+        """
+        leader = partition.leadership
+        own = self._image.brokers.get(self._node_id)
+        if leader is None or not rack or (own is not None and own.rack == rack):
+            return None
+        closest: tuple[int, int] | None = None
+        for replica_id in leader.readable_replicas(fetch_offset):
+            broker = self._image.brokers.get(replica_id)
+            follower = leader.follower(replica_id)
+            if (
+                broker is not None
+                and follower is not None
+                and broker.rack == rack
+                and not broker.fenced
+                and broker.endpoint(listener_name) is not None
+                and (closest is None or follower.end_offset > closest[0])
+            ):
+                closest = follower.end_offset, replica_id
+        return None if closest is None else closest[1]
 
     def partitions(self) -> Iterator[Partition]:
         """All partitions hosted here."""
@@ -120,7 +210,7 @@ class ReplicaManager:
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Take over what changed; the listener of the metadata shell."""
-        self._image = image
+        self._image = self._brokers.image = image
         if delta.from_snapshot:
             self.apply_image(image)
             return
@@ -166,7 +256,7 @@ class ReplicaManager:
 
     def apply_image(self, image: MetadataImage) -> None:
         """Take over a whole image, at start or after a snapshot."""
-        self._image = image
+        self._image = self._brokers.image = image
         for key in [key for key in self._topics if isinstance(key, str)]:
             hosted = next(iter(self._topics[key].values()), None)
             current = image.topics_by_name.get(key)
@@ -198,6 +288,8 @@ class ReplicaManager:
         """A log directory went offline: its partitions answer storage errors from now on."""
         for partition in list(self.partitions()):
             if partition.log.dir_state is directory:
+                if self._replication is not None:
+                    self._replication.fetchers.leave(partition)
                 partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def move_to_future_log(self, topic: str, index: int, now_ms: int) -> None:
@@ -219,15 +311,52 @@ class ReplicaManager:
             partition = self._open(topic, index, state)
         if partition is None or partition.error is ErrorCode.KAFKA_STORAGE_ERROR:
             return
-        if state.leader == self._node_id:
-            partition.lead(
-                leader_epoch=state.leader_epoch,
-                partition_epoch=state.partition_epoch,
-                replicas=state.replicas,
-                isr=frozenset(state.isr),
-            )
-        elif partition.error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            partition.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        try:
+            if state.leader == self._node_id:
+                self._lead(partition, state)
+            else:
+                self._follow(partition, state)
+        except ApiError as failure:
+            # Its directory has failed, and whoever must know has been told.
+            logger.error("%s-%d cannot be served: %s", topic.name, index, failure.message)
+
+    def _lead(self, partition: Partition, state: PartitionState) -> None:
+        if self._replication is not None:
+            self._replication.fetchers.leave(partition)
+        partition.lead(
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            replicas=state.replicas,
+            isr=frozenset(state.isr),
+        )
+
+    def _follow(self, partition: Partition, state: PartitionState) -> None:
+        is_new = partition.follow(
+            leader_id=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            replicas=state.replicas,
+        )
+        if self._replication is None or not is_new:
+            return
+        leader = self._endpoint(state.leader, self._replication.inter_broker_listener)
+        if leader is None:
+            # Nobody leads, or its broker is not there: the next election tells of another.
+            self._replication.fetchers.leave(partition)
+        else:
+            self._replication.fetchers.follow(partition, leader)
+
+    def _endpoint(self, broker_id: int, listener_name: str) -> NodeEndpoint | None:
+        broker = self._image.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoint(listener_name)
+        if broker is None or endpoint is None:
+            return None
+        return NodeEndpoint(broker.id, endpoint.host, endpoint.port, broker.rack)
+
+    def check_isrs(self) -> None:
+        """See of all partitions led here whether a follower has fallen behind for too long."""
+        for partition in list(self.partitions()):
+            partition.tick()
 
     def _open(self, topic: Topic, index: int, state: PartitionState) -> Partition | None:
         try:
@@ -236,7 +365,12 @@ class ReplicaManager:
             logger.error("%s-%d cannot be served: %s", topic.name, index, failure.message)
             return None
         partition = Partition(
-            node_id=self._node_id, topic=topic.name, index=index, topic_id=topic.id, log=log
+            node_id=self._node_id,
+            topic=topic.name,
+            index=index,
+            topic_id=topic.id,
+            log=log,
+            surroundings=self._surroundings,
         )
         hosted = self._topics.get(topic.name)
         if hosted is None:
@@ -299,6 +433,8 @@ class ReplicaManager:
         if not hosted:
             self._topics.pop(topic_id.bytes, None)
             self._topics.pop(name, None)
+        if self._replication is not None:
+            self._replication.fetchers.leave(partition)
         # Whoever waits must find nothing when told, so this comes after the removal.
         partition.stop(error)
         try:

@@ -1,32 +1,42 @@
 """One partition hosted on this node: its log, its leader's decisions, and who waits for it.
 
 What always holds: `error` is None exactly while this node leads the partition and its log is
-online, and every client operation answers `error` otherwise; the log's high watermark is what
-the leader decided, raised before anybody is told. A watcher is told once and must watch again.
+online, and every client operation answers `error` otherwise; `read_error` is None also while it
+follows, when consumers may read what is committed (KIP-392). The log's high watermark is what the
+leader decided, raised before anybody is told. A watcher is told once and must watch again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from moldau.broker.log.context import AppendInfo, AppendOrigin
 from moldau.broker.log.log import Log
 from moldau.broker.log.producer_state import Verification
-from moldau.broker.log.reader import ReadResult
-from moldau.broker.replication.events import CommitUpTo, Event, IsrCommitted, MinIsrChanged
+from moldau.broker.replication import reading
+from moldau.broker.replication.events import (
+    CommitUpTo,
+    Event,
+    FollowerFetched,
+    IsrCommitted,
+    MinIsrChanged,
+    ProposeIsr,
+    Tick,
+)
 from moldau.broker.replication.leader import PartitionLeader
+from moldau.broker.replication.reading import NO_EPOCH, PartitionRead
+from moldau.broker.replication.surroundings import ALONE, Surroundings
 from moldau.broker.topics import INTERNAL_TOPICS
 from moldau.invariant import invariant
 from moldau.wire.compression import Compression
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.records import NO_PRODUCER_ID, encode_batch_buffer, encode_end_txn_marker
 
-NO_EPOCH = -1
+__all__ = ["NO_EPOCH", "NO_LEADER", "Partition", "PartitionRead", "Watcher"]
 
-
-_NOTHING = ReadResult([], 0)
+NO_LEADER = -1
 
 
 class Watcher(Protocol):
@@ -35,40 +45,43 @@ class Watcher(Protocol):
     def on_partition_changed(self) -> None: ...
 
 
-class PartitionRead(NamedTuple):
-    """What a fetch finds. `aborted_transactions` is None unless only committed data was wanted."""
-
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    buffers: Sequence[memoryview] = ()
-    size: int = 0
-    aborted_transactions: Sequence[tuple[int, int]] | None = None
-    diverging_epoch: tuple[int, int] | None = None
-
-
 class Partition:
-    """A replica on this node. Only the replica manager calls `lead`, `stop` and `configure`."""
+    """A replica on this node. Only the replica manager calls `lead`, `follow`, `stop` and
+    `configure`."""
 
     __slots__ = (
         "_awaiting_copy",
         "_commit_waiters",
         "_leader",
+        "_low_watermark_waiters",
         "_node_id",
+        "_surroundings",
+        "append_watchers",
         "error",
         "index",
         "internal",
         "leader_epoch",
         "leader_epoch_start_offset",
+        "leader_id",
         "log",
         "partition_epoch",
+        "read_error",
         "replicas",
         "topic",
         "topic_id",
         "watchers",
     )
 
-    def __init__(self, *, node_id: int, topic: str, index: int, topic_id: UUID, log: Log) -> None:
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        topic: str,
+        index: int,
+        topic_id: UUID,
+        log: Log,
+        surroundings: Surroundings = ALONE,
+    ) -> None:
         self.topic = topic
         self.index = index
         self.internal = topic in INTERNAL_TOPICS
@@ -78,8 +91,14 @@ class Partition:
         self.leader_epoch_start_offset = 0
         self.partition_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
+        self.leader_id = NO_LEADER
         self.error: ErrorCode | None = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        self.read_error: ErrorCode | None = ErrorCode.NOT_LEADER_OR_FOLLOWER
         self.watchers: dict[Watcher, None] = {}
+        # Who may read what is not committed yet: the fetches of followers.
+        self.append_watchers: dict[Watcher, None] = {}
+        self._low_watermark_waiters: dict[Callable[[ErrorCode, int], None], int] = {}
+        self._surroundings = surroundings
         self._node_id = node_id
         self._leader: PartitionLeader | None = None
         self._commit_waiters: dict[Callable[[ErrorCode], None], int] = {}
@@ -104,15 +123,20 @@ class Partition:
         isr: frozenset[int],
     ) -> None:
         """Lead in `leader_epoch`, or learn of another change within the same one."""
-        if self._leader is not None and leader_epoch == self.leader_epoch:
-            self.partition_epoch = partition_epoch
-            self.replicas = replicas
-            self._step(IsrCommitted(replicas, isr))
+        now_ms = self._surroundings.elapsed_ms()
+        former = self._leader
+        self.replicas = replicas
+        if former is not None and leader_epoch == self.leader_epoch:
+            self.partition_epoch = max(partition_epoch, self.partition_epoch)
+            self._assign_epoch()
+            self.step(IsrCommitted(replicas, isr, partition_epoch, now_ms))
+            self._tell_deleted()
             return
         self.leader_epoch = leader_epoch
+        self.leader_id = self._node_id
         self.partition_epoch = partition_epoch
-        self.replicas = replicas
         self.leader_epoch_start_offset = self.log.log_end_offset
+        self._assign_epoch()
         self._leader = PartitionLeader(
             self._node_id,
             replicas=replicas,
@@ -120,25 +144,75 @@ class Partition:
             min_insync_replicas=self.log.config.min_insync_replicas,
             end_offset=self.log.log_end_offset,
             high_watermark=self.log.high_watermark,
+            leader_epoch=leader_epoch,
+            partition_epoch=partition_epoch,
+            now_ms=now_ms,
+            lag_ms_max=self._surroundings.lag_ms_max,
+            brokers=self._surroundings.brokers,
+            former=former,
         )
-        self.error = None
+        self.error = self.read_error = None
         # A single replica has everything there is, so what it holds is committed.
-        self._step(IsrCommitted(replicas, isr))
+        self.step(Tick(now_ms))
         self._tell_watchers()
+
+    def _assign_epoch(self) -> None:
+        """Note where this epoch began, before anything is written in it.
+
+        A follower may hold batches of a later epoch than any batch here, after several elections
+        in a row; by this it finds out where to cut. A sole replica has nobody to tell.
+        """
+        if len(self.replicas) > 1 and self.log.latest_epoch < self.leader_epoch:
+            self.log.assign_epoch(self.leader_epoch, self.leader_epoch_start_offset)
+
+    def follow(
+        self,
+        *,
+        leader_id: int,
+        leader_epoch: int,
+        partition_epoch: int,
+        replicas: tuple[int, ...],
+    ) -> bool:
+        """Be a follower of `leader_id`, NO_LEADER if there is none now.
+
+        Whether this is news: then whatever is still fetched for the former epoch is void, and
+        fetching has to begin anew.
+        """
+        is_new = self._leader is not None or leader_epoch != self.leader_epoch
+        is_new = is_new or self.read_error is not None
+        self.replicas = replicas
+        self.partition_epoch = partition_epoch
+        self.leader_id = leader_id
+        if is_new:
+            self.leader_epoch = leader_epoch
+            self.leader_epoch_start_offset = 0
+            self.read_error = None
+            self._resign(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return is_new
 
     def stop(self, error: ErrorCode) -> None:
         """Serve no longer: leadership is lost, the log is offline or the topic is gone."""
+        self.read_error = error
+        self._resign(error)
+
+    def _resign(self, error: ErrorCode) -> None:
         self.error = error
         self._leader = None
         waiters, self._commit_waiters = self._commit_waiters, {}
         for waiter in waiters:
             waiter(error)
+        deleting, self._low_watermark_waiters = self._low_watermark_waiters, {}
+        for tell in deleting:
+            tell(error, -1)
         self._tell_watchers()
+        self._tell_append_watchers()
 
     def configure(self) -> None:
         """Take over what changed in the log's config."""
         if self._leader is not None:
-            self._step(MinIsrChanged(self.log.config.min_insync_replicas))
+            self.step(
+                MinIsrChanged(self.log.config.min_insync_replicas, self._surroundings.elapsed_ms())
+            )
 
     def replace_log(self, exchange: Callable[[], Log], now_ms: int) -> None:
         """Go on with the copy in another directory that `exchange` puts in the log's place.
@@ -299,17 +373,29 @@ class Partition:
 
     def _on_appended(self, leader: PartitionLeader, next_offset: int) -> None:
         before = leader.high_watermark
-        high_watermark = leader.appended(next_offset)
+        now_ms = 0 if leader.alone else self._surroundings.elapsed_ms()
+        high_watermark = leader.appended(next_offset, now_ms)
         if high_watermark != before:
             self._commit_up_to(high_watermark)
+        if self.append_watchers:
+            self._tell_append_watchers()
 
-    def _step(self, event: Event) -> None:
+    def step(self, event: Event) -> None:
+        """Something happened to this leader: do what it decides."""
         if self._leader is None:
             return
         for effect in self._leader.step(event):
             match effect:
                 case CommitUpTo(offset):
                     self._commit_up_to(offset)
+                case ProposeIsr():
+                    self._surroundings.propose(self, effect)
+        self.partition_epoch = max(self.partition_epoch, self._leader.partition_epoch)
+
+    def tick(self) -> None:
+        """Time has passed: see whether somebody has fallen behind for too long."""
+        if self._leader is not None and self._leader.is_replicated:
+            self.step(Tick(self._surroundings.elapsed_ms()))
 
     def _commit_up_to(self, offset: int) -> None:
         self.log.set_high_watermark(offset)
@@ -347,7 +433,7 @@ class Partition:
 
     def _committed_error(self) -> ErrorCode:
         # The ISR may have shrunk since the append: then fewer replicas than promised have it.
-        if self._leader is not None and self._leader.has_enough_in_sync:
+        if self._leader is not None and self._leader.has_kept_enough:
             return ErrorCode.NONE
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
@@ -363,6 +449,15 @@ class Partition:
         for watcher in watchers:
             watcher.on_partition_changed()
 
+    def _tell_append_watchers(self) -> None:
+        watchers, self.append_watchers = self.append_watchers, {}
+        for watcher in watchers:
+            watcher.on_partition_changed()
+
+    def on_replicated(self) -> None:
+        """What is committed here has changed while following."""
+        self._tell_watchers()
+
     # Reading.
 
     def check_online(self) -> None:
@@ -370,10 +465,19 @@ class Partition:
         if self.error is not None:
             raise self._unavailable()
 
+    def check_readable(self, current_leader_epoch: int) -> None:
+        """As `check_leader_epoch`, but a follower will do."""
+        if self.read_error is not None:
+            raise self._unavailable()
+        self._check_epoch(current_leader_epoch)
+
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
         """Raise unless this node leads and the client's idea of the leader epoch is not wrong."""
         if self.error is not None:
             raise self._unavailable()
+        self._check_epoch(current_leader_epoch)
+
+    def _check_epoch(self, current_leader_epoch: int) -> None:
         if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
             return
         if current_leader_epoch < self.leader_epoch:
@@ -398,56 +502,58 @@ class Partition:
         up_to_log_end: bool = False,
         last_fetched_epoch: int = NO_EPOCH,
     ) -> PartitionRead:
-        """Read whole batches from `fetch_offset`; `check_leader_epoch` comes first.
-
-        Raises OFFSET_OUT_OF_RANGE below the log's start and past its end. An offset between the
-        high watermark and the log's end is legal and finds nothing yet.
-        """
-        log = self.log
-        start, end = log.log_start_offset, log.log_end_offset
-        high_watermark, stable = log.high_watermark, log.last_stable_offset
-        if last_fetched_epoch != NO_EPOCH:
-            diverging = self._diverging_epoch(fetch_offset, last_fetched_epoch)
-            if diverging is not None:
-                return PartitionRead(high_watermark, stable, start, diverging_epoch=diverging)
-        if fetch_offset < start or fetch_offset > end:
-            raise self._out_of_range(fetch_offset)
-        upper = end if up_to_log_end else stable if read_committed else high_watermark
-        if fetch_offset >= upper or (max_bytes <= 0 and not min_one_batch):
-            return PartitionRead(
-                high_watermark,
-                stable,
-                start,
-                aborted_transactions=() if read_committed and not up_to_log_end else None,
-            )
-        data = log.read(fetch_offset, max_bytes, upper_offset=upper, min_one_batch=min_one_batch)
-        # Part of a batch is of no use to anybody when a whole one may come in the next response.
-        if data.first_batch_incomplete:
-            data = _NOTHING
-        aborted: Sequence[tuple[int, int]] | None = None
-        if read_committed and not up_to_log_end:
-            aborted = [
-                (entry.producer_id, entry.first_offset)
-                for entry in (log.aborted_in(fetch_offset, data, upper) if data.size else ())
-            ]
-        return PartitionRead(high_watermark, stable, start, data.buffers, data.size, aborted)
-
-    def _diverging_epoch(
-        self, fetch_offset: int, last_fetched_epoch: int
-    ) -> tuple[int, int] | None:
-        epoch, end_offset = self.log.end_offset_for_epoch(last_fetched_epoch)
-        if epoch < 0 or end_offset < 0 or fetch_offset < self.log.log_start_offset:
-            raise self._out_of_range(fetch_offset)
-        if epoch < last_fetched_epoch or end_offset < fetch_offset:
-            return epoch, end_offset
-        return None
-
-    def _out_of_range(self, offset: int) -> ApiError:
-        return ApiError(
-            ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"offset {offset} of {self.topic}-{self.index} is outside"
-            f" {self.log.log_start_offset} to {self.log.log_end_offset}",
+        """As `reading.read`; `check_leader_epoch` comes first."""
+        return reading.read(
+            self.log,
+            fetch_offset,
+            max_bytes,
+            min_one_batch=min_one_batch,
+            read_committed=read_committed,
+            up_to_log_end=up_to_log_end,
+            last_fetched_epoch=last_fetched_epoch,
         )
+
+    def follower_fetched(
+        self,
+        replica_id: int,
+        broker_epoch: int,
+        *,
+        fetch_offset: int,
+        log_start_offset: int,
+        last_fetched_epoch: int,
+        current_leader_epoch: int,
+    ) -> None:
+        """Take note that a follower has everything below `fetch_offset`, unless the leader's log
+        says otherwise: then the reading that comes next will tell it."""
+        leader = self._leader
+        if leader is None or self.error is not None:
+            raise self._unavailable()
+        if leader.follower(replica_id) is None:
+            # The follower may know of a reassignment before this leader does, and will ask again.
+            raise ApiError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER
+                if current_leader_epoch == NO_EPOCH
+                else ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"{replica_id} is no replica of {self.topic}-{self.index}",
+            )
+        leader.check_follower_epoch(replica_id, broker_epoch)
+        log = self.log
+        if not log.log_start_offset <= fetch_offset <= log.log_end_offset or (
+            last_fetched_epoch != NO_EPOCH
+            and reading.diverging_epoch(log, fetch_offset, last_fetched_epoch) is not None
+        ):
+            return
+        self.step(
+            FollowerFetched(
+                replica_id=replica_id,
+                fetch_offset=fetch_offset,
+                log_start_offset=log_start_offset,
+                broker_epoch=broker_epoch,
+                now_ms=self._surroundings.elapsed_ms(),
+            )
+        )
+        if self._low_watermark_waiters:
+            self._tell_deleted()
 
     def delete_records(self, offset: int) -> int:
         """Advance the log start to `offset` (-1: the high watermark); the low watermark."""
@@ -462,12 +568,43 @@ class Partition:
         if offset == -1:
             offset = self.log.high_watermark
         if offset < 0 or offset > self.log.high_watermark:
-            raise self._out_of_range(offset)
+            raise reading.out_of_range(self.log, offset)
         if offset > self.log.log_start_offset:
             self.log.advance_log_start_offset(offset)
             self._tell_watchers()
-        return self.log.log_start_offset
+        return self.low_watermark
+
+    @property
+    def low_watermark(self) -> int:
+        """The smallest log start offset of all replicas that are alive."""
+        start = self.log.log_start_offset
+        return start if self._leader is None else self._leader.low_watermark(start)
+
+    def when_deleted(self, offset: int, waiter: Callable[[ErrorCode, int], None]) -> None:
+        """Call `waiter` with the low watermark once no living replica has records below `offset`,
+        or with why that cannot be known any more."""
+        if self.error is not None:
+            waiter(self.error, -1)
+        elif (low_watermark := self.low_watermark) >= offset:
+            waiter(ErrorCode.NONE, low_watermark)
+        else:
+            self._low_watermark_waiters[waiter] = offset
+
+    def forget_delete_waiter(self, waiter: Callable[[ErrorCode, int], None]) -> None:
+        self._low_watermark_waiters.pop(waiter, None)
+
+    def _tell_deleted(self) -> None:
+        low_watermark = self.low_watermark
+        for waiter, wanted in list(self._low_watermark_waiters.items()):
+            if wanted <= low_watermark:
+                del self._low_watermark_waiters[waiter]
+                waiter(ErrorCode.NONE, low_watermark)
+
+    @property
+    def leadership(self) -> PartitionLeader | None:
+        """What this node decides as the partition's leader; None while it does not lead."""
+        return self._leader
 
     def _unavailable(self) -> ApiError:
-        code = self.error or ErrorCode.NOT_LEADER_OR_FOLLOWER
+        code = self.error or self.read_error or ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ApiError(code, f"partition {self.topic}-{self.index} is not served by this node")

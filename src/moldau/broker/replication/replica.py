@@ -1,0 +1,77 @@
+"""The local replica of a partition that is led elsewhere, as its fetcher sees it.
+
+What always holds: who waits to read from this follower is told of every change of what is
+committed here, after it can be read. The high watermark only goes back when the log is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from moldau.broker.replication.partition import Partition
+from moldau.wire.records import iterate_headers
+
+Buffer = bytes | bytearray | memoryview
+
+
+class FollowerReplica:
+    """Appends and cuts what the fetcher decides."""
+
+    __slots__ = ("_now_ms", "partition")
+
+    def __init__(self, partition: Partition, now_ms: Callable[[], int]) -> None:
+        """`now_ms` is wall time: it goes into files."""
+        self.partition = partition
+        self._now_ms = now_ms
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.partition.log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.partition.log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self.partition.log.high_watermark
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.partition.log.latest_epoch
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        return self.partition.log.end_offset_for_epoch(epoch)
+
+    def append_fetched(self, records: Buffer, *, leader_epoch: int) -> int:
+        view = memoryview(records)
+        for position, header in iterate_headers(view):
+            if header.partition_leader_epoch > leader_epoch:
+                # The request came before the leader's log was cut and written anew (KAFKA-18723).
+                view = view[:position]
+                break
+        log, now_ms = self.partition.log, self._now_ms()
+        info = log.append_as_follower(view, now_ms=now_ms)
+        if info.flush_due:
+            log.request_flush(now_ms=now_ms)
+        return info.size
+
+    def truncate_fetched(self, offset: int) -> None:
+        self.partition.log.truncate_to(offset, now_ms=self._now_ms())
+
+    def start_anew_at(self, offset: int) -> None:
+        self.partition.log.truncate_fully_and_start_at(offset, now_ms=self._now_ms())
+        self.partition.on_replicated()
+
+    def take_watermarks(self, *, high_watermark: int, log_start_offset: int) -> None:
+        log = self.partition.log
+        high_watermark = min(high_watermark, log.log_end_offset)
+        changed = high_watermark > log.high_watermark
+        if changed:
+            log.set_high_watermark(high_watermark)
+        # The leader deletes what is committed only, but this replica may not know it to be yet.
+        if min(log_start_offset, log.high_watermark) > log.log_start_offset:
+            log.advance_log_start_offset(min(log_start_offset, log.high_watermark))
+            changed = True
+        if changed and self.partition.watchers:
+            self.partition.on_replicated()
