@@ -8,7 +8,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from moldau.broker.network.responses import SHARED_BYTES, InvalidResponse, ResponseFrames
+from moldau.broker.network.responses import (
+    ANNOUNCED_BYTES_MAX,
+    SHARED_BYTES,
+    InvalidResponse,
+    ResponseFrames,
+)
 
 
 def framed(payload: bytes) -> bytes:
@@ -82,9 +87,17 @@ def test_a_frame_is_not_touched_by_what_comes_after_it() -> None:
 def test_an_announced_giant_costs_what_was_received() -> None:
     frames = ResponseFrames(2**31 - 1)
     receive(frames, struct.pack(">i", 2**31 - 1) + b"some")
-    assert len(frames.space()) <= 2 * SHARED_BYTES
-    receive(frames, b"a" * 1_000_000)
-    assert len(frames.space()) <= 2_100_000
+    assert len(frames.space()) <= ANNOUNCED_BYTES_MAX
+    receive(frames, bytes(ANNOUNCED_BYTES_MAX))
+    assert len(frames.space()) <= ANNOUNCED_BYTES_MAX + SHARED_BYTES
+
+
+def test_a_giant_that_is_really_sent_arrives() -> None:
+    payload = bytes(range(256)) * (ANNOUNCED_BYTES_MAX * 5 // 2 // 256) + b"end"
+    assert receive(ResponseFrames(2**31 - 1), framed(payload) + framed(b"next")) == [
+        payload,
+        b"next",
+    ]
 
 
 @pytest.mark.parametrize("size", [-1, 0, 3, -(2**31), 101, 2**31 - 1])

@@ -2,7 +2,7 @@
 
 Decided here: where a response starts and ends, which sizes are refused, and where its bytes are
 received. What always holds: however the stream is cut, the same frames come out; a frame belongs
-to whoever takes it; and an unfinished one holds at most about twice the bytes really received.
+to whoever takes it; and an unfinished one holds at most 16 MB, or twice the bytes really received.
 
 Small frames are received together into one buffer and copied out of it. The rest of a long one is
 received straight into a buffer of its own, so what follows its first part is not copied again.
@@ -16,6 +16,9 @@ from typing import Final
 SIZE_BYTES: Final = 4
 CORRELATION_ID_BYTES: Final = 4
 SHARED_BYTES: Final = 64 * 1024
+#: What a peer gets for an announcement alone. The usual long response, a Fetch for a follower,
+#: is below (replica.fetch.response.max.bytes is 10 MB), and growing in steps costs copies.
+ANNOUNCED_BYTES_MAX: Final = 16 * 1024 * 1024
 
 _SIZE: Final = struct.Struct(">i")
 
@@ -54,7 +57,6 @@ class ResponseFrames:
             return memoryview(self._shared)[self._end :]
         have = self._long_have
         if have == len(self._long):
-            # A large block grows in place or by moving pages, not by copying them.
             self._long += bytes(min(self._long_size - have, have))
         return memoryview(self._long)[have:]
 
@@ -106,7 +108,7 @@ class ResponseFrames:
 
     def _begin_long(self, body: int, size: int) -> None:
         have = self._end - body
-        self._long = self._shared[body : self._end]
-        self._long += bytes(min(size, max(2 * have, SHARED_BYTES)) - have)
+        self._long = bytearray(min(size, ANNOUNCED_BYTES_MAX))
+        self._long[:have] = memoryview(self._shared)[body : self._end]
         self._long_have, self._long_size = have, size
         self._start = self._end = 0
