@@ -57,13 +57,17 @@ class TransactionStage:
         self.append_error = ErrorCode.NONE
         self.holding = False
         self.next_id = FIRST_ID
+        self.seen_epochs: dict[int, int] = {}
+        """What partitions have seen, by producer id."""
         self._held: list[tuple[int, Callable[[ErrorCode], None]]] = []
         self._timers = TimerQueue()
         self.shard = self._fresh_shard()
         self._perform(self.shard.on_loaded(self.now_ms), Reply())
 
     def _fresh_shard(self) -> TransactionShard:
-        return TransactionShard(self.config, lambda: self.transaction_version)
+        return TransactionShard(
+            self.config, lambda: self.transaction_version, lambda _: self.seen_epochs
+        )
 
     # Carrying out decisions.
 

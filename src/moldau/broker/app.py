@@ -246,6 +246,7 @@ class Broker:
                 creation=self._creation,
                 report_bug=_report_bug,
                 spawn=self._spawn,
+                unclean=not all(each.clean_shutdown for each in self.logs.live_dirs),
             )
         )
         self.share_partitions = SharePartitionManager(

@@ -7,7 +7,8 @@ partition that this broker cannot serve.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
@@ -42,13 +43,16 @@ from moldau.broker.topics import (
     SHARE_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
-from moldau.broker.transactions.markers import LocalMarkers
+from moldau.broker.transactions.lost import lost_transactions
+from moldau.broker.transactions.markers import LocalMarkers, Marker, MarkerResult, MarkerWriter
 from moldau.broker.transactions.verification import TransactionVerifier
 from moldau.invariant import invariant
 from moldau.wire.compression import Compression
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import AllocateProducerIdsRequest
 from moldau.wire.uuids import random_uuid
+
+logger = logging.getLogger(__name__)
 
 _COMPRESSION_KEYS = {
     GROUP_OFFSETS_TOPIC: "offsets.topic.compression.codec",
@@ -79,6 +83,21 @@ class Surroundings:
     report_bug: Callable[[Exception], None]
     spawn: Callable[[Coroutine[Any, Any, object]], None]
     """Runs what nobody waits for until it is done or the broker stops."""
+    unclean: bool = False
+    """The last stop was none that syncs everything."""
+
+
+class _LateMarkers:
+    """Markers that wait until nothing is open that they were not meant for."""
+
+    def __init__(self, markers: MarkerWriter, ready: asyncio.Event) -> None:
+        self._markers = markers
+        self._ready = ready
+
+    async def write(self, markers: Sequence[Marker]) -> list[MarkerResult]:
+        if not self._ready.is_set():
+            await self._ready.wait()
+        return await self._markers.write(markers)
 
 
 class Coordinators:
@@ -104,6 +123,7 @@ class Coordinators:
             clock_ms=around.environment.clock_ms,
             timeout_ms=lambda: int(around.config()["request.timeout.ms"]),
         )
+        self._lost_transactions_ended = asyncio.Event()
         self.transactions = self._transaction_coordinator()
         self.verifier = self._transaction_verifier()
         self._by_topic: Mapping[str, Coordinator] = {
@@ -167,12 +187,22 @@ class Coordinators:
                 TRANSACTION_STATE_TOPIC, "transaction.state.log"
             ),
             producer_ids=self.producer_ids,
-            markers=self.markers,
+            markers=_LateMarkers(self.markers, self._lost_transactions_ended),
             topics=ImageTopics(lambda: metadata.image),
             transaction_version=lambda: metadata.finalized_features.get("transaction.version", 0),
             report_bug=self._around.report_bug,
             clock=self._around.environment.clock,
+            seen_epochs=self._seen_epochs,
         )
+
+    def _seen_epochs(self, producer_ids: Set[int]) -> dict[int, int]:
+        newest: dict[int, int] = {}
+        for partition in self._around.replicas.partitions():
+            entries = partition.log.producers.entries
+            for producer_id in producer_ids & entries.keys():
+                epoch = entries[producer_id].epoch
+                newest[producer_id] = max(newest.get(producer_id, epoch), epoch)
+        return newest
 
     def _transaction_verifier(self) -> TransactionVerifier:
         config = self._around.config()
@@ -276,6 +306,30 @@ class Coordinators:
     async def loaded(self) -> None:
         """Wait until everything led here is served."""
         await asyncio.gather(*(each.loaded() for each in self._by_topic.values()))
+        await self._end_lost_transactions()
+        self._lost_transactions_ended.set()
+
+    async def _end_lost_transactions(self) -> None:
+        """What a power failure left open without a coordinator that would ever end it."""
+        around = self._around
+        topic = around.metadata.image.topic(TRANSACTION_STATE_TOPIC)
+        leaders = set() if topic is None else {each.leader for each in topic.partitions.values()}
+        if not around.unclean or leaders - {around.node_id}:
+            # What another broker coordinates cannot be judged here.
+            return
+        known = self.transactions.transactions()
+        if known is None:
+            return
+        for marker in list(lost_transactions(around.replicas.partitions(), known)):
+            (result,) = await self.markers.write([marker])
+            logger.warning(
+                "a power failure took what was known of a transaction of producer %d, epoch %d: "
+                "%s in %s",
+                marker.producer_id,
+                marker.producer_epoch,
+                "committed" if marker.committed else "aborted",
+                {f"{name}-{index}": error.name for (name, index), error in result.items()},
+            )
 
     def close(self) -> None:
         """Members that wait for others would wait for ever: they are told to look elsewhere."""

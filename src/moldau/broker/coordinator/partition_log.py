@@ -29,6 +29,7 @@ class PartitionLog:
         self._compression = compression
         self._acks_all = acks_all
         self._waiters: dict[Callable[[ErrorCode], None], Callable[[ErrorCode], None]] = {}
+        self._appended_ms = 0
 
     @property
     def start_offset(self) -> int:
@@ -45,6 +46,7 @@ class PartitionLog:
         now_ms: int,
         producer: ProducerStamp | None = None,
     ) -> int:
+        self._appended_ms = now_ms
         if producer is None:
             return self._partition.append_coordinator_records(
                 records, now_ms, compression=self._compression, acks_all=self._acks_all
@@ -64,6 +66,7 @@ class PartitionLog:
         )
 
     def append_marker(self, ending: TransactionEnding, *, now_ms: int) -> int:
+        self._appended_ms = now_ms
         info = self._partition.append_marker(
             producer_id=ending.producer_id,
             producer_epoch=ending.producer_epoch,
@@ -83,12 +86,19 @@ class PartitionLog:
 
     def when_committed(self, next_offset: int, waiter: Callable[[ErrorCode], None]) -> None:
         def committed(error: ErrorCode) -> None:
-            self._waiters.pop(waiter, None)
             # The high watermark has passed the records, so they are committed, even if
             # fewer replicas than the minimum are in sync by now.
             if error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
                 error = ErrorCode.NONE
-            waiter(error)
+            if error is ErrorCode.NONE and self._partition.log.flush_due:
+                # As with records of producers, nobody is told of what is to be synced first.
+                self._partition.when_durable(next_offset, self._appended_ms, told)
+            else:
+                told(error)
+
+        def told(error: ErrorCode) -> None:
+            if self._waiters.pop(waiter, None) is not None:
+                waiter(error)
 
         self._waiters[waiter] = committed
         self._partition.when_committed(next_offset, committed)

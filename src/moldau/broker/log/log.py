@@ -225,7 +225,7 @@ class Log:
             valid.log_append_time_ms,
             self.log_start_offset,
             False,
-            self._flush_due(),
+            self.flush_due,
             valid.size,
         )
 
@@ -276,7 +276,7 @@ class Log:
             -1,
             self.log_start_offset,
             False,
-            self._flush_due(),
+            self.flush_due,
             header.size,
         )
 
@@ -295,7 +295,7 @@ class Log:
             -1,
             self.log_start_offset,
             False,
-            self._flush_due(),
+            self.flush_due,
             len(view),
         )
 
@@ -339,7 +339,7 @@ class Log:
             -1,
             self.log_start_offset,
             False,
-            self._flush_due(),
+            self.flush_due,
             size,
         )
 
@@ -394,7 +394,9 @@ class Log:
             raise self.dir_state.fail(f"writing {self.dir}", error) from error
         self.log_end_offset = self.producers.map_end_offset = last_offset + 1
 
-    def _flush_due(self) -> bool:
+    @property
+    def flush_due(self) -> bool:
+        """More than flush.messages records wait to be synced."""
         return self.log_end_offset - self.flusher.recovery_point >= self._flush_messages
 
     def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:

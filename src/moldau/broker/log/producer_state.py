@@ -379,6 +379,10 @@ class ProducerStates:
         self.on_high_watermark(offset)
         self.map_end_offset = max(self.map_end_offset, offset)
 
+    def open_transactions(self) -> list[ProducerEntry]:
+        """The producers that have a transaction open here, in the order they began."""
+        return [self.entries[producer_id] for producer_id in self._ongoing.values()]
+
     @property
     def first_unstable_offset(self) -> int | None:
         """The first offset of the oldest transaction not decided for good, if any."""

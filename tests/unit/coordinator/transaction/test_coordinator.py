@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from moldau.broker.coordinator.transaction.metadata import PREPARE_COMMIT, TransactionMetadata
 from moldau.broker.coordinator.transaction.sending import MarkerSending
 from moldau.broker.transactions.markers import Marker
@@ -133,17 +131,32 @@ def test_partitions_of_deleted_topics_are_dropped() -> None:
     play(scenario)
 
 
-@pytest.mark.parametrize(
-    "error", [ErrorCode.TRANSACTION_COORDINATOR_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH]
-)
-def test_whoever_is_superseded_sends_no_more(error: ErrorCode) -> None:
+def test_whoever_is_superseded_sends_no_more() -> None:
     async def scenario(world: World) -> None:
-        world.markers.errors = {("topic", 0): [error], ("topic", 1): [ErrorCode.REQUEST_TIMED_OUT]}
+        world.markers.errors = {
+            ("topic", 0): [ErrorCode.TRANSACTION_COORDINATOR_FENCED],
+            ("topic", 1): [ErrorCode.REQUEST_TIMED_OUT],
+        }
         await world.begin(0, 1)
         await world.coordinator.end_transaction("t", P, 0, committed=True)
         await world.clock.advance(60_000)
         assert world.places() == [[0, 1]]
         assert await world.state() == "PrepareCommit"
+
+    play(scenario)
+
+
+def test_a_partition_that_has_seen_a_newer_epoch_needs_no_marker() -> None:
+    async def scenario(world: World) -> None:
+        world.markers.errors = {
+            ("topic", 0): [ErrorCode.INVALID_PRODUCER_EPOCH],
+            ("topic", 1): [ErrorCode.REQUEST_TIMED_OUT],
+        }
+        await world.begin(0, 1)
+        await world.coordinator.end_transaction("t", P, 0, committed=True)
+        await world.clock.advance(60_000)
+        assert world.places() == [[0, 1], [1]]
+        assert await world.state() == "CompleteCommit"
 
     play(scenario)
 

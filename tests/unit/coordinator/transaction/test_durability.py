@@ -262,3 +262,59 @@ def test_a_record_tells_all_that_counts() -> None:
     _, message = decode_coordinator_record("transaction", key, value)
     assert isinstance(message, TransactionLogValue)
     assert TransactionMetadata.from_value("t", message) == metadata
+
+
+# Partitions that know more than what a power failure has left of the log.
+
+
+def after_power_failure(stage: TransactionStage, seen_epoch: int) -> None:
+    stage.seen_epochs = {P: seen_epoch}
+    stage.crash()
+
+
+def test_an_epoch_that_a_partition_has_seen_is_given_to_nobody_again() -> None:
+    stage = TransactionStage()
+    assert stage.init() == (P, 0)
+    after_power_failure(stage, 5)
+    assert stage.init() == (P, 6)
+    assert stage.shard.transactions == stage.reloaded().transactions
+
+
+def test_the_last_epoch_seen_leads_to_a_new_producer_id() -> None:
+    stage = TransactionStage()
+    stage.init()
+    after_power_failure(stage, 32_767)
+    assert stage.init() == (P + 1, 0)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_what_was_open_at_an_older_epoch_is_aborted_at_a_newer_one(level: int) -> None:
+    stage = ongoing(level)
+    after_power_failure(stage, 5)
+    (action,) = stage.finish()
+    assert (action.prepared.producer_epoch, action.prepared.state_name) == (6, "PrepareAbort")
+    assert {index for _, index in action.prepared.partitions} == {0, 1}
+    assert stage.state() == "CompleteAbort"
+    assert stage.end((P, 0)) != NO_PRODUCER, "its producer is out"
+    assert stage.init() == (P, 7)
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_a_decision_stands_and_its_id_goes_on_at_a_newer_epoch(level: int) -> None:
+    stage = ongoing(level)
+    stage.end((P, 0))
+    epoch = stage.metadata().producer_epoch
+    after_power_failure(stage, 5)
+    (action,) = stage.finish()
+    assert (action.prepared.producer_epoch, action.prepared.state_name) == (epoch, "PrepareCommit")
+    assert stage.state() == "CompleteCommit"
+    assert stage.init() == (P, 6)
+    assert stage.shard.transactions == stage.reloaded().transactions
+
+
+def test_epochs_that_are_known_change_nothing() -> None:
+    stage = ongoing()
+    written = len(stage.written)
+    after_power_failure(stage, 0)
+    assert len(stage.written) == written
+    assert stage.state() == "Ongoing"

@@ -41,7 +41,7 @@ from moldau.broker.coordinator.transaction.sending import (
     MarkerSending,
     PartitionDirectory,
 )
-from moldau.broker.coordinator.transaction.shard import TransactionShard
+from moldau.broker.coordinator.transaction.shard import SeenEpochs, TransactionShard
 from moldau.broker.transactions.markers import MarkerWriter
 from moldau.invariant import InvariantError, invariant
 from moldau.wire.errors import ApiError, ErrorCode
@@ -83,9 +83,11 @@ class TransactionCoordinator:
         transaction_version: Callable[[], int],
         report_bug: Callable[[Exception], None],
         clock: Clock | None = None,
+        seen_epochs: SeenEpochs = lambda producer_ids: {},
     ) -> None:
         """`partition_count` tells how many partitions the state topic has, or will have;
-        `transaction_version` the finalized level of that feature."""
+        `transaction_version` the finalized level of that feature; `seen_epochs` the newest
+        epochs that partitions have seen of some producer ids."""
         self._config = config
         self._partition_count = partition_count
         self._producer_ids = producer_ids
@@ -95,7 +97,7 @@ class TransactionCoordinator:
         self._leaderships: dict[int, _Leadership] = {}
         self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             family="transaction",
-            make_shard=lambda: TransactionShard(config, transaction_version),
+            make_shard=lambda: TransactionShard(config, transaction_version, seen_epochs),
             clock=self._clock,
             write_timeout_ms=max(config.request_timeout_ms, 0),
             load_buffer_size=config.transaction_state_log_load_buffer_size,
@@ -128,6 +130,18 @@ class TransactionCoordinator:
     async def loaded(self) -> None:
         """Wait until every partition told of so far has been loaded."""
         await self._runtime.loaded()
+
+    def transactions(self) -> list[TransactionMetadata] | None:
+        """All that is known here; None if a partition told of cannot be looked at."""
+        found: list[TransactionMetadata] = []
+        for partition in self._leaderships:
+            try:
+                found += self._runtime.read(
+                    partition, lambda shard: list(shard.transactions.values())
+                )
+            except ApiError:
+                return None
+        return found
 
     def close(self) -> None:
         for leadership in self._leaderships.values():

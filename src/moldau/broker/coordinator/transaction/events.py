@@ -76,4 +76,9 @@ class Resumed:
     transactional_ids: tuple[str, ...]
 
 
-TransactionContinuation = Written | Resumed
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """Nobody is behind what partitions have seen, as far as that could be written."""
+
+
+TransactionContinuation = Written | Resumed | CaughtUp

@@ -232,6 +232,21 @@ class TransactionMetadata:
             partitions=frozenset(),
         )
 
+    def caught_up(self, producer_epoch: int, now_ms: int) -> TransactionMetadata:
+        """A partition has seen an epoch that this log knows nothing of: its end was lost.
+
+        Nobody may be given that epoch again, because its sequence numbers would be taken for
+        those of old batches. What was open at an older one has ended there long ago.
+        """
+        invariant(
+            producer_epoch > self.producer_epoch and self.state not in PREPARED,
+            f"{self.transactional_id!r} has nothing to catch up with",
+        )
+        if self.state is ONGOING:
+            fenced = self.fenced_v1(now_ms)
+            return replace(fenced, producer_epoch=min(producer_epoch + 1, EPOCH_MAX))
+        return replace(self, producer_epoch=producer_epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
+
     def _initialised(
         self, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int
     ) -> TransactionMetadata:

@@ -23,14 +23,17 @@ logger = logging.getLogger(__name__)
 _DELAY_MS_MIN = 20
 _DELAY_MS_MAX = 1_000
 
-# Somebody newer has written there: this transaction, or this coordinator, is a thing of the past.
-_SUPERSEDED = frozenset(
-    {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED}
-)
-# The partition takes no markers, so it cannot have taken transactional records either.
+# A newer coordinator has written there: what this one decided is a thing of the past.
+_SUPERSEDED = frozenset({ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+# The partition has seen a newer epoch, which nobody was given before this transaction had ended
+# there. Either this coordinator has a successor, and then it can complete nothing; or a power
+# failure took the end of its log, and to give up would keep the transaction prepared for ever.
+_ENDED_BEFORE = ErrorCode.INVALID_PRODUCER_EPOCH
+# The others take no markers, so they cannot have taken transactional records either.
 _SETTLED = frozenset(
     {
         ErrorCode.NONE,
+        _ENDED_BEFORE,
         ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
         ErrorCode.UNSUPPORTED_VERSION,
     }
@@ -144,7 +147,14 @@ def _log_superseded(prepared: TransactionMetadata, result: MarkerResult) -> None
 
 def _log_unexpected(prepared: TransactionMetadata, result: MarkerResult) -> None:
     for place, error in result.items():
-        if error not in _SETTLED and error not in _PASSING:
+        if error is _ENDED_BEFORE:
+            logger.warning(
+                "%s-%d has seen a newer epoch than %s of %r, and needs no marker of it",
+                *place,
+                prepared.producer,
+                prepared.transactional_id,
+            )
+        elif error not in _SETTLED and error not in _PASSING:
             logger.error(
                 "the marker for %r in %s-%d failed with %s and is tried again",
                 prepared.transactional_id,

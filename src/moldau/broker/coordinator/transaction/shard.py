@@ -14,15 +14,17 @@ Replicated state is `transactions`, made by `replay` alone. What always holds:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import replace
 from typing import TypeVar, assert_never
 
-from moldau.broker.coordinator.decision import Act, Decision, Outbox
+from moldau.broker.coordinator.decision import Act, CoordinatorRecord, Decision, Outbox
 from moldau.broker.coordinator.transaction import ending, views
 from moldau.broker.coordinator.transaction.config import TransactionConfig
 from moldau.broker.coordinator.transaction.events import (
     NEED_PRODUCER_ID,
     AbortTimedOut,
+    CaughtUp,
     ExpiryTimer,
     NeedProducerId,
     Outcome,
@@ -45,6 +47,7 @@ from moldau.broker.coordinator.transaction.interface import (
 from moldau.broker.coordinator.transaction.metadata import (
     EPOCH_MAX,
     IDLE,
+    NO_PRODUCER_EPOCH,
     ONGOING,
     PREPARED,
     TransactionMetadata,
@@ -67,13 +70,23 @@ R = TypeVar("R")
 _RESUME_DELAY_MS = 500
 
 
+SeenEpochs = Callable[[Set[int]], Mapping[int, int]]
+"""The newest epoch of each of these producer ids that any partition here has seen."""
+
+
 class TransactionShard:
     def __init__(
-        self, config: TransactionConfig, transaction_version: Callable[[], int] = lambda: TV_2
+        self,
+        config: TransactionConfig,
+        transaction_version: Callable[[], int] = lambda: TV_2,
+        seen_epochs: SeenEpochs = lambda producer_ids: {},
     ) -> None:
         """`transaction_version` tells the finalized level of the feature of that name."""
         self._config = config
         self._transaction_version = transaction_version
+        self._seen_epochs = seen_epochs
+        # Epochs to catch up with once the end of a prepared transaction is carried out.
+        self._ahead: dict[str, int] = {}
         self.transactions: dict[str, TransactionMetadata] = {}
         # Not replicated: ids with a record that is not yet known to be committed, and
         # prepared ones whose markers must wait for a commit that is in doubt.
@@ -106,7 +119,27 @@ class TransactionShard:
         out = Outbox(now_ms)
         self._schedule_timeouts(out)
         self._schedule_expiry(out)
-        return self._resume(out)
+        out.records = self._catch_up(now_ms)
+        out.continuation = CaughtUp()
+        return out.decision(None, atomic=False)
+
+    def _catch_up(self, now_ms: int) -> list[CoordinatorRecord]:
+        """After a power failure partitions may know more than what is left of this log."""
+        seen = self._seen_epochs({each.producer_id for each in self.transactions.values()})
+        level = self._transaction_version()
+        records = []
+        for transactional_id, metadata in self.transactions.items():
+            epoch = seen.get(metadata.producer_id, metadata.producer_epoch)
+            if epoch <= metadata.producer_epoch:
+                continue
+            if metadata.state in PREPARED:
+                self._ahead[transactional_id] = epoch
+                continue
+            caught_up = metadata.caught_up(epoch, now_ms)
+            if caught_up.state in PREPARED:
+                self._in_doubt.add(transactional_id)
+            records.append(caught_up.stored_at(level).to_record(level))
+        return records
 
     def on_timer(self, timer: TransactionTimer, now_ms: int) -> Decision[None]:
         out = Outbox(now_ms)
@@ -145,6 +178,8 @@ class TransactionShard:
                 if error is not ErrorCode.NONE:
                     self._in_doubt.update(transactional_ids)
                     out.schedule(ResumeTimer(), _RESUME_DELAY_MS)
+            case CaughtUp():
+                return self._resume(out)
             case _:
                 assert_never(continuation)
         return out.decision(None)
@@ -345,7 +380,11 @@ class TransactionShard:
         """All partitions have the markers of this decision; nothing to do if that is old."""
         if not self.is_current(prepared) or prepared.transactional_id in self._writing:
             return Decision(None)
-        return self._write(prepared.completed(now_ms), None, now_ms)
+        completed = prepared.completed(now_ms)
+        ahead = self._ahead.pop(prepared.transactional_id, NO_PRODUCER_EPOCH)
+        if completed.producer_id == prepared.producer_id and ahead > completed.producer_epoch:
+            completed = replace(completed, producer_epoch=ahead)
+        return self._write(completed, None, now_ms)
 
     # Views.
 
