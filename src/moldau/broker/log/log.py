@@ -246,8 +246,7 @@ class Log:
                     self.log_start_offset,
                     True,
                     # It may come again before the flush that the first one waits for has ended.
-                    duplicate.last_offset + 1 - self.flusher.recovery_point
-                    >= self._flush_messages,
+                    duplicate.last_offset + 1 - self.flusher.recovery_point >= self._flush_messages,
                     0,
                 )
         self.producers.check(
