@@ -352,11 +352,14 @@ def test_a_deleted_topic_ends_the_wait(host: Host, client: Client, min_bytes: in
 def test_lost_leadership_and_a_broken_disk_end_the_wait(host: Host, client: Client) -> None:
     moved = host.create_topic("moved", replicas=(NODE_ID, OTHER_NODE_ID))
     host.create_topic("broken")
-    first = client.send(("moved", 0, 0), max_wait_ms=500)
+    # Before version 11 only leaders are read from.
+    old = client.send(("moved", 0, 0), max_wait_ms=500, version=10)
+    first = client.send(("moved", 0, 0), max_wait_ms=500, current_leader_epoch=0)
     second = client.send(("broken", 0, 0), max_wait_ms=500)
     host.change_partition(moved, leader=OTHER_NODE_ID)
     host.loop.turn()
-    assert only(decoded(first)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert only(decoded(old, 10)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert only(decoded(first)).error_code == ErrorCode.FENCED_LEADER_EPOCH
     host.logs.dirs[0].fail("writing", OSError("broken"))
     host.loop.turn()
     assert only(decoded(second)).error_code == ErrorCode.KAFKA_STORAGE_ERROR

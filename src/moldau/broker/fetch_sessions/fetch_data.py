@@ -7,6 +7,8 @@ from typing import NamedTuple, TypeAlias
 
 from moldau.broker.replication.names import TopicKey
 
+NO_REPLICA = -1
+
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
@@ -34,6 +36,7 @@ class FetchBody(NamedTuple):
     session_epoch: int
     topics: list[tuple[TopicKey, list[PartitionFetch]]]
     forgotten: list[tuple[TopicKey, list[int]]]
+    rack: str = ""
 
 
 class PartitionData(NamedTuple):
@@ -49,3 +52,4 @@ class PartitionData(NamedTuple):
     aborted_transactions: Sequence[tuple[int, int]] | None = None
     diverging_epoch: tuple[int, int] | None = None
     current_leader: tuple[int, int] | None = None
+    preferred_read_replica: int = NO_REPLICA

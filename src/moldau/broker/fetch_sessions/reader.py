@@ -7,19 +7,22 @@ error and disturbs no other.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from moldau.broker.fetch_sessions.fetch_data import PartitionData
+from moldau.broker.fetch_sessions.fetch_data import NO_REPLICA, PartitionData
 from moldau.broker.fetch_sessions.slot import FetchSlot
+from moldau.broker.replication import reading
 from moldau.broker.replication.names import TopicKey
-from moldau.broker.replication.partition import NO_EPOCH, Partition
+from moldau.broker.replication.partition import Partition
 from moldau.wire.errors import ApiError, ErrorCode
 
 _new_tuple = tuple.__new__  # What NamedTuples do for themselves, less a call for each partition.
 
 ZSTD_SINCE = 10
 STORAGE_ERROR_SINCE = 6
+FOLLOWERS_SERVE_SINCE = 11
 
 # These do not end a wait before its time while other partitions may still have data: a consumer of
 # a deleted topic would otherwise ask again and again without pause.
@@ -33,6 +36,10 @@ class Replicas(Protocol):
 
     def absence(self, key: TopicKey, index: int) -> ErrorCode: ...
 
+    def preferred_read_replica(
+        self, partition: Partition, fetch_offset: int, rack: str, listener_name: str
+    ) -> int | None: ...
+
 
 class FetchLimits(NamedTuple):
     """What of a request concerns all its partitions."""
@@ -42,6 +49,10 @@ class FetchLimits(NamedTuple):
     min_bytes: int
     max_bytes: int
     read_committed: bool
+    replica_epoch: int = -1
+    # Where a consumer is that may be sent to a replica closer to it; empty: it stays.
+    rack: str = ""
+    listener_name: str = ""
 
 
 class Reading(NamedTuple):
@@ -78,7 +89,7 @@ class SlotReader:
                 urgent = urgent or data.error_code not in _PATIENT_ERRORS
             else:
                 healthy_count += 1
-                if data.diverging_epoch is not None:
+                if data.diverging_epoch is not None or data.preferred_read_replica >= 0:
                     urgent = True
         return Reading(results, size, urgent or healthy_count == 0)
 
@@ -96,12 +107,22 @@ class SlotReader:
         max_bytes = wanted.max_bytes
         if bytes_left < max_bytes:
             max_bytes = bytes_left
+        from_follower = limits.replica_id >= 0
         try:
-            partition.check_leader_epoch(wanted.current_leader_epoch)
-            from_follower = limits.replica_id >= 0
             if from_follower:
-                self._check_follower(partition, limits.replica_id, wanted.current_leader_epoch)
-            read = partition.read(
+                partition.check_follower(
+                    limits.replica_id, limits.replica_epoch, wanted.current_leader_epoch
+                )
+            elif limits.version < FOLLOWERS_SERVE_SINCE:
+                partition.check_leader_epoch(wanted.current_leader_epoch)
+            else:
+                partition.check_readable(wanted.current_leader_epoch)
+            if limits.rack:
+                closer = self._closer_replica(partition, slot, limits)
+                if closer is not None:
+                    return closer
+            read = reading.read(
+                partition.log,
                 wanted.fetch_offset,
                 max_bytes,
                 min_one_batch=min_one_batch,
@@ -114,19 +135,47 @@ class SlotReader:
         if limits.version < ZSTD_SINCE and partition.log.config.compression_type == "zstd":
             return PartitionData(wanted.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         # The fields of a reading are those of the answer, in the same order.
-        return _new_tuple(PartitionData, (wanted.partition, 0, *read, None))
+        return _new_tuple(PartitionData, (wanted.partition, 0, *read, None, NO_REPLICA))
 
-    @staticmethod
-    def _check_follower(partition: Partition, replica_id: int, leader_epoch: int) -> None:
-        if replica_id in partition.replicas:
-            return
-        # The follower may know of a reassignment before this leader does, and will ask again.
-        code = (
-            ErrorCode.NOT_LEADER_OR_FOLLOWER
-            if leader_epoch == NO_EPOCH
-            else ErrorCode.UNKNOWN_LEADER_EPOCH
+    def _closer_replica(
+        self, partition: Partition, slot: FetchSlot, limits: FetchLimits
+    ) -> PartitionData | None:
+        wanted, log = slot.wanted, partition.log
+        replica_id = self._replicas.preferred_read_replica(
+            partition, wanted.fetch_offset, limits.rack, limits.listener_name
         )
-        raise ApiError(code, f"{replica_id} is no replica of {partition!r}")
+        if replica_id is None:
+            return None
+        return PartitionData(
+            wanted.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            preferred_read_replica=replica_id,
+        )
+
+    # Fetches of followers.
+
+    def note_follower(self, slots: Iterable[FetchSlot], limits: FetchLimits) -> None:
+        """Tell the leaders how far a follower has come.
+
+        This is before the reading, so that the answer holds the high watermark that it raised;
+        and what is wrong with the request, the reading tells.
+        """
+        for slot in slots:
+            wanted = slot.wanted
+            partition = self._replicas.find(slot.key, wanted.partition)
+            if partition is None:
+                continue
+            with contextlib.suppress(ApiError):
+                partition.follower_fetched(
+                    limits.replica_id,
+                    limits.replica_epoch,
+                    fetch_offset=wanted.fetch_offset,
+                    log_start_offset=wanted.log_start_offset,
+                    last_fetched_epoch=wanted.last_fetched_epoch,
+                    current_leader_epoch=wanted.current_leader_epoch,
+                )
 
     @staticmethod
     def _code_for(code: ErrorCode, version: int) -> ErrorCode:

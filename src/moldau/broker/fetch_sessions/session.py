@@ -47,6 +47,7 @@ class FetchSession:
         "epoch",
         "id",
         "last_used_ms",
+        "noted_ms",
         "privileged",
         "slots",
         "uses_topic_ids",
@@ -68,6 +69,8 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = now_ms
         self.last_used_ms = now_ms
+        # When all partitions were last told that the follower is still there.
+        self.noted_ms = now_ms
         self.epoch = next_epoch(INITIAL_EPOCH)
         # In the order they are read next; a dict because order and membership both matter.
         self.candidates: dict[FetchSlot, None] = dict.fromkeys(slots.values())
@@ -87,10 +90,12 @@ class FetchSession:
                 slot_key = (key, wanted.partition)
                 slot = self.slots.get(slot_key)
                 if slot is None:
-                    slot = self.slots[slot_key] = FetchSlot(key, wanted)
+                    slot = self.slots[slot_key] = FetchSlot(
+                        key, wanted, from_follower=body.replica_id >= 0
+                    )
                     slot.owner = self
                 else:
-                    slot.wanted = wanted
+                    slot.want(wanted)
                 self.candidates[slot] = None
         for key, indexes in body.forgotten:
             for index in indexes:
@@ -143,7 +148,9 @@ def slots_of(body: FetchBody) -> dict[SlotKey, FetchSlot]:
     slots: dict[SlotKey, FetchSlot] = {}
     for key, partitions in body.topics:
         for wanted in partitions:
-            slots[key, wanted.partition] = FetchSlot(key, wanted)
+            slots[key, wanted.partition] = FetchSlot(
+                key, wanted, from_follower=body.replica_id >= 0
+            )
     return slots
 
 

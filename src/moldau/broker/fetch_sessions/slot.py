@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from moldau.broker.fetch_sessions.fetch_data import PartitionData, PartitionFetch
+from moldau.broker.fetch_sessions.fetch_data import NO_REPLICA, PartitionData, PartitionFetch
 from moldau.broker.replication.names import TopicKey
 from moldau.broker.replication.partition import Partition
 
@@ -26,6 +26,7 @@ class FetchSlot:
     """What one fetcher wants of one partition."""
 
     __slots__ = (
+        "from_follower",
         "key",
         "owner",
         "partition",
@@ -35,8 +36,12 @@ class FetchSlot:
         "wanted",
     )
 
-    def __init__(self, key: TopicKey, wanted: PartitionFetch) -> None:
+    def __init__(
+        self, key: TopicKey, wanted: PartitionFetch, *, from_follower: bool = False
+    ) -> None:
+        """`from_follower`: it reads also what is not committed yet."""
         self.key = key
+        self.from_follower = from_follower
         self.wanted = wanted
         self.partition: Partition | None = None
         self.owner: SlotOwner | None = None
@@ -52,10 +57,21 @@ class FetchSlot:
         """Be told of the next change of the partition."""
         if self.partition is not None:
             self.partition.watchers[self] = None
+            if self.from_follower:
+                self.partition.append_watchers[self] = None
 
     def unwatch(self) -> None:
         if self.partition is not None:
             self.partition.watchers.pop(self, None)
+            if self.from_follower:
+                self.partition.append_watchers.pop(self, None)
+
+    def want(self, wanted: PartitionFetch) -> None:
+        """Take over what the client asks for now."""
+        if wanted.current_leader_epoch != self.wanted.current_leader_epoch:
+            # It may not have taken what was sent while it knew of another leader epoch.
+            self.sent_high_watermark = self.sent_log_start_offset = NEVER_SENT
+        self.wanted = wanted
 
     def must_send(self, data: PartitionData) -> bool:
         """Whether an incremental response has to mention the partition."""
@@ -63,6 +79,7 @@ class FetchSlot:
             data.records_size > 0
             or data.error_code != 0
             or data.diverging_epoch is not None
+            or data.preferred_read_replica != NO_REPLICA
             or data.high_watermark != self.sent_high_watermark
             or data.log_start_offset != self.sent_log_start_offset
         )
@@ -75,5 +92,9 @@ class FetchSlot:
         """Whether a read at the same offset would find records, an error or a divergence."""
         if data.error_code or data.diverging_epoch is not None:
             return True
+        if self.from_follower:
+            return self.partition is not None and (
+                self.wanted.fetch_offset < self.partition.log.log_end_offset
+            )
         upper = data.last_stable_offset if read_committed else data.high_watermark
         return self.wanted.fetch_offset < upper

@@ -38,6 +38,7 @@ from moldau.broker.replication.purgatory import WAITERS_MAX, Purgatory, Timers
 from moldau.wire.errors import ErrorCode
 
 READ_COMMITTED = 1
+IDLE_NOTES_PER_LAG = 10
 _LEADER_ERRORS = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
@@ -64,7 +65,13 @@ class FetchHandler:
         session_slots_max: int = 1000,
         fetch_max_bytes: int = 55 * 1024 * 1024,
         waiters_max: int = WAITERS_MAX,
+        rack_aware: bool = False,
+        lag_ms_max: Callable[[], int] = lambda: 30_000,
     ) -> None:
+        """`rack_aware`: consumers are sent to a replica in their own rack (KIP-392);
+        `lag_ms_max` is replica.lag.time.max.ms."""
+        self._rack_aware = rack_aware
+        self._lag_ms_max = lag_ms_max
         self._replicas = replicas
         self._loop = loop
         self._clock_ms = clock_ms
@@ -85,9 +92,13 @@ class FetchHandler:
             min(body.min_bytes, max_bytes),
             max_bytes,
             body.isolation_level == READ_COMMITTED,
+            body.replica_epoch,
+            body.rack if self._rack_aware and body.replica_id < 0 else "",
+            context.listener_name,
         )
         responder = _Responder(self._replicas, context, version)
         fetch: Fetch
+        session: FetchSession | None = None
         if body.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if body.session_id != NO_SESSION:
                 self.sessions.remove(body.session_id)
@@ -99,6 +110,8 @@ class FetchHandler:
             if session is None or error is not ErrorCode.NONE:
                 return responder.error(error)
             fetch = self._continue(session, body, limits, responder)
+        if body.replica_id >= 0:
+            self._note_follower(fetch, session, limits)
         reading = self._reader.read_all(fetch.slots, limits, fetch.others_count)
         if body.max_wait_ms <= 0 or reading.size >= limits.min_bytes or reading.urgent:
             return fetch.answer(reading.results)
@@ -108,6 +121,22 @@ class FetchHandler:
             return fetch.answer(reading.results)
         answer.add_done_callback(lambda done: waiting.cancel() if done.cancelled() else None)
         return answer
+
+    def _note_follower(
+        self, fetch: Fetch, session: FetchSession | None, limits: FetchLimits
+    ) -> None:
+        """With every request a follower says of all its partitions how far it has come.
+
+        Of those with nothing new that is the same as before, so they are told only now and then,
+        often enough to tell a follower at their end from one that is gone.
+        """
+        now_ms = self._clock_ms()
+        slots = fetch.slots
+        interval_ms = self._lag_ms_max() // IDLE_NOTES_PER_LAG
+        if session is not None and not 0 <= now_ms - session.noted_ms < interval_ms:
+            session.noted_ms = now_ms
+            slots = list(session.slots.values())
+        self._reader.note_follower(slots, limits)
 
     @staticmethod
     def _session_error(session: FetchSession | None, body: FetchBody, version: int) -> ErrorCode:

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Sequence
 
 from moldau.broker.fetch_sessions.fetch_data import (
+    NO_REPLICA,
     Buffer,
     FetchBody,
     PartitionData,
@@ -31,6 +32,7 @@ from moldau.wire.errors import WireError
 FLEXIBLE_SINCE = 12
 TOPIC_IDS_SINCE = 13
 SESSIONS_SINCE = 7
+RACK_SINCE = 11
 REPLICA_STATE_SINCE = 15
 NODE_ENDPOINTS_SINCE = 16
 
@@ -86,11 +88,12 @@ def _decode_classic(version: int, frame: memoryview, position: int) -> FetchBody
             indexes_count, position = _read_count(frame, position)
             indexes, position = _read_indexes(frame, position, indexes_count)
             forgotten.append((name, indexes))
-    if version >= 11:
-        _read_name(frame, position)  # The rack, which matters once there are followers.
+    rack = ""
+    if version >= RACK_SINCE:
+        rack, position = _read_name(frame, position)
     return FetchBody(
         replica_id, -1, max_wait_ms, min_bytes, max_bytes, isolation,
-        session_id, session_epoch, topics, forgotten,
+        session_id, session_epoch, topics, forgotten, rack,
     )  # fmt: skip
 
 
@@ -178,7 +181,7 @@ def _decode_flexible(version: int, frame: memoryview, position: int) -> FetchBod
         skip_tagged_fields(frame, position)
     return FetchBody(
         replica_id, replica_epoch, max_wait_ms, min_bytes, max_bytes, isolation,
-        session_id, session_epoch, topics, forgotten,
+        session_id, session_epoch, topics, forgotten, rack,
     )  # fmt: skip
 
 
@@ -317,7 +320,12 @@ def _put_topic(piece: bytearray, version: int, topic: TopicKey) -> None:
 
 def _put_empty(piece: bytearray, version: int, data: PartitionData) -> None:
     """A partition without records; most have nothing else to tell either."""
-    if data.aborted_transactions is not None or data.diverging_epoch or data.current_leader:
+    if (
+        data.aborted_transactions is not None
+        or data.diverging_epoch
+        or data.current_leader
+        or data.preferred_read_replica != NO_REPLICA
+    ):
         _put_partition(piece, version, data)
         if version >= FLEXIBLE_SINCE:
             _put_partition_tags(piece, data)
@@ -345,7 +353,7 @@ def _put_partition(piece: bytearray, version: int, data: PartitionData) -> None:
             piece += varint(len(aborted) + 1)
             for producer_id, first_offset in aborted:
                 piece += _ABORTED_V12.pack(producer_id, first_offset, 0)
-        piece += b"\xff\xff\xff\xff"
+        piece += _INT32.pack(data.preferred_read_replica)
         piece += varint(data.records_size + 1)
         return
     if aborted is None:
@@ -354,8 +362,8 @@ def _put_partition(piece: bytearray, version: int, data: PartitionData) -> None:
         piece += _INT32.pack(len(aborted))
         for entry in aborted:
             piece += _ABORTED.pack(*entry)
-    if version >= 11:
-        piece += b"\xff\xff\xff\xff"
+    if version >= RACK_SINCE:
+        piece += _INT32.pack(data.preferred_read_replica)
     piece += _INT32.pack(data.records_size)
 
 

@@ -513,6 +513,20 @@ class Partition:
             last_fetched_epoch=last_fetched_epoch,
         )
 
+    def check_follower(self, replica_id: int, broker_epoch: int, current_leader_epoch: int) -> None:
+        """Raise unless this node leads and the other is a replica, of this very incarnation."""
+        self.check_leader_epoch(current_leader_epoch)
+        leader = self._leader
+        if leader is None or leader.follower(replica_id) is None:
+            # The follower may know of a reassignment before this leader does, and will ask again.
+            raise ApiError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER
+                if current_leader_epoch == NO_EPOCH
+                else ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"{replica_id} is no replica of {self.topic}-{self.index}",
+            )
+        leader.check_follower_epoch(replica_id, broker_epoch)
+
     def follower_fetched(
         self,
         replica_id: int,
@@ -525,18 +539,7 @@ class Partition:
     ) -> None:
         """Take note that a follower has everything below `fetch_offset`, unless the leader's log
         says otherwise: then the reading that comes next will tell it."""
-        leader = self._leader
-        if leader is None or self.error is not None:
-            raise self._unavailable()
-        if leader.follower(replica_id) is None:
-            # The follower may know of a reassignment before this leader does, and will ask again.
-            raise ApiError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER
-                if current_leader_epoch == NO_EPOCH
-                else ErrorCode.UNKNOWN_LEADER_EPOCH,
-                f"{replica_id} is no replica of {self.topic}-{self.index}",
-            )
-        leader.check_follower_epoch(replica_id, broker_epoch)
+        self.check_follower(replica_id, broker_epoch, current_leader_epoch)
         log = self.log
         if not log.log_start_offset <= fetch_offset <= log.log_end_offset or (
             last_fetched_epoch != NO_EPOCH

@@ -1,0 +1,346 @@
+"""Copies from leaders on other nodes: one task and one connection per leader and fetcher number.
+
+`ReplicaFetchers` decides which fetcher copies which partition (num.replica.fetchers to each
+leader, by topic and partition), a `Fetcher` (pure) what is asked and what becomes of the answers,
+and the task between them waits. What always holds: a fetcher has one request under way; one
+without partitions ends; appends and cuts happen within one turn of the loop, on the newest state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from moldau.broker.coordinator.clock import Clock
+from moldau.broker.fetch_sessions.fetch_data import PartitionFetch
+from moldau.broker.network.channel import Channel, ChannelError, Transport
+from moldau.broker.replication.fetch_response import decode_fetch_response
+from moldau.broker.replication.fetch_session import PartitionKey, SessionRequest
+from moldau.broker.replication.follower import Fetcher, Reset
+from moldau.broker.replication.names import NodeEndpoint
+from moldau.broker.replication.offsets import EARLIEST, LATEST
+from moldau.broker.replication.partition import Partition
+from moldau.broker.replication.replica import FollowerReplica
+from moldau.wire.apis import ApiKey
+from moldau.wire.errors import ErrorCode, WireError
+from moldau.wire.messages import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetcherSettings:
+    """The replica.* section of a broker's configuration."""
+
+    num_replica_fetchers: int = 1
+    replica_fetch_backoff_ms: int = 1000
+    replica_fetch_max_bytes: int = 1048576
+    replica_fetch_response_max_bytes: int = 10485760
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_wait_max_ms: int = 500
+    replica_socket_timeout_ms: int = 30000
+
+    @classmethod
+    def from_config(cls, get: Callable[[str], Any]) -> FetcherSettings:
+        """`get` gives the value of a key, as `BrokerConfig.__getitem__`."""
+        return cls(**{name: get(name.replace("_", ".")) for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetcherNode:
+    """What fetchers need of the node they copy for."""
+
+    node_id: int
+    transport: Transport
+    clock: Clock
+    listener_name: str
+    settings: Callable[[], FetcherSettings]
+    broker_epoch: Callable[[], int]
+
+
+class ReplicaFetchers:
+    """All fetchers of this node."""
+
+    def __init__(self, node: FetcherNode) -> None:
+        self._node = node
+        self._fetchers: dict[tuple[int, int], _FetcherTask] = {}
+        self._by_partition: dict[PartitionKey, _FetcherTask] = {}
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._fetchers)
+
+    def follow(self, partition: Partition, leader: NodeEndpoint) -> None:
+        """Copy the partition from `leader`, in the partition's leader epoch."""
+        if self._closed:
+            return
+        key = _key(partition)
+        number = self._fetcher_number(partition)
+        fetcher = self._fetchers.get((leader.node_id, number))
+        if fetcher is not None and fetcher.leader != leader:
+            # It listens elsewhere now. Whoever is still copied from there comes here too.
+            moved = fetcher.abandon()
+            del self._fetchers[leader.node_id, number]
+            for other in moved:
+                self._by_partition.pop(other.key, None)
+            fetcher = self._start(leader, number)
+            for other in moved:
+                self._add(fetcher, other.key, other.replica)
+        former = self._by_partition.get(key)
+        if former is not None and former is not fetcher:
+            self._remove(key)
+        if fetcher is None:
+            fetcher = self._start(leader, number)
+        self._add(fetcher, key, FollowerReplica(partition, self._node.clock.now_ms))
+
+    def leave(self, partition: Partition) -> None:
+        """Copy it no longer; what is still under way for it is void."""
+        self._remove(_key(partition))
+
+    def _start(self, leader: NodeEndpoint, number: int) -> _FetcherTask:
+        fetcher = self._fetchers[leader.node_id, number] = _FetcherTask(self._node, leader, number)
+        return fetcher
+
+    def _add(self, fetcher: _FetcherTask, key: PartitionKey, replica: FollowerReplica) -> None:
+        self._by_partition[key] = fetcher
+        fetcher.add(key, replica)
+
+    def _remove(self, key: PartitionKey) -> None:
+        fetcher = self._by_partition.pop(key, None)
+        if fetcher is None:
+            return
+        fetcher.remove(key)
+        if not fetcher.replicas:
+            fetcher.abandon()
+            self._fetchers = {
+                place: each for place, each in self._fetchers.items() if each is not fetcher
+            }
+
+    def _fetcher_number(self, partition: Partition) -> int:
+        number = 31 * zlib.crc32(partition.topic.encode()) + partition.index
+        return number % self._node.settings().num_replica_fetchers
+
+    async def close(self) -> None:
+        """Copy nothing any more; returns when no fetcher touches a log."""
+        self._closed = True
+        fetchers, self._fetchers = self._fetchers, {}
+        self._by_partition = {}
+        for fetcher in fetchers.values():
+            fetcher.abandon()
+        await asyncio.gather(*(each.task for each in fetchers.values()), return_exceptions=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    key: PartitionKey
+    replica: FollowerReplica
+
+
+class _FetcherTask:
+    """Drives one `Fetcher` over one channel."""
+
+    def __init__(self, node: FetcherNode, leader: NodeEndpoint, number: int) -> None:
+        self.leader = leader
+        self.replicas: dict[PartitionKey, FollowerReplica] = {}
+        self._node = node
+        self._name = f"fetcher {number} from broker {leader.node_id}"
+        self._channel: Channel = node.transport.channel(
+            leader.node_id, leader.host, leader.port, node.listener_name
+        )
+        self._fetcher = Fetcher(
+            backoff_ms=lambda: node.settings().replica_fetch_backoff_ms,
+            max_bytes=lambda: node.settings().replica_fetch_max_bytes,
+            on_failed=self._on_failed,
+        )
+        self._wake = asyncio.Event()
+        self.task: asyncio.Task[None] = asyncio.get_running_loop().create_task(
+            self._guard(self._run())
+        )
+
+    def add(self, key: PartitionKey, replica: FollowerReplica) -> None:
+        partition = replica.partition
+        self.replicas[key] = replica
+        self._fetcher.add(key, partition.topic, replica, leader_epoch=partition.leader_epoch)
+        self._wake.set()
+
+    def remove(self, key: PartitionKey) -> None:
+        self.replicas.pop(key, None)
+        self._fetcher.remove(key)
+
+    def abandon(self) -> list[_Moved]:
+        """End; the partitions it still had."""
+        moved = [_Moved(key, replica) for key, replica in self.replicas.items()]
+        self.replicas = {}
+        self.task.cancel()
+        self._channel.close()
+        return moved
+
+    def _on_failed(self, key: PartitionKey, reason: str) -> None:
+        replica = self.replicas.get(key)
+        logger.warning(
+            "%s: %r is not copied until its leader changes: %s",
+            self._name,
+            None if replica is None else replica.partition,
+            reason,
+        )
+
+    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            logger.exception("%s has stopped", self._name)
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            await self._reset()
+            request = self._fetcher.request(self._now_ms())
+            if request is None:
+                await self._pause()
+            else:
+                await self._fetch(request)
+
+    def _now_ms(self) -> int:
+        return self._node.clock.elapsed_ms()
+
+    async def _pause(self) -> None:
+        """Until a pause is over or something is added."""
+        delay_ms = self._node.settings().replica_fetch_backoff_ms
+        due_ms = self._fetcher.next_due_ms()
+        if due_ms is not None:
+            delay_ms = min(delay_ms, max(due_ms - self._now_ms(), 1))
+        alarm = self._node.clock.call_later(max(delay_ms, 1), self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            alarm.cancel()
+
+    async def _fetch(self, request: SessionRequest) -> None:
+        settings = self._node.settings()
+        try:
+            raw = await self._channel.call_raw(
+                ApiKey.FETCH,
+                self._message(request, settings),
+                timeout_ms=settings.replica_socket_timeout_ms,
+            )
+            response = decode_fetch_response(raw.version, raw.body)
+        except (ChannelError, WireError) as failure:
+            logger.info("%s: %s", self._name, failure)
+            self._fetcher.on_failure(self._now_ms())
+            return
+        self._fetcher.on_response(
+            error=response.error,
+            session_id=response.session_id,
+            partitions=response.partitions,
+            now_ms=self._now_ms(),
+        )
+
+    def _message(self, request: SessionRequest, settings: FetcherSettings) -> FetchRequest:
+        node = self._node
+        return FetchRequest(
+            replica_state=FetchRequest.ReplicaState(
+                replica_id=node.node_id, replica_epoch=node.broker_epoch()
+            ),
+            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            min_bytes=settings.replica_fetch_min_bytes,
+            max_bytes=settings.replica_fetch_response_max_bytes,
+            session_id=request.session_id,
+            session_epoch=request.session_epoch,
+            topics=_topics(request.partitions),
+            forgotten_topics_data=_forgotten(request.forgotten),
+        )
+
+    async def _reset(self) -> None:
+        """Ask for the leader's ends where it does not have what was asked for."""
+        resets = self._fetcher.resets(self._now_ms())
+        if not resets:
+            return
+        latest = await self._offsets(resets, LATEST)
+        earliest = await self._offsets(resets, EARLIEST)
+        for reset in resets:
+            place = reset.topic, reset.partition
+            error, last = latest.get(place, (ErrorCode.UNKNOWN_SERVER_ERROR, -1))
+            second_error, first = earliest.get(place, (ErrorCode.UNKNOWN_SERVER_ERROR, -1))
+            self._fetcher.on_reset(
+                reset,
+                error=error or second_error,
+                latest=last,
+                earliest=first,
+                now_ms=self._now_ms(),
+            )
+
+    async def _offsets(
+        self, resets: list[Reset], timestamp: int
+    ) -> dict[tuple[str, int], tuple[ErrorCode, int]]:
+        request = ListOffsetsRequest(
+            replica_id=self._node.node_id,
+            topics=[
+                ListOffsetsRequest.ListOffsetsTopic(
+                    name=reset.topic,
+                    partitions=[
+                        ListOffsetsRequest.ListOffsetsPartition(
+                            partition_index=reset.partition,
+                            current_leader_epoch=reset.leader_epoch,
+                            timestamp=timestamp,
+                        )
+                    ],
+                )
+                for reset in resets
+            ],
+        )
+        try:
+            response = await self._channel.call(
+                ApiKey.LIST_OFFSETS,
+                request,
+                timeout_ms=self._node.settings().replica_socket_timeout_ms,
+            )
+        except ChannelError as failure:
+            logger.info("%s: %s", self._name, failure)
+            return {}
+        if not isinstance(response, ListOffsetsResponse):
+            return {}
+        return {
+            (topic.name, part.partition_index): (ErrorCode(part.error_code), part.offset)
+            for topic in response.topics
+            for part in topic.partitions
+        }
+
+
+def _key(partition: Partition) -> PartitionKey:
+    return partition.topic_id.bytes, partition.index
+
+
+def _topics(partitions: dict[PartitionKey, PartitionFetch]) -> list[FetchRequest.FetchTopic]:
+    topics: dict[bytes, list[FetchRequest.FetchPartition]] = {}
+    for (topic_id, _), wanted in partitions.items():
+        topics.setdefault(topic_id, []).append(
+            FetchRequest.FetchPartition(
+                partition=wanted.partition,
+                current_leader_epoch=wanted.current_leader_epoch,
+                fetch_offset=wanted.fetch_offset,
+                last_fetched_epoch=wanted.last_fetched_epoch,
+                log_start_offset=wanted.log_start_offset,
+                partition_max_bytes=wanted.max_bytes,
+            )
+        )
+    return [
+        FetchRequest.FetchTopic(topic_id=UUID(bytes=topic_id), partitions=wanted)
+        for topic_id, wanted in topics.items()
+    ]
+
+
+def _forgotten(keys: Iterable[PartitionKey]) -> list[FetchRequest.ForgottenTopic]:
+    topics: dict[bytes, list[int]] = {}
+    for topic_id, index in keys:
+        topics.setdefault(topic_id, []).append(index)
+    return [
+        FetchRequest.ForgottenTopic(topic_id=UUID(bytes=topic_id), partitions=indexes)
+        for topic_id, indexes in topics.items()
+    ]

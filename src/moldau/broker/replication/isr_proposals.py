@@ -1,0 +1,140 @@
+"""Brings leaders' proposals of another ISR to the controller, and its answers back.
+
+What always holds: one AlterPartition is under way at a time, with all proposals that wait; each
+is asked again until it is answered, or its leader has made another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+from uuid import UUID
+
+from moldau.broker.coordinator.clock import Clock, pause
+from moldau.broker.network.channel import ChannelError
+from moldau.broker.replication.events import IsrAccepted, IsrRefused, ProposeIsr
+from moldau.broker.replication.partition import Partition
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
+
+logger = logging.getLogger(__name__)
+
+RETRY_MS = 50
+
+_Place: TypeAlias = tuple[UUID, int]
+_Waiting: TypeAlias = dict[_Place, tuple[Partition, ProposeIsr]]
+
+
+class IsrProposals:
+    """What the partitions led here ask of the controller."""
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        broker_epoch: Callable[[], int],
+        send: Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]],
+        clock: Clock,
+    ) -> None:
+        """`send` gives the active controller's answer, or raises ChannelError or ApiError."""
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._send = send
+        self._clock = clock
+        self._waiting: _Waiting = {}
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def propose(self, partition: Partition, proposal: ProposeIsr) -> None:
+        """Ask for `proposal`; the partition is told of the answer (`Partition.step`)."""
+        if self._closed:
+            return
+        self._waiting[partition.topic_id, partition.index] = partition, proposal
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        self._closed = True
+        self._waiting = {}
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                if not await self._ask(dict(self._waiting)):
+                    await pause(self._clock, RETRY_MS)
+        finally:
+            self._task = None
+
+    async def _ask(self, asked: _Waiting) -> bool:
+        """Whether all went well; else it is to be tried again a little later."""
+        try:
+            response = await self._send(self._request(asked))
+        except (ChannelError, ApiError) as failure:
+            logger.info("the controller cannot be asked to change in-sync replicas: %s", failure)
+            return False
+        if response.error_code != ErrorCode.NONE:
+            logger.info(
+                "the controller refused to change in-sync replicas: %s",
+                ErrorCode(response.error_code).name,
+            )
+            return False
+        all_well = True
+        for topic in response.topics:
+            for answer in topic.partitions:
+                place = topic.topic_id, answer.partition_index
+                if place in asked:
+                    all_well = self._tell(place, *asked.pop(place), answer) and all_well
+        # Whoever was left out of the answer is asked for again.
+        return all_well and not asked
+
+    def _tell(
+        self,
+        place: _Place,
+        partition: Partition,
+        proposal: ProposeIsr,
+        answer: AlterPartitionResponse.PartitionData,
+    ) -> bool:
+        if self._waiting.get(place, (None, None))[1] is proposal:
+            del self._waiting[place]
+        error = ErrorCode(answer.error_code)
+        if error is not ErrorCode.NONE:
+            partition.step(IsrRefused(proposal, error))
+            return place not in self._waiting
+        partition.step(
+            IsrAccepted(
+                proposal=proposal,
+                leader_epoch=answer.leader_epoch,
+                partition_epoch=answer.partition_epoch,
+                isr=frozenset(answer.isr),
+                now_ms=self._clock.elapsed_ms(),
+            )
+        )
+        return True
+
+    def _request(self, asked: _Waiting) -> AlterPartitionRequest:
+        topics: dict[UUID, list[AlterPartitionRequest.PartitionData]] = {}
+        for (topic_id, index), (_, proposal) in asked.items():
+            topics.setdefault(topic_id, []).append(
+                AlterPartitionRequest.PartitionData(
+                    partition_index=index,
+                    leader_epoch=proposal.leader_epoch,
+                    new_isr_with_epochs=[
+                        AlterPartitionRequest.BrokerState(broker_id=broker, broker_epoch=epoch)
+                        for broker, epoch in proposal.isr
+                    ],
+                    partition_epoch=proposal.partition_epoch,
+                )
+            )
+        return AlterPartitionRequest(
+            broker_id=self._node_id,
+            broker_epoch=self._broker_epoch(),
+            topics=[
+                AlterPartitionRequest.TopicData(topic_id=topic_id, partitions=partitions)
+                for topic_id, partitions in topics.items()
+            ],
+        )
