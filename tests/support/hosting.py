@@ -15,7 +15,7 @@ from moldau.broker.log.disk import OsDisk
 from moldau.broker.log.manager import LogManager
 from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.replication.manager import ReplicaManager
+from moldau.broker.replication.manager import ReplicaManager, Replication
 from moldau.broker.replication.partition import Partition
 from moldau.wire.messages import (
     ConfigRecord,
@@ -128,7 +128,7 @@ class VirtualLoop:
 
 
 class Host:
-    """One node: a metadata image that tests change by records, and the partitions it leads."""
+    """One node: a metadata image that tests change by records, and the partitions it hosts."""
 
     def __init__(
         self,
@@ -136,6 +136,8 @@ class Host:
         *,
         image: MetadataImage | None = None,
         directories: tuple[str, ...] = ("logs",),
+        node_id: int = NODE_ID,
+        replication: Replication | None = None,
     ) -> None:
         self.loop = VirtualLoop()
         self.image = image or MetadataImage()
@@ -148,7 +150,7 @@ class Host:
             random_bytes=lambda size: next(numbers).to_bytes(size, "big"),
             on_dir_failure=lambda directory: self.replicas.on_log_dir_failed(directory),
         )
-        self.logs.open_dirs(cluster_id="test", node_id=NODE_ID)
+        self.logs.open_dirs(cluster_id="test", node_id=node_id)
         self.reported: list[tuple[UUID, int, UUID]] = []
         self._config = BrokerConfig.from_properties(
             {
@@ -162,10 +164,11 @@ class Host:
         )
         self.logs.load(self.log_config)
         self.replicas = ReplicaManager(
-            node_id=NODE_ID,
+            node_id=node_id,
             logs=self.logs,
             log_config=self.log_config,
             report_directory=lambda *told: self.reported.append(told),
+            replication=replication,
         )
         if image is not None:
             self.replicas.apply_image(image)
