@@ -14,7 +14,7 @@ from moldau.sim.disk import Platter, SimDisk, Stopped
 from moldau.sim.loop import Deadlock, VirtualLoop
 from moldau.sim.runner import run_seed
 
-SEEDS = (1, 2, 5, 10, 33)
+SEEDS = (1, 3, 5, 10, 31)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -31,7 +31,7 @@ def test_seeds_tell_different_stories() -> None:
 def test_a_seed_tells_the_same_story_in_another_process() -> None:
     """Hashes of strings differ between processes; nothing may depend on them."""
     code = (
-        "from moldau.sim.runner import run_seed; print(*[run_seed(s).digest for s in (2, 5, 33)])"
+        "from moldau.sim.runner import run_seed; print(*[run_seed(s).digest for s in (3, 5, 31)])"
     )
     digests = {
         subprocess.run(
@@ -66,7 +66,7 @@ class TestCommandLine:
         assert steps("1") == steps("2")
 
     def test_a_replay_tells_every_step(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["--seed", "2"]) == 0
+        assert main(["--seed", "3"]) == 0
         assert len(capsys.readouterr().out.splitlines()) > 50
 
 

@@ -11,21 +11,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.console import Console
 from rich.progress import Progress
 
-from moldau.sim.runner import Outcome, Summary, run_seed, run_seeds
+from moldau.sim.runner import SCENARIOS, Outcome, Summary, run_seed, run_seeds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     console = Console(highlight=False, soft_wrap=True)
     if options.seed is not None:
-        return _replay(options.seed, console)
+        return _replay(options.seed, options.scenario, console)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     summary = Summary()
     began = time.monotonic()
-    for outcome in _with_progress(run_seeds(seeds, jobs=options.jobs), len(seeds), console):
+    outcomes = run_seeds(seeds, jobs=options.jobs, scenario=options.scenario)
+    for outcome in _with_progress(outcomes, len(seeds), console):
         summary.add(outcome)
         if outcome.invariant is not None:
-            _report_failure(outcome, console)
+            _report_failure(outcome, options.scenario, console)
     _report(summary, time.monotonic() - began, console)
     return 1 if summary.failures else 0
 
@@ -33,12 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m moldau.sim",
-        description="Run the broker's storage in virtual time on a disk that fails, seed by seed,"
+        description="Run the broker in virtual time on disks and a network that fail, seed by seed,"
         " and check after every step that nothing promised is lost.",
     )
     parser.add_argument("--seeds", type=_count, default=200, help="how many seeds (200)")
     parser.add_argument("--first-seed", type=int, default=1, help="the first of them (1)")
     parser.add_argument("--seed", type=int, help="run this one only, and tell every step")
+    parser.add_argument(
+        "--scenario", choices=sorted(SCENARIOS), help="only this one; else each seed has its own"
+    )
     parser.add_argument(
         "--jobs",
         type=_count,
@@ -55,8 +59,8 @@ def _count(text: str) -> int:
     return value
 
 
-def _replay(seed: int, console: Console) -> int:
-    outcome = run_seed(seed, lambda line: console.print(line, markup=False))
+def _replay(seed: int, scenario: str | None, console: Console) -> int:
+    outcome = run_seed(seed, lambda line: console.print(line, markup=False), scenario=scenario)
     _report_faults(outcome.faults, console)
     if outcome.invariant is None:
         console.print(f"seed {seed}: every invariant held in {outcome.steps} steps")
@@ -77,13 +81,14 @@ def _with_progress(outcomes: Iterable[Outcome], count: int, console: Console) ->
             yield outcome
 
 
-def _report_failure(outcome: Outcome, console: Console) -> None:
+def _report_failure(outcome: Outcome, scenario: str | None, console: Console) -> None:
     console.print(f"\nseed {outcome.seed}: NOT HELD: {outcome.invariant}", markup=False)
     console.print(f"  {outcome.detail}", markup=False)
     console.print(f"  the last {len(outcome.last_steps)} lines of {outcome.steps} steps:")
     for line in outcome.last_steps:
         console.print(f"    {line}", markup=False)
-    console.print(f"  again: python -m moldau.sim --seed {outcome.seed}\n", markup=False)
+    again = f"--seed {outcome.seed}" + (f" --scenario {scenario}" if scenario else "")
+    console.print(f"  again: python -m moldau.sim {again}\n", markup=False)
 
 
 def _report(summary: Summary, seconds: float, console: Console) -> None:

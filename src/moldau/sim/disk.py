@@ -143,6 +143,8 @@ class Platter:
         self._broken: dict[str, int] = {}
         self._full: dict[str, int] = {}
         self._stop_after: int | None = None
+        self.on_stop: Callable[[], None] = lambda: None
+        """Told when the process that uses the disk is gone."""
         self.disk = SimDisk(self)
 
     # Faults -------------------------------------------------------------------------
@@ -171,6 +173,7 @@ class Platter:
         self.disk.alive = False
         self._stop_after = None
         self.locks.clear()
+        self.on_stop()
 
     def lose_power(self) -> int:
         """The machine stops: returns how many changes were lost, torn or undone."""

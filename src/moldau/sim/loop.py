@@ -8,14 +8,27 @@ each time.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from asyncio.base_events import BaseEventLoop
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, Protocol, TypeVar
+
+from moldau.sim.process import PROCESS, Process, Step
 
 T = TypeVar("T")
 
 
 ROUNDS_MAX = 1_000_000
+CANCEL_S = 30.0
+
+
+class Socket(Protocol):
+    """What the loop watches for those who ask it to, as it would a descriptor."""
+
+    def watch_reads(self, callback: Callable[[], object] | None) -> None: ...
+
+    def watch_writes(self, callback: Callable[[], object] | None) -> None: ...
 
 
 class Deadlock(Exception):
@@ -56,14 +69,77 @@ class VirtualLoop(BaseEventLoop):
         # would end whenever the garbage collector comes by.
         self._started: dict[asyncio.Task[Any], None] = {}
         self.set_task_factory(self._new_task)
+        self.sockets: dict[int, Socket] = {}
+        """By the number that stands for a descriptor."""
+        self.failed: list[asyncio.Task[Any]] = []
+        """Tasks of processes that ended with an error; somebody may have heard it."""
+        self._ending = False
 
     def _new_task(
         self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any
     ) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **options)
         self._started[task] = None
-        task.add_done_callback(lambda task: self._started.pop(task, None))
+        process = PROCESS.get()
+        task.add_done_callback(lambda task: self._on_task_done(task, process))
         return task
+
+    def _on_task_done(self, task: asyncio.Task[Any], process: Process | None) -> None:
+        self._started.pop(task, None)
+        if process is not None and not task.cancelled() and getattr(task, "_log_traceback", False):
+            self.failed.append(task)
+
+    def unheard(self) -> list[BaseException]:
+        """Errors that ended a task of a process and that nobody has looked at since."""
+        unheard = [task for task in self.failed if getattr(task, "_log_traceback", False)]
+        self.failed.clear()
+        return [error for task in unheard if (error := task.exception()) is not None]
+
+    # Callbacks run as long as their process does.
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        if process is None or self._ending:
+            return super().call_soon(callback, *args, context=context)
+        step = Step(process, callback, args)
+        step.handle = super().call_soon(step, context=context)
+        return step.handle
+
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        if process is None or self._ending:
+            return super().call_at(when, callback, *args, context=context)
+        step = Step(process, callback, args)
+        step.handle = handle = super().call_at(when, step, context=context)
+        return handle
+
+    # Sockets are watched like descriptors.
+
+    def add_reader(  # type: ignore[override]
+        self, fd: Any, callback: Callable[..., object], *args: Any
+    ) -> None:
+        self.sockets[fd].watch_reads(lambda: callback(*args))
+
+    def remove_reader(self, fd: Any) -> bool:
+        self.sockets[fd].watch_reads(None)
+        return True
+
+    def add_writer(  # type: ignore[override]
+        self, fd: Any, callback: Callable[..., object], *args: Any
+    ) -> None:
+        self.sockets[fd].watch_writes(lambda: callback(*args))
+
+    def remove_writer(self, fd: Any) -> bool:
+        self.sockets[fd].watch_writes(None)
+        return True
 
     def time(self) -> float:
         return self._now_s
@@ -79,11 +155,19 @@ class VirtualLoop(BaseEventLoop):
             self.close()
 
     def _cancel_all(self) -> None:
+        # The dead must rise once more to be cancelled.
+        self._ending = True
         tasks = list(self._started)
         for task in tasks:
             task.cancel()
         if tasks:
-            self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self.run_until_complete(asyncio.wait(tasks, timeout=CANCEL_S))
+        for task in self._started:
+            # It was about to run when its process died, so nothing wakes it any more.
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            coroutine = task.get_coro()
+            with contextlib.suppress(BaseException):
+                coroutine.close()
 
     def _on_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         # A forgotten task's error comes whenever the garbage collector finds it, so it would

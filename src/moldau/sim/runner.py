@@ -8,7 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeAlias
 
+from moldau.sim.cluster_scenario import ClusterScenario
 from moldau.sim.logs.scenario import LogScenario
 from moldau.sim.metadata import MetadataScenario
 from moldau.sim.world import Invariant, Violation, World
@@ -45,17 +48,45 @@ class Summary:
             self.failures.append(outcome)
 
 
-def run_seed(seed: int, tell: Callable[[str], None] | None = None) -> Outcome:
-    """Run one seed to its end or to the first invariant that does not hold."""
+class Scenario(Protocol):
+    async def run(self) -> None: ...
+
+
+ScenarioFactory: TypeAlias = Callable[[World], Scenario]
+
+#: By name, and which of them a seed tells: seed modulo the number of entries.
+SCENARIOS: dict[str, ScenarioFactory] = {
+    "metadata": MetadataScenario,
+    "logs": LogScenario,
+    "broker": ClusterScenario,
+}
+_TURNS = ("metadata", "logs", "broker", "logs", "broker")
+
+
+def scenario_of(seed: int) -> str:
+    return _TURNS[seed % len(_TURNS)]
+
+
+def run_seed(
+    seed: int,
+    tell: Callable[[str], None] | None = None,
+    *,
+    scenario: ScenarioFactory | str | None = None,
+) -> Outcome:
+    """Run one seed to its end or to the first invariant that does not hold.
+
+    Without `scenario` the seed decides which one it tells.
+    """
     world = World(seed, tell=tell)
-    # Most of what can go wrong is in the logs.
-    scenario = MetadataScenario(world) if seed % 5 == 0 else LogScenario(world)
+    if scenario is None:
+        scenario = scenario_of(seed)
+    factory = SCENARIOS[scenario] if isinstance(scenario, str) else scenario
     failed: Violation | None = None
     disabled = logging.root.manager.disable
     # What the code under test logs is expected here and would bury the report.
     logging.disable(logging.CRITICAL)
     try:
-        world.loop.run(scenario.run())
+        world.loop.run(factory(world).run())
     except Violation as violation:
         failed = violation
     except Exception as error:
@@ -83,10 +114,13 @@ def _where(error: BaseException) -> str:
     return f"{foreign[-1].filename}:{foreign[-1].lineno}" if foreign else "nowhere"
 
 
-def run_seeds(seeds: Iterable[int], *, jobs: int = 1) -> Iterator[Outcome]:
+def run_seeds(
+    seeds: Iterable[int], *, jobs: int = 1, scenario: str | None = None
+) -> Iterator[Outcome]:
     """Outcomes in the order of the seeds."""
+    run = partial(run_seed, scenario=scenario)
     if jobs <= 1:
-        yield from map(run_seed, seeds)
+        yield from map(run, seeds)
         return
     with ProcessPoolExecutor(max_workers=jobs) as pool:
-        yield from pool.map(run_seed, seeds, chunksize=4)
+        yield from pool.map(run, seeds, chunksize=4)

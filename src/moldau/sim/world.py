@@ -41,6 +41,18 @@ class Invariant(Enum):
     FAILURES_CONTAINED = "a failed folder disturbs no other"
     STARTS = "a stopped node starts again"
     METADATA_SURVIVES = "committed metadata survives"
+    ACKNOWLEDGED_SURVIVES = "an acknowledged record is readable ever after"
+    READERS_AGREE = "every reader sees the same record at an offset"
+    NO_DUPLICATES = "an idempotent producer's records are there once and in order"
+    TRANSACTIONS_ATOMIC = (
+        "of a transaction all is visible or nothing, and nothing of an aborted one"
+    )
+    EXACTLY_ONCE = "offsets in transactions agree with what was made of the records before them"
+    OFFSETS_KEPT = "a group's committed offset does not go back by itself"
+    OWNED_ONCE = "a partition is owned by one member at a time"
+    SHARED_ONCE = "an acknowledged shared record is not delivered again"
+    HELD_ONCE = "a shared record is held by one member at a time"
+    SETTLES = "everything goes on once the faults are over"
     NO_SURPRISE = "nothing raises what it should not"
 
 
