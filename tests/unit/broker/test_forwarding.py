@@ -225,6 +225,37 @@ def test_who_is_not_the_controller_is_asked_until_the_right_one_is_known(answer:
     asyncio.run(scenario())
 
 
+def test_who_is_not_the_controller_is_not_asked_without_pause() -> None:
+    class Stale:
+        asked = 0
+
+        def channel(self, *node: Any) -> Any:
+            return self
+
+        async def call(self, key: ApiKey, request: Message, *, timeout_ms: int) -> Message:
+            self.asked += 1
+            return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+
+        def close(self) -> None:
+            pass
+
+    async def scenario() -> None:
+        clock, stale = HandClock(), Stale()
+        node = ControllerNode(1, "127.0.0.1", 1, "CONTROLLER")
+        channel = ControllerChannel(stale, lambda: node, clock, request_timeout_ms=30_000)
+        call = asyncio.ensure_future(
+            channel.call(ApiKey.ENVELOPE, EnvelopeResponse(), timeout_ms=1_000)
+        )
+        for _ in range(10):
+            await settle()
+            clock.advance(100)
+        with pytest.raises(ControllerUnavailable, match="node 1 is not the active controller"):
+            await call
+        assert stale.asked == 10
+
+    asyncio.run(scenario())
+
+
 def test_describe_quorum_says_it_in_its_own_words() -> None:
     async def scenario() -> None:
         async with stage() as it:

@@ -335,6 +335,80 @@ def test_a_call_in_the_pause_ends_with_its_own_time(run: Run) -> None:
     run(scenario())
 
 
+def test_a_connection_that_worked_makes_the_next_pause_short_again(run: Run) -> None:
+    async def scenario() -> None:
+        clock = HandClock()
+        node = Node()
+        await node.start()
+        refusing = 3
+        tries: list[int] = []
+
+        async def connect(factory: Any, host: str, port: int) -> None:
+            nonlocal refusing
+            tries.append(clock.elapsed)
+            refusing -= 1
+            if refusing >= 0:
+                raise ConnectionRefusedError(111, "refused")
+            await asyncio.get_running_loop().create_connection(factory, host, port)
+
+        channels = transport(clock, connect, reconnect_backoff_ms=50)
+        channel = channels.channel(2, "127.0.0.1", node.port, "PLAINTEXT")
+
+        async def attempt() -> int:
+            call = asyncio.ensure_future(beat(channel, 1))
+            tried = len(tries)
+            await settle()
+            while len(tries) == tried and not call.done():
+                clock.advance(1)
+                await settle(3)
+            return await call
+
+        for _ in range(3):
+            with pytest.raises(ChannelError):
+                await attempt()
+        assert await attempt() == 1
+        port = node.port
+        await node.stop()
+        await until(lambda: channel._connection is None)
+        await node.start(port)
+        lost = clock.elapsed
+        assert await attempt() == 1
+        assert tries[-1] - lost == 50
+        channels.close()
+        await node.stop()
+
+    run(scenario())
+
+
+def test_a_connection_that_comes_too_late_is_closed(run: Run) -> None:
+    class Late(asyncio.WriteTransport):
+        aborted = False
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    async def scenario() -> None:
+        made: list[Any] = []
+
+        async def hang(factory: Any, host: str, port: int) -> None:
+            made.append(factory())
+            await asyncio.Event().wait()
+
+        channels = transport(HandClock(), hang)
+        channel = channels.channel(2, "127.0.0.1", 1, "PLAINTEXT")
+        call = asyncio.ensure_future(beat(channel, 1))
+        await settle()
+        channel.close()
+        with pytest.raises(ChannelError, match="the channel was closed"):
+            await call
+        await settle()
+        late = Late()
+        made[0].connection_made(late)
+        assert late.aborted
+
+    run(scenario())
+
+
 def test_the_backoff_grows_to_its_limit_and_spreads() -> None:
     backoff = ExponentialBackoff(50, 1_000)
     assert [backoff.delay_ms(n, NoJitter()) for n in (1, 2, 3, 4, 5, 6, 100)] == [

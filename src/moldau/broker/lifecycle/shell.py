@@ -88,7 +88,6 @@ class BrokerLifecycleManager:
         self._on_failure = on_failure
         self._alarms: dict[Timer, Alarm] = {}
         self._call: asyncio.Task[None] | None = None
-        self._closed = False
         #: Done when the metadata include the registration; cancelled if the broker stops before.
         self.caught_up: asyncio.Future[None] = loop.create_future()
         #: Done when clients may come; cancelled if the broker stops before.
@@ -131,13 +130,10 @@ class BrokerLifecycleManager:
     def close(self) -> None:
         """Stop now, without asking."""
         self._step(ShutdownBegun())
-        self._closed = True
 
     # Inside.
 
     def _step(self, event: Event) -> None:
-        if self._closed:
-            return
         for effect in self._machine.step(event):
             self._perform(effect)
 
