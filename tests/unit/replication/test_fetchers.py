@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from moldau.broker.coordinator.clock import LoopClock
+from moldau.broker.handlers.delete_records import DeleteRecordsHandler
 from moldau.broker.handlers.fetch import FetchHandler
 from moldau.broker.handlers.list_offsets import ListOffsetsHandler
 from moldau.broker.network.channel import ChannelError, RawResponse
@@ -24,7 +25,11 @@ from moldau.wire.apis import ApiKey
 from moldau.wire.codec import encode
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
-from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
+from moldau.wire.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    DeleteRecordsRequest,
+)
 from moldau.wire.records import decode_batches
 from support.hosting import NODE_ID, OTHER_NODE_ID, Host
 
@@ -302,5 +307,40 @@ def test_an_idle_follower_stays_in_sync(tmp_path: Path, idle_ms: int) -> None:
             before = follower.last_caught_up_ms
             await until(lambda: follower.last_caught_up_ms > before + idle_ms)
             assert leadership.isr == {NODE_ID, OTHER_NODE_ID}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("follower_lives", [True, False])
+def test_deleting_records_waits_for_the_followers(tmp_path: Path, follower_lives: bool) -> None:
+    async def run() -> None:
+        async with cluster_in(tmp_path) as cluster:
+            cluster.create()
+            leader, follower = cluster.partitions()
+            cluster.nodes[NODE_ID].host.append("t", b"x", b"y")
+            await until(lambda: follower.high_watermark == 2)
+            cluster.cut = not follower_lives
+            await until(lambda: follower_lives or cluster.waiting == 0)
+            request = DeleteRecordsRequest(
+                timeout_ms=5_000 if follower_lives else 20,
+                topics=[
+                    DeleteRecordsRequest.DeleteRecordsTopic(
+                        name="t",
+                        partitions=[
+                            DeleteRecordsRequest.DeleteRecordsPartition(
+                                partition_index=0, offset=-1
+                            )
+                        ],
+                    )
+                ],
+            )
+            handler = DeleteRecordsHandler(cluster.nodes[NODE_ID].host.replicas)
+            answer = handler.handle(RequestContext(ApiKey.DELETE_RECORDS, 2), request)
+            assert isinstance(answer, asyncio.Future)
+            (result,) = (await answer).topics[0].partitions
+            expected = (0, 2) if follower_lives else (ErrorCode.REQUEST_TIMED_OUT, 0)
+            assert (result.error_code, result.low_watermark) == expected
+            assert follower.log.log_start_offset == (2 if follower_lives else 0)
+            assert leader.log.log_start_offset == 2
 
     asyncio.run(run())
