@@ -25,6 +25,10 @@ class ReplicaKey:
     id: int
     directory_id: UUID = ZERO_UUID
 
+    def matches(self, other: ReplicaKey) -> bool:
+        """Whether `other` is the replica meant here; without a directory any of the node is."""
+        return self.id == other.id and self.directory_id in (ZERO_UUID, other.directory_id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoterEndpoint:
@@ -56,14 +60,11 @@ class VoterSet:
         return len(self.voters)
 
     def __contains__(self, key: object) -> bool:
-        """Whether `key` is a voter; an unknown directory matches any."""
+        """Whether `key` is a voter; a voter whose directory is not known is any of its node."""
         if not isinstance(key, ReplicaKey):
             return False
         voter = self.voters.get(key.id)
-        if voter is None:
-            return False
-        known = {voter.key.directory_id, key.directory_id}
-        return len(known) == 1 or ZERO_UUID in known
+        return voter is not None and voter.key.matches(key)
 
     @property
     def majority(self) -> int:
@@ -74,6 +75,25 @@ class VoterSet:
 
     def others(self, key: ReplicaKey) -> tuple[Voter, ...]:
         return tuple(voter for voter in self.voters.values() if voter.key.id != key.id)
+
+    def endpoints_of(self, node_id: int) -> tuple[VoterEndpoint, ...]:
+        voter = self.voters.get(node_id)
+        return () if voter is None else voter.endpoints
+
+    def needs_update(self, voter: Voter) -> bool:
+        """Whether `voter` is one of these, but is known with other endpoints or versions."""
+        known = self.voters.get(voter.key.id)
+        return known is not None and known.key == voter.key and known != voter
+
+    def with_voter(self, voter: Voter) -> VoterSet:
+        return VoterSet.of([*self.others(voter.key), voter])
+
+    def without(self, key: ReplicaKey) -> VoterSet | None:
+        """The other voters, None if `key` is no voter or the only one."""
+        known = self.voters.get(key.id)
+        if known is None or known.key != key or len(self) == 1:
+            return None
+        return VoterSet.of(self.others(key))
 
     def majority_offset(self, offsets: Mapping[int, int]) -> int:
         """The highest offset that a majority of the voters has reached."""
