@@ -1,0 +1,76 @@
+"""Replication on this node, put together: fetchers, proposals, and the check of the ISRs by the
+clock.
+
+The replica manager is given `replication`; `start` begins to look for followers that have fallen
+behind, every half of replica.lag.time.max.ms as Kafka does; `stop` lets go of all leaders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from moldau.broker.coordinator.clock import Alarm, Clock
+from moldau.broker.network.channel import Transport
+from moldau.broker.replication.fetchers import FetcherNode, FetcherSettings, ReplicaFetchers
+from moldau.broker.replication.isr_proposals import IsrProposals
+from moldau.broker.replication.manager import ReplicaManager, Replication
+from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
+
+
+class ReplicationService:
+    """What a broker in a cluster runs beside its replica manager."""
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        transport: Transport,
+        clock: Clock,
+        inter_broker_listener: str,
+        config: Callable[[str], Any],
+        broker_epoch: Callable[[], int],
+        alter_partition: Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]],
+    ) -> None:
+        """`config(key)` gives a broker config as it is in force now; `alter_partition` asks the
+        active controller, raising ChannelError or ApiError where there is no answer."""
+        self._clock = clock
+        self._config = config
+        self._alarm: Alarm | None = None
+        self._fetchers = ReplicaFetchers(
+            FetcherNode(
+                node_id=node_id,
+                transport=transport,
+                clock=clock,
+                listener_name=inter_broker_listener,
+                settings=lambda: FetcherSettings.from_config(config),
+                broker_epoch=broker_epoch,
+            )
+        )
+        self._proposals = IsrProposals(
+            node_id=node_id, broker_epoch=broker_epoch, send=alter_partition, clock=clock
+        )
+        self.replication = Replication(
+            fetchers=self._fetchers,
+            propose=self._proposals.propose,
+            elapsed_ms=clock.elapsed_ms,
+            lag_ms_max=self.lag_ms_max,
+            inter_broker_listener=inter_broker_listener,
+        )
+
+    def lag_ms_max(self) -> int:
+        return int(self._config("replica.lag.time.max.ms"))
+
+    def start(self, replicas: ReplicaManager) -> None:
+        def check() -> None:
+            replicas.check_isrs()
+            self.start(replicas)
+
+        self._alarm = self._clock.call_later(max(self.lag_ms_max() // 2, 1), check)
+
+    async def stop(self) -> None:
+        """Copy and propose nothing any more; returns when no fetcher touches a log."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        await self._fetchers.close()
+        await self._proposals.close()
