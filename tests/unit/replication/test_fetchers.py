@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -22,13 +23,15 @@ from moldau.broker.replication.isr_proposals import IsrProposals
 from moldau.broker.replication.manager import Replication
 from moldau.broker.replication.partition import Partition
 from moldau.wire.apis import ApiKey
-from moldau.wire.codec import encode
+from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     DeleteRecordsRequest,
+    FetchRequest,
+    FetchResponse,
 )
 from moldau.wire.records import decode_batches
 from support.hosting import NODE_ID, OTHER_NODE_ID, Host
@@ -76,6 +79,7 @@ class Node:
             clock_ms=clock.now_ms,
             random_id=iter(range(1, 1000)).__next__,
             lag_ms_max=lambda: cluster.lag_ms_max,
+            rack_aware=True,
         )
         self.list_offsets = ListOffsetsHandler(self.host.replicas)
 
@@ -342,5 +346,56 @@ def test_deleting_records_waits_for_the_followers(tmp_path: Path, follower_lives
             assert (result.error_code, result.low_watermark) == expected
             assert follower.log.log_start_offset == (2 if follower_lives else 0)
             assert leader.log.log_start_offset == 2
+
+    asyncio.run(run())
+
+
+def fetch_as_consumer(node: Node, offset: int, rack: str = "") -> FetchResponse.PartitionData:
+    request = FetchRequest(
+        max_bytes=1 << 20,
+        rack_id=rack,
+        topics=[
+            FetchRequest.FetchTopic(
+                topic="t",
+                partitions=[
+                    FetchRequest.FetchPartition(
+                        partition=0, fetch_offset=offset, partition_max_bytes=1 << 20
+                    )
+                ],
+            )
+        ],
+    )
+    frame = memoryview(bytearray(b"head" + encode(request, 12)))
+    reply: Any = node.fetch.handle(
+        RequestContext(ApiKey.FETCH, 12, 42, listener_name="PLAINTEXT"), frame, 4
+    )
+    return decode(FetchResponse, 12, b"".join(reply), 9).responses[0].partitions[0]
+
+
+def test_consumers_read_from_the_replica_in_their_rack(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster_in(tmp_path) as cluster:
+            for node in cluster.nodes.values():
+                for broker_id, broker in list(node.host.image.brokers.items()):
+                    node.host.image.brokers[broker_id] = replace(broker, rack=f"rack{broker_id}")
+            cluster.create()
+            leader, follower = cluster.nodes[NODE_ID], cluster.nodes[OTHER_NODE_ID]
+            leader.host.append("t", b"x")
+            await until(lambda: follower.partition().high_watermark == 1)
+            part = fetch_as_consumer(leader, 0, "rack2")
+            assert part.preferred_read_replica == OTHER_NODE_ID
+            assert not part.records
+            # In the leader's own rack, in none, or for what the follower does not have: stay here.
+            for offset, rack in ((0, "rack1"), (0, ""), (0, "rack3")):
+                part = fetch_as_consumer(leader, offset, rack)
+                assert (part.preferred_read_replica, bool(part.records)) == (-1, True)
+            part = fetch_as_consumer(follower, 0, "rack2")
+            assert (part.error_code, part.high_watermark, bool(part.records)) == (0, 1, True)
+            # A follower shows what it knows to be committed, and no more.
+            cluster.cut = True
+            await until(lambda: cluster.waiting == 0)
+            leader.host.append("t", b"y")
+            assert not fetch_as_consumer(follower, 1, "rack2").records
+            assert fetch_as_consumer(follower, 2).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
     asyncio.run(run())
