@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from moldau.sim.clients.actor import Actor, check
 from moldau.sim.clients.groups import fetch_offset
 from moldau.sim.clients.history import History, TopicPartition
+from moldau.sim.clients.members import ClassicMember, ConsumerMember, Member, Ownership
 from moldau.sim.clients.pipeline import Pipeline, check_exactly_once
 from moldau.sim.clients.producer import IdempotentProducer
 from moldau.sim.clients.reader import Reader
@@ -300,8 +301,24 @@ def _join_pipeline(scenario: ClusterScenario) -> None:
     scenario.final_checks.append(final_check)
 
 
+def _join_group(member: type[Member]) -> Callable[[ClusterScenario], None]:
+    def join(scenario: ClusterScenario) -> None:
+        cluster, history, partitions = scenario.cluster, scenario.history, scenario.partitions
+        scenario.add(IdempotentProducer(cluster, history, "producer", partitions))
+        ownership = Ownership()
+        for number in range(3):
+            name = f"member{number}"
+            scenario.add(
+                member(cluster, history, name, partitions, group="group", ownership=ownership)
+            )
+
+    return join
+
+
 LOGS = Profile("logs", {"plain": 2}, _join_logs, lossy=True)
 TRANSACTIONS = Profile("transactions", {"plain": 2}, _join_transactions, weight=20)
 PIPELINE = Profile("pipeline", {"in": 2, "out": 2}, _join_pipeline, weight=20)
+CLASSIC = Profile("classic group", {"plain": 4}, _join_group(ClassicMember))
+CONSUMER = Profile("consumer group", {"plain": 4}, _join_group(ConsumerMember), weight=15)
 
-PROFILES = [LOGS, TRANSACTIONS, PIPELINE]
+PROFILES = [LOGS, TRANSACTIONS, PIPELINE, CLASSIC, CONSUMER]
