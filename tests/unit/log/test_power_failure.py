@@ -13,7 +13,7 @@ from moldau.broker.log.context import LogDirFailure
 from moldau.sim.disk import Stopped
 from moldau.sim.logs.node import CleanerSettings
 from support.log_folder import NOW_MS, append, read_all, values_of
-from support.power import TOPIC_ID, KeepChanges, Machine, Slow, abort_one
+from support.power import TOPIC_ID, KeepChanges, Machine, Slow, UndoNames, abort_one
 
 
 def test_a_flush_covers_topic_id_and_epochs() -> None:
@@ -321,6 +321,27 @@ def test_segments_dropped_after_a_torn_one_do_not_come_back(kept: int) -> None:
     assert machine.log().log_end_offset == 1
     machine.lose_power()
     assert machine.log().log_end_offset == 1
+
+
+@pytest.mark.parametrize("failing", range(8))
+def test_segments_that_a_failed_cut_took_away_do_not_come_back(failing: int) -> None:
+    """Behind what was written in their place they would be records that nobody appended there."""
+    machine = Machine(segment_bytes=150, cleanup_policy=frozenset({"compact"}), fate=UndoNames())
+    log = machine.create()
+    for value in (b"a", b"b", b"c"):
+        append(log, value * 50)
+    log.flush()
+    machine.platter.break_folder("/data1/", failing)
+    try:
+        log.truncate_to(1, now_ms=NOW_MS)
+    except LogDirFailure:
+        machine.platter.heal()
+    else:
+        return
+    machine.kill()
+    end = machine.log().log_end_offset
+    machine.lose_power()
+    assert machine.log().log_end_offset == end
 
 
 def test_a_producer_snapshot_does_not_outlive_the_batches_it_tells_of() -> None:

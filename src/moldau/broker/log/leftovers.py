@@ -31,12 +31,18 @@ def settle_leftovers(disk: Disk, directory: str) -> dict[str, int]:
     """Finish or undo what a crash interrupted; the files and sizes that make up the log."""
     files = disk.scan_files(directory)
     cleaned_offsets: list[int] = []
+    segment_removed = False
     for name in list(files):
         if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
             offset = offset_of_file(name)
             if name.endswith(CLEANED_SUFFIX) and offset is not None:
                 cleaned_offsets.append(offset)
+            segment_removed |= name.endswith(LOG_SUFFIX + DELETED_SUFFIX)
             _remove(disk, directory, files, name)
+    if segment_removed:
+        # A segment cut off just before a kill must not be back after a power failure, behind
+        # what was written in its place: only a synced directory has forgotten its old name.
+        disk.sync_dir(directory)
     swaps = [name for name in files if name.endswith(SWAP_SUFFIX)]
     if cleaned_offsets:
         for name in list(swaps):
