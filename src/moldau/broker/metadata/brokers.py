@@ -87,8 +87,8 @@ def register_broker(
             and request.previous_broker_epoch == existing.epoch
         )
         records += _records_for_restart(controller, broker, clean=clean)
-    # Last: if the controller fails half-way, the broker registers again as a new incarnation and
-    # the next controller takes everything from the old one again.
+    # Last: if the controller fails half-way, the next one still takes the broker for a new
+    # incarnation when it registers again, and takes from the old one what it still has.
     records.append(broker_record(broker, controller.image.metadata_version))
     response = BrokerRegistrationResponse(broker_epoch=broker.epoch)
     return Decision(tuple(records), response, atomic=False)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from moldau.broker.metadata.elections import Election, Target, change_partition
+from moldau.broker.metadata.elections import Election, ElectionRules, Target, change_partition
 from moldau.broker.metadata.model import DIRECTORY_UNASSIGNED, Partition, Topic
 from moldau.broker.metadata.placement import default_directory
 
@@ -28,6 +28,7 @@ class PartitionChanges:
         self._removed = removed
         self._added = added
         self._changed: dict[tuple[UUID, int], Partition] = {}
+        self._rules: dict[UUID, ElectionRules] = {}
         self.records: list[PartitionChangeRecord] = []
 
     def partition(self, topic: Topic, index: int) -> Partition | None:
@@ -64,7 +65,7 @@ class PartitionChanges:
             isr=isr,
             target=target,
             acceptable=lambda replica: self.may_lead(partition, replica, moved),
-            rules=self._controller.election_rules(topic),
+            rules=self._rules_of(topic),
             election=election,
             unclean_shutdown=unclean_shutdown,
             default_directory=self._default_directory,
@@ -87,6 +88,13 @@ class PartitionChanges:
     def add(self, topic: Topic, partition: Partition, record: PartitionChangeRecord) -> None:
         self.records.append(record)
         self._changed[topic.id, record.partition_id] = partition.changed_by(record)
+
+    def _rules_of(self, topic: Topic) -> ElectionRules:
+        # Configs do not change within a decision, and a topic may have thousands of partitions.
+        rules = self._rules.get(topic.id)
+        if rules is None:
+            rules = self._rules[topic.id] = self._controller.election_rules(topic)
+        return rules
 
     def _default_directory(self, replica: int) -> UUID:
         broker = self._controller.image.brokers.get(replica)

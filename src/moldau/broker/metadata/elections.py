@@ -111,8 +111,21 @@ def change_partition(
     state = target.recovery_state
     if state is not None and state != partition.leader_recovery_state:
         record.leader_recovery_state = int(state)
-    unchanged = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
-    return None if record == unchanged else record
+    return None if _changes_nothing(record) else record
+
+
+def _changes_nothing(record: PartitionChangeRecord) -> bool:
+    return (
+        record.isr is None
+        and record.leader == NO_LEADER_CHANGE
+        and record.eligible_leader_replicas is None
+        and record.last_known_elr is None
+        and record.replicas is None
+        and record.removing_replicas is None
+        and record.adding_replicas is None
+        and record.leader_recovery_state == -1
+        and record.directories is None
+    )
 
 
 def _or(wanted: Collection[int] | None, current: tuple[int, ...]) -> tuple[int, ...]:
