@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 
+from moldau.broker.handlers.allocate_producer_ids import AllocateProducerIdsHandler
 from moldau.broker.handlers.alter_partition import AlterPartitionHandler
 from moldau.broker.handlers.alter_partition_reassignments import (
     AlterPartitionReassignmentsHandler,
@@ -32,6 +33,7 @@ from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (
+    AllocateProducerIdsRequest,
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
@@ -87,6 +89,7 @@ class Stage:
         shell: Any = metadata
         self.now_ms = 0
         self.handlers: dict[type[Message], Any] = {
+            AllocateProducerIdsRequest: AllocateProducerIdsHandler(shell),
             AlterPartitionRequest: AlterPartitionHandler(shell),
             AlterPartitionReassignmentsRequest: AlterPartitionReassignmentsHandler(shell),
             AssignReplicasToDirsRequest: AssignReplicasToDirsHandler(shell),
@@ -244,3 +247,17 @@ def test_folders_features_controllers_and_leaving(stage: Stage) -> None:
     with pytest.raises(ApiError) as caught:
         stage.ask(UnregisterBrokerRequest(broker_id=3))
     assert caught.value.code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_blocks_of_producer_ids_do_not_overlap(stage: Stage) -> None:
+    blocks = []
+    for broker_id in (1, 2):
+        epoch = stage.image.brokers[broker_id].epoch
+        request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=epoch)
+        answer = stage.ask(request)
+        blocks.append(range(answer.producer_id_start, answer.producer_id_start + 1_000))
+        assert answer.producer_id_len == 1_000
+    assert not set(blocks[0]) & set(blocks[1])
+    with pytest.raises(ApiError) as caught:
+        stage.ask(AllocateProducerIdsRequest(broker_id=1, broker_epoch=-1))
+    assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH
