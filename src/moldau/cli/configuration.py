@@ -46,12 +46,8 @@ def standalone_properties(*, port: int, data: str) -> dict[str, str]:
         # The system sizes socket buffers better than a constant does: half the CPU per byte.
         "socket.receive.buffer.bytes": "-1",
         "socket.send.buffer.bytes": "-1",
-        # A test or a tool may open hundreds of connections at once; those that find the queue
-        # full try again only after a second.
-        "socket.listen.backlog.size": "1024",
         # Nobody else is likely to join a first group: answer at once.
         "group.initial.rebalance.delay.ms": "0",
-        "group.streams.initial.rebalance.delay.ms": "0",
     }
 
 
