@@ -22,6 +22,7 @@ from moldau.broker.replication.fetchers import FetcherNode, FetcherSettings, Rep
 from moldau.broker.replication.isr_proposals import IsrProposals
 from moldau.broker.replication.manager import Replication
 from moldau.broker.replication.partition import Partition
+from moldau.broker.replication.throttle import ReplicationThrottle
 from moldau.wire.apis import ApiKey
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ErrorCode
@@ -80,6 +81,7 @@ class Node:
             random_id=iter(range(1, 1000)).__next__,
             lag_ms_max=lambda: cluster.lag_ms_max,
             rack_aware=True,
+            throttle=ReplicationThrottle(lambda: cluster.rate_max, window_ms=50, samples_max=2),
         )
         self.list_offsets = ListOffsetsHandler(self.host.replicas)
 
@@ -122,6 +124,7 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.lag_ms_max = 30_000
+        self.rate_max = 1 << 40
         self.cut = False
         self.fetches = 0
         self.waiting = 0
@@ -397,5 +400,25 @@ def test_consumers_read_from_the_replica_in_their_rack(tmp_path: Path) -> None:
             leader.host.append("t", b"y")
             assert not fetch_as_consumer(follower, 1, "rack2").records
             assert fetch_as_consumer(follower, 2).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+    asyncio.run(run())
+
+
+def test_a_throttled_follower_gets_its_records_little_by_little(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster_in(tmp_path) as cluster:
+            cluster.rate_max = 1
+            cluster.create(
+                isr=(NODE_ID,), config={"leader.replication.throttled.replicas": f"0:{NODE_ID}"}
+            )
+            leader, follower = cluster.partitions()
+            cluster.nodes[NODE_ID].host.append("t", b"x" * 500)
+            # The first records are given, then nothing until the rate is below the limit again.
+            await until(lambda: follower.log.log_end_offset == 1)
+            await until(lambda: leader.leadership is not None and len(leader.leadership.isr) == 2)
+            # In sync now, so nothing holds it up any more.
+            for _ in range(3):
+                cluster.nodes[NODE_ID].host.append("t", b"y" * 500)
+            await until(lambda: follower.log.log_end_offset == 4)
 
     asyncio.run(run())

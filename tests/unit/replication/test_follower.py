@@ -44,7 +44,7 @@ class Stage:
         self.fetcher = Fetcher(
             backoff_ms=lambda: BACKOFF_MS,
             max_bytes=lambda: 100,
-            is_throttled=lambda topic, index: self.throttled,
+            is_throttled=lambda key: self.throttled,
             on_failed=lambda key, reason: self.failures.append(reason),
         )
         self.fetcher.add(KEY, "t", log, leader_epoch=leader_epoch)

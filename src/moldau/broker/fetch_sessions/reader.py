@@ -8,7 +8,7 @@ error and disturbs no other.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from moldau.broker.fetch_sessions.fetch_data import NO_REPLICA, PartitionData
@@ -16,6 +16,7 @@ from moldau.broker.fetch_sessions.slot import FetchSlot
 from moldau.broker.replication import reading
 from moldau.broker.replication.names import TopicKey
 from moldau.broker.replication.partition import Partition
+from moldau.broker.replication.throttle import ReplicationThrottle, is_throttled_replica
 from moldau.wire.errors import ApiError, ErrorCode
 
 _new_tuple = tuple.__new__  # What NamedTuples do for themselves, less a call for each partition.
@@ -66,8 +67,17 @@ class Reading(NamedTuple):
 class SlotReader:
     """Reads slots from the partitions hosted here."""
 
-    def __init__(self, replicas: Replicas) -> None:
+    def __init__(
+        self,
+        replicas: Replicas,
+        *,
+        throttle: ReplicationThrottle | None = None,
+        elapsed_ms: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`throttle` counts what followers get, in the time of `elapsed_ms`."""
         self._replicas = replicas
+        self._throttle = throttle
+        self._elapsed_ms = elapsed_ms
 
     def read_all(
         self, slots: Iterable[FetchSlot], limits: FetchLimits, others_count: int = 0
@@ -121,6 +131,8 @@ class SlotReader:
                 closer = self._closer_replica(partition, slot, limits)
                 if closer is not None:
                     return closer
+            if from_follower and self._is_held_up(partition, limits.replica_id):
+                max_bytes, min_one_batch = 0, False
             read = reading.read(
                 partition.log,
                 wanted.fetch_offset,
@@ -156,6 +168,30 @@ class SlotReader:
 
     # Fetches of followers.
 
+    def _is_held_up(self, partition: Partition, replica_id: int) -> bool:
+        """Whether a follower that is not in sync has to wait for its share of the bytes."""
+        throttle, leader = self._throttle, partition.leadership
+        return (
+            throttle is not None
+            and leader is not None
+            and replica_id not in leader.isr
+            and _is_throttled(partition)
+            and throttle.is_exceeded(self._elapsed_ms())
+        )
+
+    def count_sent(self, results: Iterable[tuple[FetchSlot, PartitionData]]) -> None:
+        """Take note of what a follower is sent."""
+        throttle = self._throttle
+        if throttle is None:
+            return
+        size = sum(
+            data.records_size
+            for slot, data in results
+            if data.records_size and slot.partition is not None and _is_throttled(slot.partition)
+        )
+        if size:
+            throttle.record(size, self._elapsed_ms())
+
     def note_follower(self, slots: Iterable[FetchSlot], limits: FetchLimits) -> None:
         """Tell the leaders how far a follower has come.
 
@@ -183,3 +219,12 @@ class SlotReader:
         if code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_SINCE:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return code
+
+
+def _is_throttled(partition: Partition) -> bool:
+    # The list names replicas that give, which is the leader here.
+    return is_throttled_replica(
+        partition.log.config.leader_replication_throttled_replicas,
+        partition.index,
+        partition.leader_id,
+    )

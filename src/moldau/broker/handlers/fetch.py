@@ -35,6 +35,7 @@ from moldau.broker.handlers.fetch_codec import (
 from moldau.broker.network.context import RequestContext
 from moldau.broker.replication.names import CurrentLeader, NodeEndpoint, TopicKey
 from moldau.broker.replication.purgatory import WAITERS_MAX, Purgatory, Timers
+from moldau.broker.replication.throttle import ReplicationThrottle
 from moldau.wire.errors import ErrorCode
 
 READ_COMMITTED = 1
@@ -67,16 +68,18 @@ class FetchHandler:
         waiters_max: int = WAITERS_MAX,
         rack_aware: bool = False,
         lag_ms_max: Callable[[], int] = lambda: 30_000,
+        throttle: ReplicationThrottle | None = None,
     ) -> None:
         """`rack_aware`: consumers are sent to a replica in their own rack (KIP-392);
-        `lag_ms_max` is replica.lag.time.max.ms."""
+        `lag_ms_max` is replica.lag.time.max.ms; `throttle` holds up followers
+        (leader.replication.throttled.rate)."""
         self._rack_aware = rack_aware
         self._lag_ms_max = lag_ms_max
         self._replicas = replicas
         self._loop = loop
         self._clock_ms = clock_ms
         self._fetch_max_bytes = fetch_max_bytes
-        self._reader = SlotReader(replicas)
+        self._reader = SlotReader(replicas, throttle=throttle, elapsed_ms=clock_ms)
         self.sessions = FetchSessionCache(session_slots_max, random_id=random_id)
         self.purgatory = Purgatory(loop, waiters_max)
 
@@ -96,7 +99,8 @@ class FetchHandler:
             body.rack if self._rack_aware and body.replica_id < 0 else "",
             context.listener_name,
         )
-        responder = _Responder(self._replicas, context, version)
+        follower = self._reader if body.replica_id >= 0 else None
+        responder = _Responder(self._replicas, context, version, follower)
         fetch: Fetch
         session: FetchSession | None = None
         if body.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -182,10 +186,18 @@ class FetchHandler:
 class _Responder:
     """Writes the response to one request."""
 
-    __slots__ = ("_correlation_id", "_listener_name", "_replicas", "_version")
+    __slots__ = ("_correlation_id", "_follower", "_listener_name", "_replicas", "_version")
 
-    def __init__(self, replicas: FetchReplicas, context: RequestContext, version: int) -> None:
+    def __init__(
+        self,
+        replicas: FetchReplicas,
+        context: RequestContext,
+        version: int,
+        follower: SlotReader | None = None,
+    ) -> None:
+        """`follower` counts what a follower is sent."""
         self._replicas = replicas
+        self._follower = follower
         self._correlation_id = context.correlation_id
         self._listener_name = context.listener_name
         self._version = version
@@ -196,6 +208,8 @@ class _Responder:
     def data(
         self, session_id: int, results: Sequence[tuple[FetchSlot, PartitionData]]
     ) -> list[Buffer]:
+        if self._follower is not None:
+            self._follower.count_sent(results)
         nodes: Sequence[NodeEndpoint] = ()
         if self._version >= NODE_ENDPOINTS_SINCE and any(
             data.error_code in _LEADER_ERRORS for _, data in results if data.error_code

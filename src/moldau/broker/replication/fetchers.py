@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -21,11 +21,12 @@ from moldau.broker.fetch_sessions.fetch_data import PartitionFetch
 from moldau.broker.network.channel import Channel, ChannelError, Transport
 from moldau.broker.replication.fetch_response import decode_fetch_response
 from moldau.broker.replication.fetch_session import PartitionKey, SessionRequest
-from moldau.broker.replication.follower import Fetcher, Reset
+from moldau.broker.replication.follower import FetchedPartition, Fetcher, Reset
 from moldau.broker.replication.names import NodeEndpoint
 from moldau.broker.replication.offsets import EARLIEST, LATEST
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.replica import FollowerReplica
+from moldau.broker.replication.throttle import ReplicationThrottle, is_throttled_replica
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode, WireError
 from moldau.wire.messages import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
@@ -61,6 +62,7 @@ class FetcherNode:
     listener_name: str
     settings: Callable[[], FetcherSettings]
     broker_epoch: Callable[[], int]
+    throttle: ReplicationThrottle | None = None
 
 
 class ReplicaFetchers:
@@ -155,6 +157,7 @@ class _FetcherTask:
         self._fetcher = Fetcher(
             backoff_ms=lambda: node.settings().replica_fetch_backoff_ms,
             max_bytes=lambda: node.settings().replica_fetch_max_bytes,
+            is_throttled=self._is_held_up,
             on_failed=self._on_failed,
         )
         self._wake = asyncio.Event()
@@ -188,6 +191,34 @@ class _FetcherTask:
             None if replica is None else replica.partition,
             reason,
         )
+
+    def _is_throttled(self, key: PartitionKey) -> bool:
+        replica = self.replicas.get(key)
+        return replica is not None and is_throttled_replica(
+            replica.partition.log.config.follower_replication_throttled_replicas,
+            key[1],
+            self._node.node_id,
+        )
+
+    def _is_held_up(self, key: PartitionKey) -> bool:
+        throttle = self._node.throttle
+        return (
+            throttle is not None
+            and self._is_throttled(key)
+            and throttle.is_exceeded(self._now_ms())
+        )
+
+    def _count(self, partitions: Mapping[PartitionKey, FetchedPartition]) -> None:
+        throttle = self._node.throttle
+        if throttle is None:
+            return
+        size = sum(
+            len(fetched.records)
+            for key, fetched in partitions.items()
+            if fetched.records and self._is_throttled(key)
+        )
+        if size:
+            throttle.record(size, self._now_ms())
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -235,6 +266,7 @@ class _FetcherTask:
             logger.info("%s: %s", self._name, failure)
             self._fetcher.on_failure(self._now_ms())
             return
+        self._count(response.partitions)
         self._fetcher.on_response(
             error=response.error,
             session_id=response.session_id,

@@ -145,12 +145,12 @@ class Fetcher:
         *,
         backoff_ms: Callable[[], int],
         max_bytes: Callable[[], int],
-        is_throttled: Callable[[str, int], bool] = lambda topic, index: False,
+        is_throttled: Callable[[PartitionKey], bool] = lambda key: False,
         on_failed: Callable[[PartitionKey, str], None] = lambda key, reason: None,
     ) -> None:
         """`backoff_ms` is replica.fetch.backoff.ms, `max_bytes` replica.fetch.max.bytes;
-        `is_throttled(topic, index)` says that no bytes are left now for a partition that is not in
-        sync; `on_failed` hears of partitions that are given up until they are added again."""
+        `is_throttled(key)` says that no bytes are left now for a partition that is not in sync;
+        `on_failed` hears of partitions that are given up until they are added again."""
         self._backoff_ms = backoff_ms
         self._max_bytes = max_bytes
         self._is_throttled = is_throttled
@@ -213,7 +213,7 @@ class Fetcher:
             state = self._states.get(key)
             if state is None or not state.is_ready:
                 gone.append(key)
-            elif not state.is_in_sync and self._is_throttled(state.topic, state.index):
+            elif not state.is_in_sync and self._is_throttled(key):
                 gone.append(key)
                 # There may be bytes left for it when the next request is made.
                 self._changed[key] = None

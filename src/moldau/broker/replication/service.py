@@ -15,6 +15,7 @@ from moldau.broker.network.channel import Transport
 from moldau.broker.replication.fetchers import FetcherNode, FetcherSettings, ReplicaFetchers
 from moldau.broker.replication.isr_proposals import IsrProposals
 from moldau.broker.replication.manager import ReplicaManager, Replication
+from moldau.broker.replication.throttle import ReplicationThrottle
 from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
 
 
@@ -37,6 +38,7 @@ class ReplicationService:
         self._clock = clock
         self._config = config
         self._alarm: Alarm | None = None
+        self.leader_throttle = self._throttle("leader.replication.throttled.rate")
         self._fetchers = ReplicaFetchers(
             FetcherNode(
                 node_id=node_id,
@@ -45,6 +47,7 @@ class ReplicationService:
                 listener_name=inter_broker_listener,
                 settings=lambda: FetcherSettings.from_config(config),
                 broker_epoch=broker_epoch,
+                throttle=self._throttle("follower.replication.throttled.rate"),
             )
         )
         self._proposals = IsrProposals(
@@ -56,6 +59,13 @@ class ReplicationService:
             elapsed_ms=clock.elapsed_ms,
             lag_ms_max=self.lag_ms_max,
             inter_broker_listener=inter_broker_listener,
+        )
+
+    def _throttle(self, key: str) -> ReplicationThrottle:
+        return ReplicationThrottle(
+            lambda: int(self._config(key)),
+            samples_max=self._config("replication.quota.window.num"),
+            window_ms=1000 * self._config("replication.quota.window.size.seconds"),
         )
 
     def lag_ms_max(self) -> int:
