@@ -1,0 +1,112 @@
+"""Replication as a broker starts it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+from moldau.broker.config import BrokerConfig
+from moldau.broker.coordinator.clock import Alarm
+from moldau.broker.network.channel import Transport
+from moldau.broker.replication.fetchers import FetcherSettings
+from moldau.broker.replication.service import ReplicationService
+from moldau.wire.errors import ErrorCode
+from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
+from support.hosting import NODE_ID, OTHER_NODE_ID, Host, VirtualLoop
+
+LAG_MS = 20_000
+
+
+def config_of(folder: Path) -> BrokerConfig:
+    return BrokerConfig.from_properties(
+        {
+            "process.roles": "broker,controller",
+            "node.id": str(NODE_ID),
+            "controller.quorum.voters": f"{NODE_ID}@localhost:9093",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+            "log.dirs": str(folder),
+            "replica.lag.time.max.ms": str(LAG_MS),
+            "replica.fetch.max.bytes": "77",
+        }
+    )
+
+
+class VirtualClock:
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def now_ms(self) -> int:
+        return self._loop.now_ms
+
+    elapsed_ms = now_ms
+
+    def call_later(self, delay_ms: int, callback: Any) -> Alarm:
+        return self._loop.call_later(delay_ms / 1000, callback)
+
+
+def test_settings_are_those_of_the_broker(tmp_path: Path) -> None:
+    settings = FetcherSettings.from_config(config_of(tmp_path).__getitem__)
+    assert settings == FetcherSettings(replica_fetch_max_bytes=77)
+
+
+def test_who_is_not_heard_of_is_proposed_to_leave_until_the_controller_answers(
+    tmp_path: Path,
+) -> None:
+    asked: list[AlterPartitionRequest] = []
+
+    async def alter_partition(request: AlterPartitionRequest) -> AlterPartitionResponse:
+        asked.append(request)
+        if len(asked) == 1:
+            return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        (topic,) = request.topics
+        answer = AlterPartitionResponse.PartitionData(
+            leader_id=NODE_ID, partition_epoch=1, isr=[NODE_ID]
+        )
+        if len(asked) == 2:
+            answer = AlterPartitionResponse.PartitionData(error_code=ErrorCode.NOT_CONTROLLER)
+        return AlterPartitionResponse(
+            topics=[AlterPartitionResponse.TopicData(topic_id=topic.topic_id, partitions=[answer])]
+        )
+
+    async def run() -> None:
+        loop = VirtualLoop()
+        service = ReplicationService(
+            node_id=NODE_ID,
+            transport=cast(Transport, None),
+            clock=VirtualClock(loop),
+            inter_broker_listener="PLAINTEXT",
+            config=config_of(tmp_path).__getitem__,
+            broker_epoch=lambda: 41,
+            alter_partition=alter_partition,
+        )
+        host = Host(tmp_path / "logs", replication=service.replication)
+        topic_id = host.create_topic("t", replicas=(NODE_ID, OTHER_NODE_ID))
+        host.append("t", b"x")
+        service.start(host.replicas)
+
+        async def advance(ms: int) -> None:
+            loop.advance(ms)
+            for _ in range(10):
+                await asyncio.sleep(0)
+
+        await advance(LAG_MS)
+        assert asked == []
+        await advance(LAG_MS // 2)
+        assert len(asked) == 1
+        (request,) = asked
+        assert (request.broker_id, request.broker_epoch) == (NODE_ID, 41)
+        ((data,),) = (topic.partitions for topic in request.topics)
+        assert request.topics[0].topic_id == topic_id
+        assert [each.broker_id for each in data.new_isr_with_epochs] == [NODE_ID]
+        await advance(50)
+        assert len(asked) == 2
+        assert host.partition("t").high_watermark == 0
+        await advance(50)
+        assert len(asked) == 3
+        assert (host.partition("t").high_watermark, host.partition("t").partition_epoch) == (1, 1)
+        await service.stop()
+        await advance(LAG_MS)
+
+    asyncio.run(run())
