@@ -18,6 +18,7 @@ from moldau.sim.clients.members import ClassicMember, ConsumerMember, Member, Ow
 from moldau.sim.clients.pipeline import Pipeline, check_exactly_once
 from moldau.sim.clients.producer import IdempotentProducer
 from moldau.sim.clients.reader import Reader
+from moldau.sim.clients.sharing import Queue, ShareMember, check_all_done
 from moldau.sim.clients.transactions import TransactionalProducer
 from moldau.sim.cluster import Cluster, Node
 from moldau.sim.faults import WEIGHTS, Faults, Power
@@ -52,6 +53,9 @@ PROPERTIES = {
     "group.share.record.lock.duration.ms": "4000",
     "group.share.delivery.count.limit": "10",
     "group.share.initialize.retry.interval.ms": "1000",
+    # As in Kafka, a wall clock that is set back would delay the next assignment by as much.
+    "group.consumer.assignment.interval.ms": "0",
+    "group.share.assignment.interval.ms": "0",
     # Compaction runs in a process of its own; `logs/` has it simulated.
     "log.cleaner.enable": "false",
 }
@@ -315,10 +319,31 @@ def _join_group(member: type[Member]) -> Callable[[ClusterScenario], None]:
     return join
 
 
+def _join_share(scenario: ClusterScenario) -> None:
+    cluster, history, partitions = scenario.cluster, scenario.history, scenario.partitions
+    scenario.add(IdempotentProducer(cluster, history, "producer", partitions))
+    queue = Queue()
+    for number in range(3):
+        name = f"sharer{number}"
+        scenario.add(ShareMember(cluster, history, name, partitions, group="share", queue=queue))
+
+    async def final_check(facts: Facts) -> None:
+        records = {
+            (where[1], offset): value
+            for where, found in facts.everything.items()
+            for offset, value in found.items()
+        }
+        check_all_done(queue, records)
+
+    scenario.final_checks.append(final_check)
+
+
 LOGS = Profile("logs", {"plain": 2}, _join_logs, lossy=True)
 TRANSACTIONS = Profile("transactions", {"plain": 2}, _join_transactions, weight=20)
 PIPELINE = Profile("pipeline", {"in": 2, "out": 2}, _join_pipeline, weight=20)
 CLASSIC = Profile("classic group", {"plain": 4}, _join_group(ClassicMember))
 CONSUMER = Profile("consumer group", {"plain": 4}, _join_group(ConsumerMember), weight=15)
 
-PROFILES = [LOGS, TRANSACTIONS, PIPELINE, CLASSIC, CONSUMER]
+SHARE = Profile("share group", {"queue": 1}, _join_share, weight=15)
+
+PROFILES = [LOGS, TRANSACTIONS, PIPELINE, CLASSIC, CONSUMER, SHARE]
