@@ -186,12 +186,16 @@ def unfence_broker(controller: Controller, *, broker_id: int, broker_epoch: int)
 def unfencing_records(
     controller: Controller, broker: Broker, *, lost: Collection[UUID] = ()
 ) -> list[Any]:
-    """The broker lives, and leads what nobody else can; nothing in its `lost` folders."""
+    """The broker lives, and leads what nobody else can; nothing in its `lost` folders.
+
+    Everything without a leader is looked at, also what is not the broker's: whatever was missed
+    for whatever reason is made good when the next broker comes.
+    """
     changes = PartitionChanges(controller, added=broker.id)
     for topic_id, index in controller.index.leaderless():
         topic = controller.image.topics_by_id[topic_id]
         partition = topic.partitions[index]
-        if broker.id in partition.replicas and partition.directory_of(broker.id) not in lost:
+        if partition.directory_of(broker.id) not in lost:
             changes.change(topic, index, partition)
     record = BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, fenced=-1
