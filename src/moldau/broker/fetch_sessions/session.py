@@ -146,11 +146,10 @@ class FetchSession:
 def slots_of(body: FetchBody) -> dict[SlotKey, FetchSlot]:
     """The slots of a full request in its order; of a partition named twice the last one counts."""
     slots: dict[SlotKey, FetchSlot] = {}
+    from_follower = body.replica_id >= 0
     for key, partitions in body.topics:
         for wanted in partitions:
-            slots[key, wanted.partition] = FetchSlot(
-                key, wanted, from_follower=body.replica_id >= 0
-            )
+            slots[key, wanted.partition] = FetchSlot(key, wanted, from_follower)
     return slots
 
 

@@ -36,9 +36,7 @@ class FetchSlot:
         "wanted",
     )
 
-    def __init__(
-        self, key: TopicKey, wanted: PartitionFetch, *, from_follower: bool = False
-    ) -> None:
+    def __init__(self, key: TopicKey, wanted: PartitionFetch, from_follower: bool = False) -> None:
         """`from_follower`: it reads also what is not committed yet."""
         self.key = key
         self.from_follower = from_follower

@@ -248,6 +248,7 @@ _ABORTED = struct.Struct(">qq")
 _ABORTED_V12 = struct.Struct(">qqb")
 _DIVERGING = struct.Struct(">bbiqb")
 _LEADER = struct.Struct(">bbiib")
+_NOBODY = b"\xff\xff\xff\xff"
 
 
 def encode_fetch_response(
@@ -353,7 +354,8 @@ def _put_partition(piece: bytearray, version: int, data: PartitionData) -> None:
             piece += varint(len(aborted) + 1)
             for producer_id, first_offset in aborted:
                 piece += _ABORTED_V12.pack(producer_id, first_offset, 0)
-        piece += _INT32.pack(data.preferred_read_replica)
+        # Whoever is sent elsewhere gets no records.
+        piece += _NOBODY if data.records_size else _INT32.pack(data.preferred_read_replica)
         piece += varint(data.records_size + 1)
         return
     if aborted is None:

@@ -469,27 +469,22 @@ class Partition:
         """As `check_leader_epoch`, but a follower will do."""
         if self.read_error is not None:
             raise self._unavailable()
-        self._check_epoch(current_leader_epoch)
+        if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
+            raise self._wrong_epoch(current_leader_epoch)
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
         """Raise unless this node leads and the client's idea of the leader epoch is not wrong."""
         if self.error is not None:
             raise self._unavailable()
-        self._check_epoch(current_leader_epoch)
+        if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
+            raise self._wrong_epoch(current_leader_epoch)
 
-    def _check_epoch(self, current_leader_epoch: int) -> None:
-        if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
-            return
-        if current_leader_epoch < self.leader_epoch:
-            raise ApiError(
-                ErrorCode.FENCED_LEADER_EPOCH,
-                f"leader epoch {current_leader_epoch} of {self.topic}-{self.index} is older than"
-                f" the current {self.leader_epoch}",
-            )
-        raise ApiError(
-            ErrorCode.UNKNOWN_LEADER_EPOCH,
-            f"leader epoch {current_leader_epoch} of {self.topic}-{self.index} is newer than"
-            f" the current {self.leader_epoch}",
+    def _wrong_epoch(self, current_leader_epoch: int) -> ApiError:
+        older = current_leader_epoch < self.leader_epoch
+        return ApiError(
+            ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH,
+            f"leader epoch {current_leader_epoch} of {self.topic}-{self.index} is"
+            f" {'older' if older else 'newer'} than the current {self.leader_epoch}",
         )
 
     def read(
