@@ -17,6 +17,7 @@ from moldau.broker.log.disk import Disk
 from moldau.broker.log.loader import open_log
 from moldau.broker.log.log import Log
 from moldau.broker.raft.batches import MetadataBatch, decode_metadata_batches
+from moldau.broker.raft.log_names import METADATA_PARTITION, METADATA_TOPIC
 from moldau.broker.raft.quorum_state import (
     QUORUM_STATE_FILE,
     CorruptQuorumState,
@@ -24,6 +25,7 @@ from moldau.broker.raft.quorum_state import (
     decode_election,
     encode_election,
 )
+from moldau.broker.raft.rpcs import EndOfEpoch
 from moldau.broker.raft.snapshots import (
     Snapshot,
     SnapshotId,
@@ -36,8 +38,6 @@ from moldau.broker.raft.voters import VoterSet
 from moldau.invariant import invariant
 from moldau.wire.uuids import METADATA_TOPIC_ID
 
-METADATA_TOPIC = "__cluster_metadata"
-METADATA_PARTITION = 0
 METADATA_DIR = f"{METADATA_TOPIC}-{METADATA_PARTITION}"
 READ_SIZE = 1 << 20
 
@@ -113,7 +113,7 @@ class RaftLog:
             recovery_point=snapshots[-1].end_offset if snapshots else 0,
             log_start_offset=snapshots[0].end_offset if snapshots else 0,
         )
-        if snapshots and log.log_end_offset < snapshots[-1].end_offset:
+        if snapshots and _is_outdated(log, snapshots[-1]):
             # The snapshot is newer than what is left of the log, which is then of no use.
             log.truncate_fully_and_start_at(snapshots[-1].end_offset, now_ms=now_ms)
         return cls(directory, log, disk=disk, background=background, config=config)
@@ -132,11 +132,49 @@ class RaftLog:
         newest = self.snapshots[-1].epoch if self.snapshots else 0
         return max(self.log.latest_epoch, newest, 0)
 
+    def end_of_epoch(self, epoch: int) -> EndOfEpoch:
+        """The greatest epoch not above `epoch` that the log knows, and where it ends; the log's
+        own end when it knows none."""
+        known, end_offset = self.log.end_offset_for_epoch(epoch)
+        if end_offset < 0:
+            return EndOfEpoch(epoch=self.last_epoch, end_offset=self.end_offset)
+        oldest = self.snapshots[0] if self.snapshots else None
+        if oldest is not None and end_offset == oldest.end_offset and known == epoch:
+            # Older than the log: the snapshot that it begins with knows the epoch there.
+            return EndOfEpoch(epoch=oldest.epoch, end_offset=end_offset)
+        return EndOfEpoch(epoch=known, end_offset=end_offset)
+
     def append(self, batch: bytes, *, epoch: int, now_ms: int) -> None:
         """Append one batch that already has its offsets and epoch."""
         self.log.append_as_leader(
             batch, leader_epoch=epoch, now_ms=now_ms, origin=AppendOrigin.RAFT_LEADER
         )
+
+    def append_fetched(self, batches: bytes | memoryview, *, now_ms: int) -> None:
+        """Append what the leader sent; ApiError if it does not fit or is damaged."""
+        self.log.append_as_follower(batches, now_ms=now_ms)
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> None:
+        """Cut off what was never committed. What may come back of it after a power failure is
+        behind the recovery point, so it is checked, and cut again when the leader says so."""
+        invariant(offset >= self.log.high_watermark, "what is committed is never cut")
+        self.log.truncate_to(offset, now_ms=now_ms)
+
+    def read_bytes(self, from_offset: int, size_max: int) -> bytes:
+        """Whole batches from `from_offset` on, at least one if there is any."""
+        if from_offset >= self.end_offset:
+            return b""
+        found = self.log.read(
+            from_offset, size_max, upper_offset=self.end_offset, min_one_batch=True
+        )
+        return b"".join(bytes(buffer) for buffer in found.buffers)
+
+    def read_chunk(
+        self, snapshot_id: SnapshotId, position: int, size_max: int
+    ) -> tuple[int, bytes]:
+        """The size of a snapshot's file, and its bytes from `position` on."""
+        data = self._disk.read_bytes(f"{self.directory}/{snapshot_id.file_name}")
+        return len(data), data[position : position + size_max] if position >= 0 else b""
 
     async def sync(self, up_to: int, *, now_ms: int) -> None:
         """Return when everything before `up_to` is on disk; calls at one time share an fsync."""
@@ -173,6 +211,24 @@ class RaftLog:
         await self._background.run(writer.sync)
         await self._background.run(writer.freeze)
         self.snapshots = sorted({*self.snapshots, snapshot_id})
+
+    def start_fetched_snapshot(self, snapshot_id: SnapshotId) -> SnapshotWriter:
+        return SnapshotWriter(self._disk, self.directory, snapshot_id)
+
+    async def install_snapshot(
+        self, writer: SnapshotWriter, snapshot_id: SnapshotId, *, now_ms: int
+    ) -> Snapshot:
+        """Put a fetched snapshot in the place of the log and of every older snapshot."""
+        await self._background.run(writer.sync)
+        await self._background.run(writer.freeze)
+        snapshot = read_snapshot(self._disk, f"{self.directory}/{snapshot_id.file_name}")
+        self.log.truncate_fully_and_start_at(snapshot_id.end_offset, now_ms=now_ms)
+        self.log.set_high_watermark(snapshot_id.end_offset)
+        older, self.snapshots = self.snapshots, [snapshot_id]
+        for old in older:
+            if old != snapshot_id:
+                self._disk.remove(f"{self.directory}/{old.file_name}", missing_ok=True)
+        return snapshot
 
     def clean(self, now_ms: int) -> int:
         """Drop snapshots, and the log before them, that retention allows; how many went.
@@ -223,3 +279,11 @@ class RaftLog:
 
     def close(self, *, clean: bool = True) -> None:
         self.log.close(clean=clean)
+
+
+def _is_outdated(log: Log, newest: SnapshotId) -> bool:
+    """Whether the snapshot was fetched, and the node stopped before the log made room for it."""
+    end_offset = log.log_end_offset
+    if end_offset < newest.end_offset:
+        return True
+    return end_offset > newest.end_offset and log.latest_epoch < newest.epoch

@@ -1,0 +1,479 @@
+"""RaftNode: runs the quorum machine over the metadata log, the clock and the network.
+
+What always holds: effects are performed in order, before the next event; a vote is on disk before
+it is told; what is fetched is on disk before it is acknowledged; the listener hears of committed
+batches in log order, once each, and of nothing that is not committed. After a failed write the node
+takes part no more, because nobody knows what is on that disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from moldau.broker.coordinator.clock import Alarm, Clock
+from moldau.broker.metadata.model import MetadataError
+from moldau.broker.metadata.placement import RandomSource
+from moldau.broker.network.channel import Channel, ChannelError, Transport, UnsupportedVersion
+from moldau.broker.raft import quorum_events as e
+from moldau.broker.raft.asking_codec import decode_reply, encode_request
+from moldau.broker.raft.batches import (
+    MetadataBatch,
+    decode_metadata_batches,
+    encode_controls,
+    leader_change,
+    quorum_controls,
+)
+from moldau.broker.raft.core import QuorumSettings
+from moldau.broker.raft.log import RaftLog
+from moldau.broker.raft.quorum import QuorumMachine
+from moldau.broker.raft.roles import Leader
+from moldau.broker.raft.rpcs import Peer, Reply, Request
+from moldau.broker.raft.snapshots import Snapshot, SnapshotId, SnapshotWriter
+from moldau.broker.raft.voter_history import VoterHistory
+from moldau.broker.raft.voters import Voter, VoterSet
+from moldau.invariant import invariant
+from moldau.wire.errors import ApiError, ErrorCode, WireError
+from moldau.wire.messages import DescribeQuorumResponse, KRaftVersionRecord, VotersRecord
+
+STOP_TIMEOUT_MS = 5_000
+
+logger = logging.getLogger(__name__)
+
+
+class RaftListener(Protocol):
+    """The metadata layer."""
+
+    def on_committed(self, batches: Sequence[MetadataBatch]) -> None: ...
+
+    def on_snapshot(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
+        """Forget everything; this is what is committed."""
+        ...
+
+    def on_leader(self, epoch: int, leader_id: int) -> None:
+        """Who leads, -1 while nobody is known; this node's own id: append may be called."""
+        ...
+
+    def on_step_down(self, epoch: int) -> None:
+        """What was appended in `epoch` and is not committed may never be."""
+        ...
+
+    def on_failure(self, error: BaseException) -> None: ...
+
+
+class RaftNode:
+    def __init__(
+        self,
+        log: RaftLog,
+        *,
+        local: Voter,
+        static_voters: VoterSet,
+        settings: QuorumSettings,
+        cluster_id: str,
+        transport: Transport,
+        clock: Clock,
+        random: RandomSource,
+        listener: RaftListener,
+    ) -> None:
+        """`log` is open; `static_voters` are those of the configuration, none if dynamic."""
+        self.log = log
+        self.cluster_id = cluster_id
+        self._listener = listener
+        self._settings = settings
+        self._transport = transport
+        self._clock = clock
+        self._events: deque[e.Event] = deque()
+        self._stepping = False
+        self._alarm: Alarm | None = None
+        self._channels: dict[tuple[str, str, int], Channel] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._answers: dict[int, asyncio.Future[Reply]] = {}
+        self._last_token = 0
+        self._syncing = False
+        self._incoming: SnapshotWriter | None = None
+        self._failure: BaseException | None = None
+        self._finished = asyncio.Event()
+        history, self._delivered = self._load_history(static_voters)
+        self.machine = QuorumMachine(
+            local,
+            history,
+            log.load_election(),
+            log,
+            settings,
+            random_below=random.randrange,
+            high_watermark=self._delivered,
+        )
+
+    def _load_history(self, static_voters: VoterSet) -> tuple[VoterHistory, int]:
+        history = VoterHistory(static_voters)
+        found = self.log.latest_snapshot()
+        offset = self.log.start_offset
+        if found is not None:
+            snapshot_id, snapshot = found
+            offset = snapshot_id.end_offset
+            history.reset(offset - 1, snapshot.kraft_version, snapshot.voters)
+        for batch in self.log.read(offset):
+            for change in _changes(batch):
+                if change.kraft_version is not None:
+                    history.add_kraft_version(change.offset, change.kraft_version)
+                if change.voters is not None:
+                    history.add_voters(change.offset, change.voters)
+        return history, offset
+
+    # What others ask --------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        return self.machine.epoch
+
+    @property
+    def leader_id(self) -> int:
+        return self.machine.election.leader_id
+
+    @property
+    def high_watermark(self) -> int:
+        return self.machine.high_watermark
+
+    @property
+    def is_leader(self) -> bool:
+        return self.machine.is_leader and self._failure is None
+
+    def leader_address(self) -> Peer | None:
+        return self.machine.peer_at(self.leader_id, self.machine.leader_endpoints)
+
+    def describe_quorum(self) -> DescribeQuorumResponse.PartitionData:
+        """ApiError NOT_LEADER_OR_FOLLOWER unless this node leads."""
+        role = self.machine.role
+        if not isinstance(role, Leader):
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum")
+        elapsed_ms, now_ms = self._clock.elapsed_ms(), self._clock.now_ms()
+
+        def state(progress: Any) -> DescribeQuorumResponse.ReplicaState:
+            is_local = progress.key.id == self.machine.local.id
+            fetched, caught_up = progress.last_fetch_ms, progress.caught_up_ms
+            return DescribeQuorumResponse.ReplicaState(
+                replica_id=progress.key.id,
+                replica_directory_id=progress.key.directory_id,
+                log_end_offset=self.log.end_offset if is_local else progress.end_offset,
+                last_fetch_timestamp=now_ms
+                if is_local
+                else (-1 if fetched < 0 else now_ms - elapsed_ms + fetched),
+                last_caught_up_timestamp=now_ms
+                if is_local
+                else (-1 if caught_up < 0 else now_ms - elapsed_ms + caught_up),
+            )
+
+        established = self.machine.established_high_watermark
+        return DescribeQuorumResponse.PartitionData(
+            leader_id=self.machine.local.id,
+            leader_epoch=self.epoch,
+            high_watermark=-1 if established is None else established,
+            current_voters=[state(each) for each in role.leadership.voter_progress()],
+            observers=[state(each) for each in role.leadership.observer_progress(elapsed_ms)],
+        )
+
+    # Life -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.step(e.Started())
+        self._sync()
+
+    async def stop(self) -> None:
+        """Tell the others, for a bounded time, then let go; the log stays open."""
+        self.step(e.ShutDown())
+        alarm = self._clock.call_later(STOP_TIMEOUT_MS, self._finished.set)
+        if not self.machine.is_finished and self._failure is None:
+            await self._finished.wait()
+        alarm.cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        for channel in self._channels.values():
+            channel.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for future in self._answers.values():
+            if not future.done():
+                future.set_exception(ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "stopping"))
+        if self._incoming is not None:
+            self._incoming.abandon()
+
+    def append(self, data: bytes, *, epoch: int) -> int:
+        """Append a batch stamped with the log's end and `epoch`; the new end of the log."""
+        if not self.is_leader or epoch != self.epoch:
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "this controller is not active")
+        try:
+            self.log.append(data, epoch=epoch, now_ms=self._clock.now_ms())
+        except Exception as error:
+            self._fail(error)
+            raise
+        end_offset = self.log.end_offset
+        self.step(e.Appended())
+        self._sync()
+        return end_offset
+
+    async def ask(self, request: Request) -> Reply:
+        """The machine's answer to another node's request."""
+        if self._failure is not None:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the metadata log has failed")
+        self._last_token += 1
+        token = self._last_token
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._answers[token] = future
+        try:
+            self.step(e.Received(token=token, request=request))
+            return await future
+        finally:
+            self._answers.pop(token, None)
+
+    # Steps ------------------------------------------------------------------------------
+
+    def step(self, event: e.Event) -> None:
+        self._events.append(event)
+        if self._stepping:
+            return
+        self._stepping = True
+        try:
+            while self._events and self._failure is None:
+                effects = self.machine.step(self._events.popleft(), self._clock.elapsed_ms())
+                for effect in effects:
+                    self._perform(effect)
+        except Exception as error:
+            self._fail(error)
+        finally:
+            self._stepping = False
+        if self.machine.is_finished:
+            self._finished.set()
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        deadline_ms = self.machine.deadline_ms
+        if deadline_ms is not None and self._failure is None:
+            delay_ms = max(0, deadline_ms - self._clock.elapsed_ms())
+            self._alarm = self._clock.call_later(delay_ms, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm = None
+        self.step(e.TimePassed())
+
+    def _perform(self, effect: e.Effect) -> None:
+        match effect:
+            case e.PersistElection(election):
+                history = self.machine.history
+                self.log.save_election(
+                    election, kraft_version=history.kraft_version, voters=history.voters
+                )
+            case e.Send():
+                self._spawn(self._call(effect))
+            case e.Answer():
+                self._answer(effect.token, effect.reply)
+            case e.AnswerRecords():
+                offset = effect.reply.read_from
+                invariant(offset is not None, "records are read from somewhere")
+                data = self.log.read_bytes(offset or 0, effect.request.max_bytes)
+                self._answer(effect.token, effect.reply.with_records(data))
+            case e.AnswerChunk():
+                self._answer_chunk(effect)
+            case e.CommitUpTo(offset):
+                self._commit(offset)
+            case e.StepDown(epoch):
+                logger.info("no longer leading the metadata quorum in epoch %d", epoch)
+                self._listener.on_step_down(epoch)
+            case e.LeaderChanged():
+                logger.info(
+                    "epoch %d of the metadata quorum: leader %d", effect.epoch, effect.leader_id
+                )
+                self._listener.on_leader(effect.epoch, effect.leader_id)
+            case e.StartSnapshot(snapshot_id):
+                self._drop_incoming()
+                self._incoming = self.log.start_fetched_snapshot(snapshot_id)
+            case e.AppendChunk(chunk):
+                invariant(self._incoming is not None, "chunks belong to a snapshot")
+                if self._incoming is not None:
+                    self._incoming.append(bytes(chunk))
+            case e.FinishSnapshot(snapshot_id):
+                self._spawn(self._install(snapshot_id))
+            case e.DropSnapshot():
+                self._drop_incoming()
+            case _:
+                self._write(effect)
+
+    def _write(
+        self, effect: e.BecomeLeader | e.AppendVoters | e.AppendRecords | e.TruncateTo
+    ) -> None:
+        log, now_ms = self.log, self._clock.now_ms()
+        before = log.end_offset
+        match effect:
+            case e.BecomeLeader():
+                controls: list[Any] = [
+                    leader_change(self.machine.local.id, effect.voters, effect.granting)
+                ]
+                if effect.voters_record is not None:
+                    version = self.machine.history.kraft_version
+                    controls += quorum_controls(version, effect.voters_record)
+                self._append_controls(controls, now_ms)
+            case e.AppendVoters(voters):
+                self._append_controls([voters.to_record()], now_ms)
+            case e.AppendRecords(records):
+                self._append_fetched(records, now_ms)
+            case e.TruncateTo(offset):
+                log.truncate_to(offset, now_ms=now_ms)
+                self._sync()
+                return
+        batches = log.read(before)
+        changes = [change for batch in batches for change in _changes(batch)]
+        self._events.append(e.Appended(changes=tuple(changes)))
+        self._sync()
+
+    def _append_controls(self, controls: list[Any], now_ms: int) -> None:
+        log, epoch = self.log, self.machine.epoch
+        data = encode_controls(controls, base_offset=log.end_offset, epoch=epoch, now_ms=now_ms)
+        log.append(data, epoch=epoch, now_ms=now_ms)
+
+    def _append_fetched(self, records: bytes | memoryview, now_ms: int) -> None:
+        try:
+            # All of it is looked at before any of it is written.
+            for _ in decode_metadata_batches(records, "the leader's answer"):
+                pass
+            self.log.append_fetched(records, now_ms=now_ms)
+        except (ApiError, MetadataError) as error:
+            logger.error("the metadata leader sent what does not fit the log: %s", error)
+
+    def _answer(self, token: int, reply: Reply) -> None:
+        future = self._answers.pop(token, None)
+        if future is not None and not future.done():
+            future.set_result(reply)
+
+    def _answer_chunk(self, effect: e.AnswerChunk) -> None:
+        request = effect.request
+        size, chunk = self.log.read_chunk(request.snapshot_id, request.position, request.max_bytes)
+        reply = replace(effect.reply, size=size, chunk=chunk)
+        if not 0 <= request.position < size:
+            reply = replace(effect.reply, error=ErrorCode.POSITION_OUT_OF_RANGE, snapshot_id=None)
+        self._answer(effect.token, reply)
+
+    def _commit(self, offset: int) -> None:
+        self.log.commit(offset)
+        batches = []
+        if self._delivered < offset:
+            for batch in self.log.read(self._delivered):
+                if batch.base_offset >= offset:
+                    break
+                batches.append(batch)
+        self._delivered = offset
+        if batches:
+            self._listener.on_committed(batches)
+
+    # Slow work --------------------------------------------------------------------------
+
+    def _spawn(self, coroutine: Any) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _call(self, effect: e.Send) -> None:
+        peer, request = effect.to, effect.request
+        reply: Reply | None = None
+        try:
+            key, message = encode_request(request, self.cluster_id)
+            response = await self._channel(peer).call(
+                key, message, timeout_ms=self._settings.request_timeout_ms
+            )
+            reply = decode_reply(request, response, self._settings.listener_name)
+            if reply.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
+                logger.error("node %d at %s belongs to another cluster", peer.id, peer.host)
+        except UnsupportedVersion:
+            reply = Reply(error=ErrorCode.UNSUPPORTED_VERSION)
+        except ChannelError as error:
+            logger.debug("%s", error)
+        except (WireError, ValueError) as error:
+            logger.warning("node %d answers with what cannot be read: %s", peer.id, error)
+        self.step(e.Answered(request_id=effect.request_id, reply=reply))
+
+    def _channel(self, peer: Peer) -> Channel:
+        where = (self._settings.listener_name, peer.host, peer.port)
+        channel = self._channels.get(where)
+        if channel is None:
+            channel = self._transport.channel(peer.id, peer.host, peer.port, where[0])
+            self._channels[where] = channel
+        return channel
+
+    def _sync(self) -> None:
+        if not self._syncing and self._failure is None:
+            self._syncing = True
+            self._spawn(self._sync_appended())
+
+    async def _sync_appended(self) -> None:
+        """Sync until nothing new has come in between; what comes meanwhile shares the next."""
+        try:
+            while True:
+                end_offset = self.log.end_offset
+                await self.log.sync(end_offset, now_ms=self._clock.now_ms())
+                self._syncing = end_offset < self.log.end_offset
+                self.step(e.Synced(min(end_offset, self.log.end_offset)))
+                if not self._syncing:
+                    return
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self._fail(error)
+
+    async def _install(self, snapshot_id: SnapshotId) -> None:
+        writer, self._incoming = self._incoming, None
+        invariant(writer is not None, "a fetched snapshot has been written")
+        if writer is None:
+            return
+        try:
+            now_ms = self._clock.now_ms()
+            snapshot = await self.log.install_snapshot(writer, snapshot_id, now_ms=now_ms)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self._fail(error)
+            return
+        self._delivered = snapshot_id.end_offset
+        self._listener.on_snapshot(snapshot_id, snapshot)
+        self.step(
+            e.SnapshotInstalled(
+                snapshot_id=snapshot_id,
+                kraft_version=snapshot.kraft_version,
+                voters=snapshot.voters,
+            )
+        )
+
+    def _drop_incoming(self) -> None:
+        if self._incoming is not None:
+            self._incoming.abandon()
+            self._incoming = None
+
+    def _fail(self, error: BaseException) -> None:
+        if self._failure is not None:
+            return
+        self._failure = error
+        logger.critical("the metadata quorum's node has failed: %s", error)
+        self._finished.set()
+        failure = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log has failed: {error}")
+        for future in self._answers.values():
+            if not future.done():
+                future.set_exception(failure)
+        self._listener.on_failure(error)
+
+
+def _changes(batch: MetadataBatch) -> list[e.QuorumChange]:
+    changes = []
+    for index, control in enumerate(batch.controls):
+        offset = batch.base_offset + index
+        if isinstance(control, KRaftVersionRecord):
+            changes.append(e.QuorumChange(offset=offset, kraft_version=control.kraft_version))
+        elif isinstance(control, VotersRecord):
+            voters = VoterSet.from_record(control)
+            changes.append(e.QuorumChange(offset=offset, voters=voters))
+    return changes
