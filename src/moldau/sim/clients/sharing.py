@@ -64,7 +64,8 @@ class Queue:
     deliveries: dict[Place, int] = field(default_factory=dict)
     held: dict[Place, Hold] = field(default_factory=dict)
     lost_fetches: int = 0
-    empty_rounds: int = 0
+    last_s: float = 0.0
+    """When a record was last delivered, or the end began."""
 
 
 class ShareMember(Actor):
@@ -92,7 +93,7 @@ class ShareMember(Actor):
 
     async def run(self) -> None:
         await self.patiently(self._from_the_start)
-        while not (self.stopping and self._queue.empty_rounds > 12 and not self._mine):
+        while not self._nothing_left():
             try:
                 await self._live()
             except Lost:
@@ -101,6 +102,13 @@ class ShareMember(Actor):
             except Refused as error:
                 self._on_refused(error)
             await self.rest(0.3)
+
+    def _nothing_left(self) -> bool:
+        """Nothing came for longer than any lock lasts."""
+        now_s = self.cluster.loop.time()
+        if not self.stopping:
+            self._queue.last_s = now_s
+        return not self._mine and now_s > self._queue.last_s + 3 * LOCK_S
 
     async def _from_the_start(self) -> None:
         """The group begins with the first record."""
@@ -228,15 +236,13 @@ class ShareMember(Actor):
         )
         check(response.error_code)
         self._session += 1
-        found = False
         for topic in response.responses:
             for partition in topic.partitions:
                 check(partition.error_code)
                 for acquired in partition.acquired_records:
-                    found = True
+                    self._queue.last_s = self.cluster.loop.time()
                     for offset in range(acquired.first_offset, acquired.last_offset + 1):
                         self._take((partition.partition_index, offset), sent_s, boots)
-        self._queue.empty_rounds = 0 if found else self._queue.empty_rounds + 1
 
     def _take(self, place: Place, sent_s: float, boots: int) -> None:
         queue = self._queue

@@ -54,6 +54,10 @@ class BeginAnew(Exception):
     """This transaction is over for its producer, however it ended."""
 
 
+class Unanswered(BeginAnew):
+    """A request may have been carried out or not, or be carried out later."""
+
+
 class TransactionalProducer(Sender):
     def __init__(
         self,
@@ -128,7 +132,7 @@ class TransactionalProducer(Sender):
                 return await attempt()
             except Lost as error:
                 if not again and self.version == 1:
-                    raise BeginAnew("no answer") from error
+                    raise Unanswered("no answer") from error
             except Refused as error:
                 if error.code in _FENCED:
                     raise BeginAnew(error.code.name) from error
@@ -145,14 +149,22 @@ class TransactionalProducer(Sender):
             await self.surely(lambda: self._add_partition(where), again=False)
             self._begun[where] = None
         self.history.on_sending(where, values, transaction)
-        base = await self.surely(
-            lambda: self.produce(
-                where,
-                values,
-                transactional_id=self.transactional_id,
-                max_version=None if self.version == 2 else 11,
+        # As Java's producer does when a delivery takes too long: it aborts while the batch may
+        # still be on its way, and takes a new epoch then.
+        patient = self.version == 2 or self.random.random() < 0.5
+        try:
+            base = await self.surely(
+                lambda: self.produce(
+                    where,
+                    values,
+                    transactional_id=self.transactional_id,
+                    max_version=None if self.version == 2 else 11,
+                ),
+                again=patient,
             )
-        )
+        except Unanswered:
+            await self.end(transaction, commit=False)
+            raise
         self.acknowledged(where, base, values)
 
     async def _add_partition(self, where: TopicPartition) -> None:
