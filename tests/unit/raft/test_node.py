@@ -199,7 +199,8 @@ class Cluster:
                 (n for n in self.nodes.values() if n.machine.established_high_watermark), None
             )
 
-        return await until(found)
+        leader: RaftNode = await until(found)
+        return leader
 
     def service(self, node: RaftNode) -> RaftService:
         return self.network.services[node.machine.local.id]

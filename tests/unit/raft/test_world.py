@@ -6,7 +6,7 @@ import pytest
 
 from support.raft_world import Broken, Faults, World
 
-SEEDS = range(20)
+SEEDS = range(10)
 SEEDS_MAX = 200
 
 

@@ -24,7 +24,7 @@ from moldau.broker.raft.rpcs import (
     VoterRemovalAsked,
     VoterUpdateAsked,
 )
-from moldau.broker.raft.snapshots import SnapshotId
+from moldau.broker.raft.snapshot_id import SnapshotId
 from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (

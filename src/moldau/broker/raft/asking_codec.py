@@ -25,7 +25,7 @@ from moldau.broker.raft.rpcs import (
     VoterRemovalAsked,
     VoterUpdateAsked,
 )
-from moldau.broker.raft.snapshots import SnapshotId
+from moldau.broker.raft.snapshot_id import SnapshotId
 from moldau.broker.raft.voters import VoterEndpoint
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from moldau.broker.raft.rpcs import EndOfEpoch
-from moldau.broker.raft.snapshots import SnapshotId
+from moldau.broker.raft.snapshot_id import SnapshotId
 
 BOOTSTRAP_SNAPSHOT = SnapshotId(0, 0)
 

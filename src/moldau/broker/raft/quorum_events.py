@@ -18,7 +18,7 @@ from moldau.broker.raft.rpcs import (
     SnapshotAsked,
     SnapshotReply,
 )
-from moldau.broker.raft.snapshots import SnapshotId
+from moldau.broker.raft.snapshot_id import SnapshotId
 from moldau.broker.raft.voters import ReplicaKey, VoterSet
 
 

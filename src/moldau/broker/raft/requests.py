@@ -41,7 +41,7 @@ from moldau.broker.raft.rpcs import (
     VoterRemovalAsked,
     VoterUpdateAsked,
 )
-from moldau.broker.raft.snapshots import SnapshotId
+from moldau.broker.raft.snapshot_id import SnapshotId
 from moldau.broker.raft.voter_changes import PendingChange
 from moldau.broker.raft.voters import ReplicaKey, VoterEndpoint
 from moldau.broker.raft.voting import may_grant, successor_backoff_ms

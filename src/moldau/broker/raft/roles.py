@@ -7,7 +7,7 @@ from enum import Enum
 
 from moldau.broker.raft.leadership import Leadership
 from moldau.broker.raft.rpcs import FetchAsked
-from moldau.broker.raft.snapshots import SnapshotId
+from moldau.broker.raft.snapshot_id import SnapshotId
 from moldau.broker.raft.voter_changes import VoterChanges
 from moldau.broker.raft.voters import ReplicaKey
 from moldau.broker.raft.voting import Tally

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from moldau.broker.raft.quorum_state import NO_NODE
-from moldau.broker.raft.snapshots import SnapshotId
+from moldau.broker.raft.snapshot_id import SnapshotId
 from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint
 from moldau.wire.errors import ErrorCode
 

@@ -8,11 +8,10 @@ gone already.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from moldau.broker.log.disk import Disk, File
 from moldau.broker.metadata.model import MetadataError
@@ -23,6 +22,7 @@ from moldau.broker.raft.batches import (
     encode_records,
     quorum_controls,
 )
+from moldau.broker.raft.snapshot_id import SnapshotId
 from moldau.broker.raft.voters import VoterSet
 from moldau.invariant import invariant
 from moldau.wire.messages import (
@@ -32,28 +32,21 @@ from moldau.wire.messages import (
     VotersRecord,
 )
 
+__all__ = [
+    "BOOTSTRAP_FILE",
+    "Snapshot",
+    "SnapshotId",
+    "SnapshotWriter",
+    "list_snapshots",
+    "read_snapshot",
+    "remove_leftovers",
+    "snapshot_parts",
+]
+
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
 PARTIAL_SUFFIX = ".part"
 DELETED_SUFFIX = ".deleted"
 RECORDS_PER_BATCH = 1000
-
-_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-
-
-class SnapshotId(NamedTuple):
-    """Everything before `end_offset` is in the snapshot; `epoch` is that of the last record."""
-
-    end_offset: int
-    epoch: int
-
-    @property
-    def file_name(self) -> str:
-        return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
-
-    @classmethod
-    def of_file(cls, name: str) -> SnapshotId | None:
-        found = _NAME.fullmatch(name)
-        return None if found is None else cls(int(found[1]), int(found[2]))
 
 
 @dataclass(frozen=True, slots=True)

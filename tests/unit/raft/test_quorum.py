@@ -1,0 +1,297 @@
+"""Single decisions of one node of a quorum of three."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from moldau.broker.raft.core import QuorumSettings
+from moldau.broker.raft.quorum import QuorumMachine
+from moldau.broker.raft.quorum_events import (
+    Answer,
+    Answered,
+    BecomeLeader,
+    CommitUpTo,
+    Effect,
+    PersistElection,
+    Received,
+    Send,
+    ShutDown,
+    Started,
+    StepDown,
+    Synced,
+    TimePassed,
+)
+from moldau.broker.raft.quorum_state import Election
+from moldau.broker.raft.rpcs import (
+    EndOfEpoch,
+    EpochBegun,
+    EpochEnded,
+    FetchAsked,
+    FetchReply,
+    Reply,
+    VoteAsked,
+    VoteReply,
+)
+from moldau.broker.raft.snapshots import SnapshotId
+from moldau.broker.raft.voter_history import VoterHistory
+from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
+from moldau.wire.errors import ErrorCode
+
+ONE, TWO, THREE = (ReplicaKey(i, UUID(int=i * 100)) for i in (1, 2, 3))
+ELECTION_MS, FETCH_MS, BACKOFF_MS = 1000, 2000, 1000
+
+
+class FixedLog:
+    """A log that ends where the test says, all of it in one epoch."""
+
+    def __init__(self, end_offset: int, last_epoch: int) -> None:
+        self.end_offset = end_offset
+        self.last_epoch = last_epoch
+        self.start_offset = 0
+        self.snapshots: list[SnapshotId] = []
+
+    def end_of_epoch(self, epoch: int) -> EndOfEpoch:
+        return EndOfEpoch(epoch=min(epoch, self.last_epoch), end_offset=self.end_offset)
+
+
+def voter(key: ReplicaKey) -> Voter:
+    end = VoterEndpoint(name="CONTROLLER", host=f"node-{key.id}", port=key.id)
+    return Voter(key=key, endpoints=(end,))
+
+
+class Subject:
+    """Node one, with answers and requests made short."""
+
+    def __init__(
+        self, *keys: ReplicaKey, election: Election | None = None, log: FixedLog | None = None
+    ) -> None:
+        self.log = log or FixedLog(0, 0)
+        voters = VoterSet.of(voter(key) for key in keys or (ONE, TWO, THREE))
+        self.machine = QuorumMachine(
+            voter(ONE),
+            VoterHistory(voters, kraft_version=1),
+            election or Election(),
+            self.log,
+            QuorumSettings(
+                election_timeout_ms=ELECTION_MS,
+                fetch_timeout_ms=FETCH_MS,
+                election_backoff_max_ms=BACKOFF_MS,
+            ),
+            random_below=lambda bound: 0,
+        )
+        self.now_ms = 0
+        self.effects = self.step(Started())
+
+    @property
+    def state(self) -> str:
+        return self.machine.state.name
+
+    def step(self, event: Any, *, later_ms: int = 0) -> list[Effect]:
+        self.now_ms += later_ms
+        self.effects = self.machine.step(event, self.now_ms)
+        return self.effects
+
+    def wait(self, delay_ms: int) -> list[Effect]:
+        return self.step(TimePassed(), later_ms=delay_ms)
+
+    def sent(self, kind: type[Any]) -> list[Any]:
+        return [x for x in self.effects if isinstance(x, Send) and isinstance(x.request, kind)]
+
+    def ask(self, request: Any) -> Any:
+        effects = self.step(Received(token=1, request=request))
+        return next((x.reply for x in effects if isinstance(x, Answer)), None)
+
+    def grant(self, send: Send, *, granted: bool = True) -> None:
+        reply = VoteReply(epoch=self.machine.epoch, granted=granted)
+        self.step(Answered(request_id=send.request_id, reply=reply))
+
+    def lead(self) -> None:
+        self.wait(ELECTION_MS)
+        self.grant(self.sent(VoteAsked)[0])
+        self.grant(self.sent(VoteAsked)[0])
+        assert self.state == "LEADER"
+        self.log.end_offset += 1
+        self.log.last_epoch = self.machine.epoch
+        self.step(Synced(self.log.end_offset))
+
+    def follow(self, leader: ReplicaKey = TWO, epoch: int = 5) -> None:
+        begun = EpochBegun(
+            epoch=epoch, leader_id=leader.id, voter=ONE, endpoints=voter(leader).endpoints
+        )
+        assert self.ask(begun).error is ErrorCode.NONE
+        assert self.state == "FOLLOWER"
+
+
+def vote(epoch: int, *, pre_vote: bool = False, end_offset: int = 9, **other: Any) -> VoteAsked:
+    fields: dict[str, Any] = {"candidate": TWO, "voter": ONE, "last_epoch": 0} | other
+    return VoteAsked(epoch=epoch, end_offset=end_offset, pre_vote=pre_vote, **fields)
+
+
+def fetch(epoch: int, replica: ReplicaKey, offset: int, last_epoch: int = 0) -> FetchAsked:
+    return FetchAsked(
+        epoch=epoch,
+        replica=replica,
+        offset=offset,
+        last_epoch=last_epoch,
+        high_watermark=0,
+        max_wait_ms=0,
+        max_bytes=1000,
+    )
+
+
+def test_the_only_voter_leads_at_once_in_a_new_epoch() -> None:
+    node = Subject(ONE, election=Election(epoch=4, leader_id=1))
+    assert PersistElection(Election(epoch=5, leader_id=1)) in node.effects
+    assert any(isinstance(x, BecomeLeader) and x.epoch == 5 for x in node.effects)
+
+
+def test_an_election_is_asked_for_before_it_is_held() -> None:
+    node = Subject()
+    assert node.wait(ELECTION_MS - 1) == []
+    node.wait(1)
+    assert node.state == "PROSPECTIVE"
+    assert node.machine.epoch == 0
+    assert [x.request.pre_vote for x in node.sent(VoteAsked)] == [True, True]
+    node.grant(node.sent(VoteAsked)[0])
+    assert node.state == "CANDIDATE"
+    assert node.effects[0] == PersistElection(Election(epoch=1, voted=ONE))
+    assert [x.request.pre_vote for x in node.sent(VoteAsked)] == [False, False]
+    node.grant(node.sent(VoteAsked)[1])
+    assert node.state == "LEADER"
+    assert node.effects[0] == PersistElection(Election(epoch=1, leader_id=1))
+
+
+def test_a_lost_pre_vote_disturbs_nobody() -> None:
+    node = Subject()
+    node.follow(epoch=5)
+    node.wait(FETCH_MS)
+    assert node.state == "PROSPECTIVE"
+    for send in node.sent(VoteAsked):
+        node.grant(send, granted=False)
+    assert node.state == "FOLLOWER"
+    assert node.machine.election == Election(epoch=5, leader_id=2)
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "granted"),
+    [
+        pytest.param(vote(6), ErrorCode.NONE, True, id="a newer epoch"),
+        pytest.param(vote(4), ErrorCode.FENCED_LEADER_EPOCH, False, id="an older epoch"),
+        pytest.param(vote(6, end_offset=8), ErrorCode.NONE, False, id="a shorter log"),
+        pytest.param(vote(6, end_offset=-1), ErrorCode.INVALID_REQUEST, False, id="no log"),
+        pytest.param(vote(6, last_epoch=6), ErrorCode.INVALID_REQUEST, False, id="a future log"),
+        pytest.param(vote(6, voter=TWO), ErrorCode.INVALID_VOTER_KEY, False, id="meant another"),
+        pytest.param(
+            vote(6, voter=ReplicaKey(1, UUID(int=5))),
+            ErrorCode.INVALID_VOTER_KEY,
+            False,
+            id="meant another folder",
+        ),
+        pytest.param(vote(5, pre_vote=True), ErrorCode.NONE, True, id="a pre-vote"),
+    ],
+)
+def test_votes(request_: VoteAsked, error: ErrorCode, granted: bool) -> None:
+    node = Subject(election=Election(epoch=5), log=FixedLog(9, 0))
+    reply = node.ask(request_)
+    assert (reply.error, reply.granted) == (error, granted)
+    promised = granted and not request_.pre_vote
+    assert (node.machine.election.voted == TWO) is promised
+
+
+def test_one_vote_in_an_epoch_also_after_a_restart() -> None:
+    node = Subject(election=Election(epoch=6, voted=TWO))
+    assert not node.ask(vote(6, candidate=THREE)).granted
+    assert node.ask(vote(6, candidate=TWO)).granted
+
+
+def test_who_follows_a_living_leader_grants_no_pre_vote() -> None:
+    node = Subject()
+    node.follow(epoch=5)
+    node.step(Synced(0))
+    assert node.ask(vote(5, pre_vote=True)).granted
+    fetching = node.machine.step(TimePassed(), node.now_ms)
+    assert fetching == []
+    reply = FetchReply(epoch=5, leader_id=2, high_watermark=0)
+    node.step(Answered(request_id=1, reply=reply))
+    assert not node.ask(vote(5, pre_vote=True)).granted
+
+
+def test_the_own_epoch_decides_what_is_committed() -> None:
+    node = Subject(log=FixedLog(5, 3), election=Election(epoch=3))
+    node.lead()
+    assert node.machine.epoch == 4
+    node.step(Received(token=1, request=fetch(4, TWO, 5, 3)))
+    assert not any(isinstance(x, CommitUpTo) for x in node.effects)
+    node.step(Received(token=2, request=fetch(4, TWO, 6, 4)))
+    assert CommitUpTo(6) in node.effects
+
+
+def test_a_leader_nobody_follows_resigns_and_names_successors() -> None:
+    node = Subject()
+    node.lead()
+    node.step(Received(token=1, request=fetch(1, THREE, 1, 1)))
+    node.wait(FETCH_MS * 3 // 2)
+    assert node.state == "RESIGNED"
+    assert StepDown(1) in node.effects
+    assert [x.request.successors for x in node.sent(EpochEnded)] == [(THREE, TWO)] * 2
+    node.wait(ELECTION_MS)
+    assert (node.state, node.machine.epoch) == ("PROSPECTIVE", 2)
+
+
+def test_a_leader_that_stops_says_so() -> None:
+    node = Subject()
+    node.lead()
+    node.step(ShutDown())
+    assert not node.machine.is_finished
+    for send in node.sent(EpochEnded):
+        node.step(Answered(request_id=send.request_id, reply=Reply(epoch=1, leader_id=1)))
+    assert node.machine.is_finished
+
+
+@pytest.mark.parametrize(
+    ("successors", "backoff_ms"),
+    [((ONE, THREE), 0), ((THREE, ONE), BACKOFF_MS // 2), ((THREE,), BACKOFF_MS)],
+    ids=["first", "second", "not named"],
+)
+def test_successors_stand_one_after_the_other(
+    successors: tuple[ReplicaKey, ...], backoff_ms: int
+) -> None:
+    node = Subject()
+    node.follow(epoch=5)
+    node.ask(EpochEnded(epoch=5, leader_id=2, successors=successors))
+    if backoff_ms:
+        assert node.state == "FOLLOWER"
+        node.wait(backoff_ms)
+    assert node.state == "PROSPECTIVE"
+
+
+@pytest.mark.parametrize(
+    ("epoch", "replica", "error"),
+    [
+        (0, TWO, ErrorCode.FENCED_LEADER_EPOCH),
+        (2, TWO, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (1, ONE, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_fetches_that_are_refused(epoch: int, replica: ReplicaKey, error: ErrorCode) -> None:
+    node = Subject()
+    node.lead()
+    assert node.ask(fetch(epoch, replica, 0)).error is error
+
+
+def test_who_does_not_lead_says_who_does() -> None:
+    node = Subject()
+    node.follow(epoch=5)
+    reply = node.ask(fetch(5, THREE, 0))
+    assert (reply.error, reply.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 2)
+    assert reply.endpoints == voter(TWO).endpoints
+
+
+def test_a_diverging_log_is_told_where() -> None:
+    node = Subject(log=FixedLog(5, 3), election=Election(epoch=3))
+    node.lead()
+    reply = node.ask(fetch(4, TWO, 9, 4))
+    assert reply.diverging == EndOfEpoch(epoch=4, end_offset=6)
