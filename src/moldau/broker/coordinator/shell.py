@@ -96,7 +96,7 @@ class _Write:
 
     def wait_for(self, next_offset: int) -> None:
         shell = self._shell
-        shell.writes.add(self)
+        shell.writes[self] = None
         shell.log.when_committed(next_offset, self)
         if self in shell.writes:
             self._alarm = shell.clock.call_later(
@@ -105,7 +105,7 @@ class _Write:
 
     def __call__(self, error: ErrorCode) -> None:
         if self in self._shell.writes:
-            self._shell.writes.remove(self)
+            del self._shell.writes[self]
             if self._alarm is not None:
                 self._alarm.cancel()
             self._shell.enqueue(lambda: self._then(client_error(error)))
@@ -134,7 +134,8 @@ class ShardShell(Generic[S]):
         self.log = log
         self.clock = clock
         self.write_timeout_ms = write_timeout_ms
-        self.writes: set[_Write] = set()
+        # Dicts: those who wait are told in the order in which they came, in every run alike.
+        self.writes: dict[_Write, None] = {}
         self.closed = False
         self._report_bug = report_bug
         self._perform_action = perform
@@ -143,7 +144,7 @@ class ShardShell(Generic[S]):
         self._alarm_at_ms = 0
         self._waiting: dict[Ticket, asyncio.Future[Message]] = {}
         self._ticket_count = 0
-        self._outcomes: set[_Outcome] = set()
+        self._outcomes: dict[_Outcome, None] = {}
         self._queue: deque[Callable[[], None]] = deque()
         self._acting = False
 
@@ -166,12 +167,12 @@ class ShardShell(Generic[S]):
     async def _settled(self, act: Callable[[Callable[[ErrorCode], None]], None]) -> None:
         """Let `act` write, and wait until it tells how that ended."""
         outcome = _Outcome()
-        self._outcomes.add(outcome)
+        self._outcomes[outcome] = None
         try:
             self.enqueue(lambda: act(outcome))
             error = await outcome.wait()
         finally:
-            self._outcomes.discard(outcome)
+            self._outcomes.pop(outcome, None)
         if error is not ErrorCode.NONE:
             raise ApiError(error, "the coordinator could not write its log")
 
@@ -202,7 +203,7 @@ class ShardShell(Generic[S]):
             write.give_up(error)
         for ticket in list(self._waiting):
             self._fail(ticket, error)
-        for outcome in self._outcomes:
+        for outcome in list(self._outcomes):
             outcome.close(error)
 
     def enqueue(self, action: Callable[[], None]) -> None:
