@@ -313,7 +313,10 @@ class Node:
             self.log.cut(self.log.synced)
 
     def come_up(self) -> None:
+        """As a broker does, act on metadata only from the own registration on: what was decided
+        before may take this node for its former self, with all that it has lost."""
         self.up = True
+        self.incarnation += 1
         self.broker_epoch = self.model.controller.register(self.id)
         self.lost_data = False
         self.model.publish()
