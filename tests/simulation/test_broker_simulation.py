@@ -1,4 +1,4 @@
-"""The whole broker in the simulator: a few seeds of every kind of client, told the same each time."""
+"""The whole broker in the simulator: a few seeds of every kind of client, the same each time."""
 
 from __future__ import annotations
 
