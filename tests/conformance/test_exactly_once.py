@@ -70,6 +70,15 @@ class Feeder:
         self._stop.set()
 
 
+def begin_at_the_beginning(bootstrap: str) -> None:
+    """Give the job a committed offset for each input partition."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
+    consumer.commit(
+        offsets=[TopicPartition(INPUT, index, 0) for index in range(INPUTS)], asynchronous=False
+    )
+    consumer.close()
+
+
 def read_output(bootstrap: str, isolation: str) -> Counter[bytes]:
     """All values in the output topic up to the ends that this isolation level shows."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused",
@@ -108,6 +117,7 @@ def test_each_input_is_counted_once_whoever_is_killed(
     with stage_for(request, tmp_path, **SESSIONS) as stage:
         stage.topic(INPUT, INPUTS)
         stage.topic(OUTPUT, OUTPUTS)
+        begin_at_the_beginning(stage.bootstrap)
         feeder = Feeder(stage.bootstrap)
         workers = [TransformingWorker(stage.bootstrap, protocol, each, OUTPUTS)
                    for each in range(WORKERS)]  # fmt: skip
