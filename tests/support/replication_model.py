@@ -4,7 +4,8 @@ as simple as it can be.
 Logs are lists. The controller is one object that is always right. Messages take their time or
 get lost. A kill leaves what was written, a power failure takes what was not synced; as Kafka
 promises nothing once all replicas with the data are gone, a node's power fails only while another
-member of the ISR is up, and nobody else goes down before the controller has taken the node out.
+member of the ISR is up, nobody else goes down before the controller has taken the node out, and
+no proposal that it has sent arrives in between.
 """
 
 from __future__ import annotations
@@ -470,6 +471,10 @@ class Model:
                 node.step(event)
 
         def arrive() -> None:
+            if node.lost_data:
+                # It would make a node the last in sync that has lost what it had. This controller
+                # keeps no eligible leader replicas (KIP-966), which are there for that case.
+                return
             error = self.controller.alter_partition(node.id, proposal)
             if error is not ErrorCode.NONE:
                 self.message(lambda: tell(IsrRefused(proposal, error)))
