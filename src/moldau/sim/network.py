@@ -30,6 +30,7 @@ from moldau.sim.loop import VirtualLoop
 from moldau.sim.process import PROCESS, Process
 
 WINDOW_BYTES: Final = 256 * 1024
+STRAGGLE_S: Final = 3.0
 
 Address = tuple[str, int]
 
@@ -150,6 +151,10 @@ class Stream:
         self._net.note_stream(self, busy=True)
         self._arm()
 
+    def hold(self, seconds: float) -> None:
+        """What is put from now on arrives later than it would."""
+        self._last_s = max(self._last_s, self._net.loop.time()) + seconds
+
     def go_on(self) -> None:
         self._arm()
 
@@ -224,6 +229,9 @@ class End:
         # Often at the very end: the request is carried out, and its answer is lost.
         count = len(data) if random.random() < 0.5 else random.randrange(len(data) + 1)
         self._net.on_cut()
+        if random.random() < 0.3:
+            # Who sent it hears of the cut long before the last bytes arrive.
+            self._out.hold(random.random() * STRAGGLE_S)
         if count:
             self._out.put(data[:count])
         self._out.put(_Signal.RESET)
