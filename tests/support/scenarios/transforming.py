@@ -27,6 +27,8 @@ _QUICK = {
     "reconnect.backoff.ms": 5,
     "reconnect.backoff.max.ms": 50,
     "retry.backoff.ms": 10,
+    # A call that got lost with a killed broker is given up before the test loses patience.
+    "socket.timeout.ms": 10_000,
     "log_level": 0,
     "error_cb": lambda _: None,
 }
