@@ -303,6 +303,16 @@ class TestLoading:
 
         assert not play(scene).bugs
 
+    def test_a_log_whose_last_offsets_hold_nothing(self) -> None:
+        async def scene(world: World) -> None:
+            world.log.append([record("a").encode()], now_ms=0)
+            # A power failure took what was there; the segment that begins behind it remains.
+            world.log.end_offset += 3
+            shard = await world.start()
+            assert shard.seen == [(0, -1, "a", "value"), "loaded"]
+
+        play(scene)
+
     def test_a_log_that_cannot_be_read_is_not_served(self) -> None:
         async def scene(world: World) -> None:
             world.log.append([(b"\x00\x01broken", b"")], now_ms=0)

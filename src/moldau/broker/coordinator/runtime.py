@@ -166,7 +166,12 @@ class CoordinatorRuntime(Generic[S]):
         replayed = 0
         while offset < log.end_offset:
             before = offset
-            for next_offset, entries in read_entries(log.read(offset, self._load_buffer_size)):
+            buffer = log.read(offset, self._load_buffer_size)
+            if not len(buffer):
+                # Offsets without records up to the end: the next segment had begun when a power
+                # failure took the tail of the last one.
+                return
+            for next_offset, entries in read_entries(buffer):
                 for entry in entries:
                     if entry.offset >= offset:
                         self._replay(shard, entry)
