@@ -59,7 +59,8 @@ def intact(end: End) -> bool:
 class Queue:
     """What the members of one share group know together."""
 
-    accepted: dict[Place, str] = field(default_factory=dict)
+    accepted: dict[Place, tuple[str, float]] = field(default_factory=dict)
+    """By whom, and when that was known."""
     accept_sent: set[Place] = field(default_factory=set)
     deliveries: dict[Place, int] = field(default_factory=dict)
     held: dict[Place, Hold] = field(default_factory=dict)
@@ -247,9 +248,10 @@ class ShareMember(Actor):
     def _take(self, place: Place, sent_s: float, boots: int) -> None:
         queue = self._queue
         queue.deliveries[place] = queue.deliveries.get(place, 0) + 1
-        accepted_by = queue.accepted.get(place)
+        accepted_by, accepted_s = queue.accepted.get(place, ("nobody", sent_s))
+        # An answer that was long on its way may tell of records that were let go of since.
         require(
-            accepted_by is None,
+            accepted_s >= sent_s,
             Invariant.SHARED_ONCE,
             lambda: (
                 f"{self._topic}-{place[0]} offset {place[1]} was accepted by {accepted_by} and"
@@ -317,7 +319,8 @@ class ShareMember(Actor):
             for partition in topic.partitions:
                 if partition.error_code == ErrorCode.NONE and kind == ACCEPT:
                     for offset in by_partition[partition.partition_index]:
-                        self._queue.accepted[partition.partition_index, offset] = self._member_id
+                        place = (partition.partition_index, offset)
+                        self._queue.accepted[place] = self._member_id, self.cluster.loop.time()
         self.note(f"{'accepts' if kind == ACCEPT else 'releases'} {sorted(set(places))}")
 
 
