@@ -39,6 +39,9 @@ class FakeTopics:
         self.version += 1
         return topic_id
 
+    def id(self, name: str) -> UUID:
+        return self._facts[name].id
+
     def topic(self, name: str) -> TopicFacts | None:
         return self._facts.get(name)
 

@@ -6,7 +6,7 @@ replays the whole log must be in the same state as the live one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -18,65 +18,15 @@ from moldau.broker.coordinator.group.consumer.group import ConsumerGroup
 from moldau.broker.coordinator.group.consumer.groups import ConsumerGroups
 from moldau.broker.coordinator.group.group import ClientInfo
 from moldau.broker.coordinator.timers import TimerQueue
-from moldau.broker.coordinator.topics import TopicFacts
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from moldau.wire.record_values import decode_coordinator_record
+from support.group_facts import FakeSettings, FakeTopics
 
 CLIENT = ClientInfo("client", "/127.0.0.1")
 START_MS = 1_700_000_000_000
 Partitions = dict[str, list[int]]
 Written = list[tuple[bytes, bytes | None]]
-
-
-class FakeTopics:
-    """Topics whose ids are told by their names."""
-
-    def __init__(self) -> None:
-        self.version = 1
-        self._facts: dict[str, TopicFacts] = {}
-        self._by_id: dict[UUID, TopicFacts] = {}
-        self._made = 0
-
-    def create(self, name: str, partitions: int, rack: str | None = None) -> UUID:
-        """Create a topic, or add partitions to it."""
-        old = self._facts.get(name)
-        if old is None:
-            self._made += 1
-        topic_id = UUID(int=self._made) if old is None else old.id
-        racks = frozenset(() if rack is None else (rack,))
-        facts = TopicFacts(topic_id, name, (racks,) * partitions)
-        self._facts[name] = self._by_id[topic_id] = facts
-        self.version += 1
-        return topic_id
-
-    def delete(self, name: str) -> None:
-        del self._by_id[self._facts.pop(name).id]
-        self.version += 1
-
-    def touch(self) -> None:
-        self.version += 1
-
-    def topic(self, name: str) -> TopicFacts | None:
-        return self._facts.get(name)
-
-    def topic_by_id(self, topic_id: UUID) -> TopicFacts | None:
-        return self._by_id.get(topic_id)
-
-    def names(self) -> Collection[str]:
-        return self._facts.keys()
-
-
-class FakeSettings:
-    def __init__(self) -> None:
-        self.values = {
-            "consumer.session.timeout.ms": 45_000,
-            "consumer.heartbeat.interval.ms": 5_000,
-            "consumer.assignment.interval.ms": 0,
-        }
-
-    def get(self, group_id: str, key: str) -> Any:
-        return self.values[key]
 
 
 def snapshot(group: ConsumerGroup) -> dict[str, Any]:
@@ -104,7 +54,7 @@ class Stage:
     def __init__(self, **config: Any) -> None:
         self.config = GroupConfig(**config)
         self.topics = FakeTopics()
-        self.settings = FakeSettings()
+        self.settings = FakeSettings(consumer_assignment_interval_ms=0)
         self.section = ConsumerGroups(self.config, self.topics, self.settings)
         self.now_ms = START_MS
         self.written: Written = []

@@ -3,8 +3,7 @@ virtual, and what is written goes through its encoded form."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -24,63 +23,13 @@ from moldau.broker.coordinator.group.share.groups import ShareGroups
 from moldau.broker.coordinator.share.config import ShareCoordinatorConfig
 from moldau.broker.coordinator.share.shard import PruneUpTo, ShareShard
 from moldau.broker.coordinator.timers import TimerQueue
-from moldau.broker.coordinator.topics import TopicFacts
 from moldau.broker.share.persister import SharePartitionKey, StateBatch
 from moldau.wire.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from moldau.wire.record_values import decode_coordinator_record
+from support.group_facts import FakeSettings, FakeTopics
 
 START_MS = 1_700_000_000_000
 CLIENT = ClientInfo("client", "/127.0.0.1")
-
-
-class FakeTopics:
-    """Implements `ClusterTopics`: topic ids count from 1 in the order of creation."""
-
-    def __init__(self, **partition_counts: int) -> None:
-        self.version = 0
-        self._by_name: dict[str, TopicFacts] = {}
-        self._created = 0
-        for name, count in partition_counts.items():
-            self.put(name, count)
-
-    def put(self, name: str, partition_count: int) -> uuid.UUID:
-        """Create the topic, or give it more partitions."""
-        known = self._by_name.get(name)
-        self._created += known is None
-        topic_id = uuid.UUID(int=self._created) if known is None else known.id
-        self._by_name[name] = TopicFacts(topic_id, name, (frozenset(),) * partition_count)
-        self.version += 1
-        return topic_id
-
-    def delete(self, name: str) -> uuid.UUID:
-        self.version += 1
-        return self._by_name.pop(name).id
-
-    def id(self, name: str) -> uuid.UUID:
-        return self._by_name[name].id
-
-    def topic(self, name: str) -> TopicFacts | None:
-        return self._by_name.get(name)
-
-    def topic_by_id(self, topic_id: uuid.UUID) -> TopicFacts | None:
-        return next((each for each in self._by_name.values() if each.id == topic_id), None)
-
-    def names(self) -> Collection[str]:
-        return self._by_name
-
-
-class FakeSettings:
-    """Implements `GroupSettings`: the same for every group."""
-
-    def __init__(self) -> None:
-        self.values = {
-            "share.session.timeout.ms": 45_000,
-            "share.heartbeat.interval.ms": 5_000,
-            "share.assignment.interval.ms": 1_000,
-        }
-
-    def get(self, group_id: str, key: str) -> Any:
-        return self.values[key]
 
 
 class StateStage:

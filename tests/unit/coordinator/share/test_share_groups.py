@@ -99,7 +99,7 @@ def test_a_new_assignment_waits_for_the_interval(stage: Any) -> None:
 
 def test_more_partitions_are_noticed_initialised_and_assigned(stage: Any) -> None:
     epoch = settled_member(stage)
-    stage.topics.put("t", 5)
+    stage.topics.create("t", 5)
     stage.advance(5 * SECOND)
     response = stage.heartbeat("m", epoch)
     assert response.member_epoch == epoch + 1
@@ -112,7 +112,7 @@ def test_more_partitions_are_noticed_initialised_and_assigned(stage: Any) -> Non
 
 def test_other_topics_that_change_move_nothing(stage: Any) -> None:
     epoch = settled_member(stage)
-    stage.topics.put("other", 9)
+    stage.topics.create("other", 9)
     stage.advance(5 * SECOND)
     before = len(stage.written)
     assert stage.heartbeat("m", epoch).member_epoch == epoch
@@ -137,7 +137,7 @@ def test_a_subscribed_topic_may_come_later(GroupStage: Any, FakeTopics: Any) -> 
     stage = GroupStage(topics=FakeTopics())
     epoch = stage.join("m", "later").member_epoch
     assert stage.actions == []
-    stage.topics.put("later", 1)
+    stage.topics.create("later", 1)
     stage.advance(5 * SECOND)
     epoch = stage.heartbeat("m", epoch).member_epoch
     stage.settle()
@@ -324,7 +324,7 @@ def test_deleted_topics_are_forgotten(stage: Any) -> None:
     stage.advance(5 * SECOND)
     assert partitions(stage.heartbeat("m", epoch)) == []
     # A later topic of that name starts afresh.
-    stage.topics.put("t", 1)
+    stage.topics.create("t", 1)
     stage.advance(5 * SECOND)
     stage.heartbeat("m", epoch + 1)
     assert stage.actions[-1].topics.keys() == {stage.topics.id("t")}
@@ -448,7 +448,7 @@ def test_reloaded_groups_equal_the_live_ones(
             stage.advance(one)
         elif name == "grow":
             size = max(size, one)
-            stage.topics.put("t", size)
+            stage.topics.create("t", size)
         elif name == "settle":
             stage.settle(fail=one)
         _check_equal(stage)

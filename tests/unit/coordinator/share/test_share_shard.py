@@ -139,7 +139,7 @@ def test_partitions_that_cannot_be(states: Any, partition: int, expected: ErrorC
 
 
 def test_a_deleted_topic_is_unknown_and_its_state_is_removed(states: Any) -> None:
-    gone, stays = states.key(topic="t"), SharePartitionKey("g", states.topics.put("u", 1), 0)
+    gone, stays = states.key(topic="t"), SharePartitionKey("g", states.topics.create("u", 1), 0)
     states.initialize(gone)
     states.initialize(stays)
     topic_id = states.topics.delete("t")

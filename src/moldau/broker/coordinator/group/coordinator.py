@@ -277,7 +277,9 @@ class GroupCoordinator:
     async def consumer_group_heartbeat(
         self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
     ) -> ConsumerGroupHeartbeatResponse:
-        client, fresh_id = _client(context), uuid_to_text(self._new_uuid())
+        client = _client(context)
+        # Only the first version lets the broker name a member; heartbeats are many.
+        fresh_id = "" if request.member_id else uuid_to_text(self._new_uuid())
         try:
             return await self._runtime.run(
                 self.partition_for(request.group_id),
