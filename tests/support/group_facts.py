@@ -42,6 +42,9 @@ class FakeTopics:
     def id(self, name: str) -> UUID:
         return self._facts[name].id
 
+    def partition_count(self, name: str) -> int:
+        return self._facts[name].partition_count
+
     def topic(self, name: str) -> TopicFacts | None:
         return self._facts.get(name)
 

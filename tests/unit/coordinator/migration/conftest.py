@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -26,7 +25,6 @@ from moldau.broker.coordinator.group.migration.downgrade import (
 )
 from moldau.broker.coordinator.group.migration.online import OnlineMigration
 from moldau.broker.coordinator.timers import TimerQueue
-from moldau.broker.coordinator.topics import TopicFacts
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -39,41 +37,11 @@ from moldau.wire.messages import (
     SyncGroupRequest,
 )
 from moldau.wire.record_values import decode_coordinator_record, decode_versioned, encode_versioned
+from support.group_facts import FakeSettings, FakeTopics
 
 START_MS = 1_700_000_000_000
 GROUP = "g"
 Partitions = set[tuple[str, int]]
-
-
-class FakeTopics:
-    version = 1
-
-    def __init__(self, **counts: int) -> None:
-        self.by_name = {
-            name: TopicFacts(UUID(int=number), name, (frozenset[str](),) * count)
-            for number, (name, count) in enumerate(counts.items(), 1)
-        }
-
-    def topic(self, name: str) -> TopicFacts | None:
-        return self.by_name.get(name)
-
-    def topic_by_id(self, topic_id: UUID) -> TopicFacts | None:
-        return next((each for each in self.by_name.values() if each.id == topic_id), None)
-
-    def names(self) -> list[str]:
-        return list(self.by_name)
-
-
-SETTINGS = {
-    "consumer.session.timeout.ms": 45_000,
-    "consumer.heartbeat.interval.ms": 5_000,
-    "consumer.assignment.interval.ms": 0,
-}
-
-
-class FakeSettings:
-    def get(self, group_id: str, key: str) -> Any:
-        return SETTINGS[key]
 
 
 class MigrationStage:
@@ -93,7 +61,9 @@ class MigrationStage:
 
     def _make_groups(self) -> None:
         self.classic = ClassicGroups(self.config)
-        self.consumers = ConsumerGroups(self.config, self.topics, FakeSettings())
+        self.consumers = ConsumerGroups(
+            self.config, self.topics, FakeSettings(consumer_assignment_interval_ms=0)
+        )
         self.consumers.migration = OnlineMigration(self.config, self.topics)
         self.members = ClassicMembers(self.consumers)
 
@@ -264,7 +234,7 @@ class MigrationStage:
         wanted = {
             (name, partition)
             for name in {topic for client in clients for topic in client.topics}
-            for partition in range(self.topics.by_name[name].partition_count)
+            for partition in range(self.topics.partition_count(name))
         }
         assert {each for client in clients for each in client.owned} == wanted
         assert self.group.state_name == "Stable"
@@ -405,7 +375,7 @@ class ClassicClient:
         free = {
             (name, partition)
             for name in self.topics
-            for partition in range(self.stage.topics.by_name[name].partition_count)
+            for partition in range(self.stage.topics.partition_count(name))
         }.difference(*dealt.values())
         for each in sorted(free):
             min(dealt.values(), key=len).add(each)
@@ -461,7 +431,7 @@ class ConsumerClient:
                 subscribed_topic_names=list(self.topics),
                 topic_partitions=[
                     ConsumerGroupHeartbeatRequest.TopicPartitions(
-                        topic_id=self.stage.topics.by_name[topic].id, partitions=each
+                        topic_id=self.stage.topics.id(topic), partitions=each
                     )
                     for topic, each in by_topic.items()
                 ],

@@ -264,8 +264,8 @@ def test_malformed_subscriptions_are_told_apart(data: bytes) -> None:
 
 
 def test_a_newer_version_is_read_as_the_newest_known(stage: Any) -> None:
-    data = embedded.write_assignment({stage.topics.by_name["t"].id: {3, 1}}, 3, stage.topics)
+    data = embedded.write_assignment({stage.topics.id("t"): {3, 1}}, 3, stage.topics)
     newer = (99).to_bytes(2, "big") + data[2:]
     assert embedded.version_of(newer) == 3
     found = embedded.by_topic_id(embedded.read_assignment(newer).assigned_partitions, stage.topics)
-    assert found == {stage.topics.by_name["t"].id: frozenset({1, 3})}
+    assert found == {stage.topics.id("t"): frozenset({1, 3})}
