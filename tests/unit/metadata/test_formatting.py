@@ -72,11 +72,11 @@ def test_a_static_quorum(tmp_path: Path) -> None:
     assert first.keys() == {"version", "cluster.id", "node.id", "directory.id"}
     assert (first["version"], first["cluster.id"], first["node.id"]) == ("1", CLUSTER_ID, "1")
     assert first["directory.id"] != second["directory.id"]
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
-        "bootstrap.checkpoint",
-        "meta.properties",
-    ]
-    assert [path.name for path in (tmp_path / "b").iterdir()] == ["meta.properties"]
+    for name in "ab":
+        assert sorted(path.name for path in (tmp_path / name).iterdir()) == [
+            "bootstrap.checkpoint",
+            "meta.properties",
+        ]
     assert list(levels(tmp_path).items()) == [
         ("metadata.version", 30),
         ("eligible.leader.replicas.version", 1),
@@ -105,6 +105,23 @@ def test_initial_controllers_give_this_node_its_directory_id(tmp_path: Path) -> 
     others = f"1@localhost:9093:{DIRECTORY},2@other:9093:MvDxzVmcRsaTz33bUuRU6A"
     format_it(config(tmp_path), initial_controllers=others)
     assert properties(tmp_path / "a" / "meta.properties")["directory.id"] == DIRECTORY
+
+
+def test_a_broker_formatted_with_the_first_voters_knows_them(tmp_path: Path) -> None:
+    voters = f"7@far:9093:{DIRECTORY},,8@other:9093:MvDxzVmcRsaTz33bUuRU6A"
+    lines = format_it(config(tmp_path, roles="broker"), initial_controllers=voters)
+    assert lines[0].startswith("Formatting dynamic metadata directory")
+    name = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
+    snapshot = read_snapshot(OsDisk(), f"{tmp_path}/a/{name}")
+    assert snapshot.voters is not None
+    assert list(snapshot.voters.voters) == [7, 8]
+    assert properties(tmp_path / "a" / "meta.properties")["directory.id"] != DIRECTORY
+
+
+def test_a_broker_of_a_dynamic_quorum_needs_no_flag(tmp_path: Path) -> None:
+    lines = format_it(config(tmp_path, roles="broker"), features={"kraft.version": 1})
+    assert lines[0].startswith("Formatting metadata directory")
+    assert not (tmp_path / "a" / "__cluster_metadata-0").exists()
 
 
 def test_a_node_without_initial_controllers_waits_to_be_told(tmp_path: Path) -> None:
@@ -192,6 +209,12 @@ def test_formatted_folders_are_left_alone(tmp_path: Path) -> None:
         (True, {"scram": ["SCRAM-SHA-256=[name=a]"]}, "one of 'password' or 'saltedpassword'"),
         (True, {"scram": ["SCRAM-SHA-256=[name=a,password=b,iterations=9]"]}, "between 4096 and"),
         (True, {"scram": ["SCRAM-SHA-256=[name=a,wrong=b]"]}, "the keys are name"),
+        (False, {"initial_controllers": ","}, "no voters given"),
+        (
+            True,
+            {"features": {"kraft.version": 1}, "no_initial_controllers": True},
+            "removing controller.quorum.voters",
+        ),
         (False, {"initial_controllers": "1@host"}, "is not id@host:port:directory-id"),
         (False, {"initial_controllers": "1@h:1:short"}, "is not id@host:port:directory-id"),
         (

@@ -1,8 +1,8 @@
 """Formatting storage folders: what `kafka-storage.sh format` leaves behind.
 
 Nothing is written unless everything asked for is sound, and a folder that is already formatted is
-never overwritten. The metadata log dir gets bootstrap.checkpoint, the records the first active
-controller writes; in a dynamic quorum its voters also get a first snapshot that names the voters.
+never overwritten. Every folder gets bootstrap.checkpoint, the records the first active controller
+writes; where the first voters are known, the metadata log dir also gets a snapshot that names them.
 meta.properties comes last, because its presence says that the folder is ready.
 """
 
@@ -65,7 +65,7 @@ def format_storage(
     directories = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
     _check_quorum_flags(config, standalone, initial_controllers, no_initial_controllers)
     voters = _initial_voters(config, standalone, initial_controllers, random_uuid)
-    dynamic = voters is not None or no_initial_controllers
+    dynamic = not config.quorum.controller_quorum_voters
     levels = _levels(release_version, dict(features or {}), dynamic=dynamic)
     records = _bootstrap_records(levels) + _scram_records(
         scram, levels[METADATA_VERSION], random_uuid
@@ -146,7 +146,9 @@ def _initial_voters(
     if initial_controllers is None:
         return None
     name = (config.controller_listener_names or ("CONTROLLER",))[0]
-    voters = [_parse_voter(text, name) for text in initial_controllers.split(",")]
+    voters = [_parse_voter(text, name) for text in initial_controllers.split(",") if text.strip()]
+    if not voters:
+        raise FormatError("--initial-controllers: no voters given")
     if len({voter.key.id for voter in voters}) < len(voters):
         raise FormatError(f"--initial-controllers {initial_controllers} names a node id twice")
     if len({voter.key.directory_id for voter in voters}) < len(voters):
@@ -226,7 +228,7 @@ def _check_kraft_version(level: int | None, *, dynamic: bool) -> None:
         raise FormatError(
             f"Cannot set kraft.version to {level} unless controller.quorum.voters is empty and one"
             f" of the flags {flags} is used. For dynamic controllers support, try using one of"
-            f" {flags.replace(', or', ' or')} and removing the --feature flag for kraft.version."
+            f" {flags} and removing controller.quorum.voters."
         )
 
 
@@ -300,19 +302,21 @@ def _format_directory(
     kind = "data directory"
     if path == config.metadata_log_dir:
         kind = "metadata directory"
-        own = None if voters is None else voters.voters.get(config.node_id)
-        if own is not None and voters is not None:
-            kind = "dynamic metadata voter directory"
-            directory_id = own.key.directory_id
+        if voters is not None:
+            kind = "dynamic metadata directory"
+            own = voters.voters.get(config.node_id)
+            if own is not None:
+                kind = "dynamic metadata voter directory"
+                directory_id = own.key.directory_id
             _write_voters(path, voters, levels, disk, now_ms)
-        parts = snapshot_parts(
-            records,
-            epoch=0,
-            now_ms=now_ms,
-            metadata_version=levels[METADATA_VERSION],
-            last_contained_log_timestamp=0,
-        )
-        disk.write_atomic(f"{path}/{BOOTSTRAP_FILE}", b"".join(parts))
+    parts = snapshot_parts(
+        records,
+        epoch=0,
+        now_ms=now_ms,
+        metadata_version=levels[METADATA_VERSION],
+        last_contained_log_timestamp=0,
+    )
+    disk.write_atomic(f"{path}/{BOOTSTRAP_FILE}", b"".join(parts))
     properties = {
         "version": "1",
         "cluster.id": cluster_id,
