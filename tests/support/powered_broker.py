@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -53,7 +53,10 @@ class _Network:
     async def bind(self) -> None:
         """Nothing is taken."""
 
-    async def start(self, receiver: FrameReceiver) -> None:
+    async def start(
+        self, receiver: FrameReceiver, listeners: Collection[str] | None = None
+    ) -> None:
+        # Clients talk to the broker, which comes last.
         self.receiver = receiver
 
     def update_settings(self, settings: NetworkSettings) -> None:

@@ -30,6 +30,7 @@ from moldau.broker.config import (
 from moldau.broker.coordinators import Coordinators, Surroundings
 from moldau.broker.directory_reports import DirectoryReports
 from moldau.broker.environment import Environment
+from moldau.broker.in_process_controller import InProcessController
 from moldau.broker.log.cleaner.shell import Cleaner
 from moldau.broker.log.log_dirs import LogDir, MetaProperties, WrongLogDir
 from moldau.broker.log.manager import LogManager
@@ -96,11 +97,13 @@ class Broker:
         self.coordinators: Coordinators
         self.share_partitions: SharePartitionManager
         self._creation: TopicCreation
+        self._controller: InProcessController
         self._telemetry = ClientTelemetry(telemetry_max_bytes=config["telemetry.max.bytes"])
         self._reports: DirectoryReports
         self._moves: LogMoves
         self._maintenance: Maintenance
         self._requests: Dispatcher
+        self._controller_requests: Dispatcher
 
     @property
     def config(self) -> BrokerConfig:
@@ -127,11 +130,16 @@ class Broker:
         self.metadata.subscribe(self._on_metadata)
         self.replicas.set_strays_aside()
         await self._reports.drain()
+        await self._controller.drain()
         await self.coordinators.loaded()
         self._moves.resume()
         self._maintenance.start()
         self._cleaner.start()
-        self._requests = self._dispatcher(cluster_id)
+        parts = self._parts(cluster_id)
+        self._requests = Dispatcher(broker_routes(parts))
+        self._controller_requests = Dispatcher(controller_routes(parts))
+        listeners = [listener.name for listener in self.config.controller_listeners]
+        await environment.network.start(self._controller_requests, listeners)
         await environment.network.start(self._requests)
         # Only now: a network that is told of new limits takes connections.
         environment.network.update_settings(self.config.network)
@@ -189,7 +197,13 @@ class Broker:
             on_failure=self._on_failure,
         )
         await self.metadata.start(self._identity())
-        self._reports = DirectoryReports(self.metadata, node_id=self._node_id)
+        self._controller = InProcessController(self.metadata, self._node_id)
+        self._reports = DirectoryReports(
+            self._controller,
+            node_id=self._node_id,
+            broker_epoch=lambda: self.metadata.broker_epoch,
+            clock=environment.clock,
+        )
 
     def _identity(self) -> BrokerIdentity:
         config = self.config
@@ -235,7 +249,12 @@ class Broker:
             report_directory=self._reports.report,
             defer=asyncio.get_running_loop().call_soon,
         )
-        self._creation = TopicCreation(self.metadata, lambda: self.config)
+        self._creation = TopicCreation(
+            self._controller,
+            lambda: self.metadata.image,
+            lambda: self.config,
+            clock=environment.clock,
+        )
         self.coordinators = Coordinators(
             Surroundings(
                 node_id=self._node_id,
@@ -261,8 +280,8 @@ class Broker:
         self._moves = LogMoves(self.logs, self.replicas, environment.clock_ms)
         self._maintenance = Maintenance(self.logs, lambda: self.config)
 
-    def _dispatcher(self, cluster_id: str) -> Dispatcher:
-        parts = Parts(
+    def _parts(self, cluster_id: str) -> Parts:
+        return Parts(
             cluster_id=cluster_id,
             node_id=self._node_id,
             config=lambda: self.config,
@@ -279,11 +298,6 @@ class Broker:
             clock_ms=self._environment.clock_ms,
             random_bytes=self._environment.random_bytes,
         )
-        controllers = {name: controller_routes(parts) for name in self._controller_listeners()}
-        return Dispatcher(broker_routes(parts), listener_routes=controllers)
-
-    def _controller_listeners(self) -> tuple[str, ...]:
-        return tuple(listener.name for listener in self.config.controller_listeners)
 
     # What the metadata log says.
 
@@ -300,6 +314,7 @@ class Broker:
         self.replicas.apply(delta, image)
         self.share_partitions.apply(delta, image)
         self.coordinators.apply(delta, image)
+        self._creation.apply(delta, image)
 
     def _take_configs(self, image: MetadataImage) -> bool:
         """Whether anything is different now."""
@@ -324,7 +339,9 @@ class Broker:
 
     def _report_cordoned(self) -> None:
         directory_ids = (directory.directory_id for directory in self.logs.cordoned_dirs)
-        self._reports.report_cordoned(frozenset(each for each in directory_ids if each is not None))
+        self._controller.report_cordoned(
+            frozenset(each for each in directory_ids if each is not None)
+        )
 
     def _take_subscriptions(self, delta: MetadataDelta, image: MetadataImage) -> None:
         keys = image.configs if delta.from_snapshot else delta.configs
@@ -336,8 +353,8 @@ class Broker:
         # It may fail at any time, also before these exist.
         if hasattr(self, "replicas"):
             self.replicas.on_log_dir_failed(directory)
-        if hasattr(self, "_reports") and directory.directory_id is not None:
-            self._reports.report_failed(directory.directory_id)
+        if hasattr(self, "_controller") and directory.directory_id is not None:
+            self._controller.report_failed(directory.directory_id)
         if directory is self._metadata_dir or not self.logs.live_dirs:
             failure = directory.failure
             self._on_failure(failure or WrongLogDir(f"{directory.path} is offline"))
@@ -355,9 +372,12 @@ class Broker:
         await self.share_partitions.close()
         await self._environment.network.stop(STOP_GRACE_S)
         await self._requests.stop()
+        await self._controller_requests.stop()
         self._maintenance.stop()
         await self._cleaner.stop()
         await self._moves.stop()
+        await self._creation.stop()
+        await self._reports.stop()
         for task in tuple(self._tasks):
             task.cancel()
         await self.metadata.stop()

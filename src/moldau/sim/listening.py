@@ -8,7 +8,7 @@ real thing; only the sockets are not.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from moldau.broker.network.connection import Connection
 from moldau.broker.network.context import ConnectionInfo
@@ -39,7 +39,7 @@ class SimNetwork:
         self._connections: dict[Connection, None] = {}
         self._abandoned: dict[asyncio.Future[Reply], None] = {}
         self._accepted = 0
-        self._receiver: FrameReceiver | None = None
+        self._receivers: dict[str, FrameReceiver] = {}
         self._backlog: list[tuple[ListenerAddress, End]] = []
         self._all_closed: asyncio.Event | None = None
         self.loop: asyncio.AbstractEventLoop = net.loop
@@ -70,8 +70,12 @@ class SimNetwork:
         for listener in self._configured:
             self._net.listeners.pop((listener.host, listener.port), None)
 
-    async def start(self, receiver: FrameReceiver) -> None:
-        self._receiver = receiver
+    async def start(
+        self, receiver: FrameReceiver, listeners: Collection[str] | None = None
+    ) -> None:
+        for each in self._configured:
+            if listeners is None or each.name in listeners:
+                self._receivers.setdefault(each.name, receiver)
         backlog, self._backlog = self._backlog, []
         for listener, end in backlog:
             self._on_accepted(listener, end)
@@ -94,7 +98,7 @@ class SimNetwork:
             await asyncio.wait(list(self._abandoned), timeout=grace_s)
 
     def _on_accepted(self, listener: ListenerAddress, end: End) -> None:
-        receiver = self._receiver
+        receiver = self._receivers.get(listener.name)
         if receiver is None:
             self._backlog.append((listener, end))
             return

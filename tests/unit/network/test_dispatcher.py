@@ -6,7 +6,7 @@ import asyncio
 import logging
 import struct
 from collections import deque
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from typing import Any
 
 import pytest
@@ -48,7 +48,7 @@ class MemoryNetwork:
 
     def __init__(self, *names: str) -> None:
         self._names = names
-        self._receiver: FrameReceiver | None = None
+        self._receivers: dict[str, FrameReceiver] = {}
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
@@ -60,15 +60,16 @@ class MemoryNetwork:
     def update_settings(self, settings: NetworkSettings) -> None:
         pass
 
-    async def start(self, receiver: FrameReceiver) -> None:
-        self._receiver = receiver
+    async def start(
+        self, receiver: FrameReceiver, listeners: Collection[str] | None = None
+    ) -> None:
+        self._receivers |= dict.fromkeys(self._names if listeners is None else listeners, receiver)
 
     async def stop(self, grace_s: float) -> None:
-        self._receiver = None
+        self._receivers.clear()
 
     def connect(self, listener: str = "PLAINTEXT") -> MemoryConnection:
-        assert self._receiver is not None
-        return MemoryConnection(self._receiver, ConnectionInfo(listener_name=listener))
+        return MemoryConnection(self._receivers[listener], ConnectionInfo(listener_name=listener))
 
 
 class MemoryConnection:
@@ -140,11 +141,11 @@ def failing_raw(context: RequestContext, frame: memoryview, body_position: int) 
     raise ApiError(ErrorCode.CORRUPT_MESSAGE, "bad batch")
 
 
-def network_with(routes: dict[ApiKey, Route], **more: Any) -> MemoryNetwork:
+def network_with(routes: dict[ApiKey, Route]) -> MemoryNetwork:
     routes[ApiKey.API_VERSIONS] = Route(ApiVersionsHandler(routes, lambda: FEATURES).handle)
     network = MemoryNetwork("PLAINTEXT", "CONTROLLER")
     as_network: Network = network
-    asyncio.run(as_network.start(Dispatcher(routes, **more)))
+    asyncio.run(as_network.start(Dispatcher(routes)))
     return network
 
 
@@ -310,7 +311,9 @@ def test_any_bytes_are_answered_or_refused(payload: bytes) -> None:
 
 def test_listeners_may_serve_different_things() -> None:
     own = {ApiKey.HEARTBEAT: Route(heartbeat)}
-    network = network_with({ApiKey.METADATA: Route(heartbeat)}, listener_routes={"CONTROLLER": own})
+    network = MemoryNetwork("PLAINTEXT", "CONTROLLER")
+    asyncio.run(network.start(Dispatcher(own), ["CONTROLLER"]))
+    asyncio.run(network.start(Dispatcher({ApiKey.METADATA: Route(heartbeat)}), ["PLAINTEXT"]))
     frame = encode_request_frame(API_BY_KEY[ApiKey.HEARTBEAT], 4, 1, None, HeartbeatRequest())
     assert send(network, frame, "CONTROLLER") is not None
     with pytest.raises(InvalidRequest, match="not served on this listener"):

@@ -59,21 +59,13 @@ class _Target:
 class Dispatcher:
     """Implements `interface.FrameReceiver`."""
 
-    def __init__(
-        self,
-        routes: Mapping[ApiKey, Route],
-        *,
-        listener_routes: Mapping[str, Mapping[ApiKey, Route]] | None = None,
-    ) -> None:
-        """`listener_routes` names the listeners that serve something else than `routes`."""
+    def __init__(self, routes: Mapping[ApiKey, Route]) -> None:
         self._targets = _targets_of(routes)
+        self._newest = {target.key: target for target in self._targets.values()}
         self._running: set[asyncio.Task[Reply]] = set()
-        self._listener_targets = {
-            name: _targets_of(own) for name, own in (listener_routes or {}).items()
-        }
 
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
-        targets = self._listener_targets.get(connection.listener_name, self._targets)
+        targets = self._targets
         try:
             api_and_version, correlation_id, length = _HEADER.unpack_from(frame)
             target = targets[api_and_version]
@@ -133,6 +125,30 @@ class Dispatcher:
         task.add_done_callback(self._running.discard)
         return asyncio.shield(task)
 
+    async def call(self, connection: ConnectionInfo, key: ApiKey, request: Message) -> Message:
+        """The answer to a request of this process itself, in the newest version.
+
+        KeyError if the API is not served, or only for frames.
+        """
+        target = self._newest[key]
+        if target.raw:
+            raise KeyError(key)
+        context = RequestContext(
+            key,
+            target.version,
+            listener_name=connection.listener_name,
+            security_protocol=connection.security_protocol,
+            principal=connection.principal,
+            client_host=connection.client_host,
+            connection_id=connection.connection_id,
+            connection=connection,
+        )
+        try:
+            response = target.handle(context, request)
+            return response if isinstance(response, Message) else await response
+        except Exception as error:
+            return self._error_response(target, context, error)
+
     async def stop(self) -> None:
         """Cancel the requests that still run; the network has stopped."""
         running = tuple(self._running)
@@ -151,6 +167,12 @@ class Dispatcher:
             return self._answer_error(target, context, error)
 
     def _answer_error(self, target: _Target, context: RequestContext, error: Exception) -> bytes:
+        response = self._error_response(target, context, error)
+        return encode_response_frame(target.api, target.version, context.correlation_id, response)
+
+    def _error_response(
+        self, target: _Target, context: RequestContext, error: Exception
+    ) -> Message:
         if isinstance(error, InvalidRequest):
             raise InvalidRequest(f"{_name(target)}: {error}") from error
         if isinstance(error, ApiError):
@@ -166,7 +188,7 @@ class Dispatcher:
             raise InvalidRequest(
                 f"{_name(target)}: {code.name} has no place in the response: {message}"
             ) from error
-        return encode_response_frame(target.api, target.version, context.correlation_id, response)
+        return response
 
     def _answer_unserved(
         self, targets: Mapping[int, _Target], frame: memoryview, error: Exception

@@ -6,7 +6,7 @@ answers. What always holds: one request at a time per connection, and answers in
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from typing import Protocol, TypeAlias
 
 from moldau.broker.network.context import ConnectionInfo
@@ -44,8 +44,13 @@ class Network(Protocol):
         """Take every listener's address, so that `addresses` is known; accept nobody yet."""
         ...
 
-    async def start(self, receiver: FrameReceiver) -> None:
-        """Bind what is not bound yet and begin to accept."""
+    async def start(
+        self, receiver: FrameReceiver, listeners: Collection[str] | None = None
+    ) -> None:
+        """Bind what is not bound yet and begin to accept on these listeners, or all that are left.
+
+        A listener is started once; others may follow, with a receiver of their own.
+        """
         ...
 
     def update_settings(self, settings: NetworkSettings) -> None:

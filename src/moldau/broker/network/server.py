@@ -12,7 +12,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from moldau.broker.network.connection import Connection
@@ -68,6 +68,7 @@ class Listener:
         self._network = network
         self._sock = sock
         self._accepting = False
+        self.receiver: FrameReceiver | None = None
         self.name = name
         self.security_protocol = security_protocol
         self.security = security
@@ -78,7 +79,8 @@ class Listener:
         return host, port
 
     def resume(self) -> None:
-        if not self._accepting and self._sock.fileno() >= 0:
+        # Bound but not started: clients wait in the backlog until somebody can answer them.
+        if self.receiver is not None and not self._accepting and self._sock.fileno() >= 0:
             self._accepting = True
             self._network.loop.add_reader(self._sock.fileno(), self._on_acceptable)
 
@@ -142,7 +144,6 @@ class SocketNetwork:
         self._listeners: list[Listener] = []
         self._connections: set[Connection] = set()
         self._abandoned: set[asyncio.Future[Reply]] = set()
-        self._receiver: FrameReceiver | None = None
         self._accepted_count = 0
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._all_closed: asyncio.Event | None = None
@@ -172,14 +173,22 @@ class SocketNetwork:
             self._close_listeners()
             raise
 
-    async def start(self, receiver: FrameReceiver) -> None:
-        invariant(self._receiver is None, "the network was started twice")
+    async def start(
+        self, receiver: FrameReceiver, listeners: Collection[str] | None = None
+    ) -> None:
         if not self._listeners:
             await self.bind()
-        self._receiver = receiver
-        for listener in self._listeners:
+        started = [
+            each
+            for each in self._listeners
+            if (each.receiver is None if listeners is None else each.name in listeners)
+        ]
+        invariant(all(each.receiver is None for each in started), "a listener was started twice")
+        invariant(bool(started) or listeners is not None, "the network was started twice")
+        for listener in started:
+            listener.receiver = receiver
             listener.resume()
-        if self._settings.connections_max_idle_ms > 0:
+        if self._settings.connections_max_idle_ms > 0 and self._sweep_timer is None:
             self._schedule_sweep()
 
     async def stop(self, grace_s: float) -> None:
@@ -217,7 +226,7 @@ class SocketNetwork:
     # Called by listeners and connections.
 
     def on_accepted(self, listener: Listener, sock: socket.socket, host: str, port: int) -> None:
-        receiver = self._receiver
+        receiver = listener.receiver
         if receiver is None:
             sock.close()
             return
@@ -334,8 +343,7 @@ class SocketNetwork:
         sock.listen(self._settings.socket_listen_backlog_size)
 
     def _resume_listeners(self) -> None:
-        # Bound but not started: clients wait in the backlog until somebody can answer them.
-        if self._receiver is not None and not self._limits.full:
+        if not self._limits.full:
             for listener in self._listeners:
                 listener.resume()
 
