@@ -1,113 +1,165 @@
-"""Tells the controller about log folders: which replica lies where and which failed (KIP-858),
-and which take no new replicas (KIP-1066).
+"""Tells the controller in which log folder each replica of this broker lies (KIP-858).
 
-Reports that come together, as when a topic is created, go in one request. A failure goes first:
-whoever leads in that folder cannot.
+Decided here: what goes into one request, and when it is sent again. One request is under way at a
+time; what is reported meanwhile waits for the next, so reports that come together, as when a topic
+is created, go together. What always holds: a report is kept until the controller has taken it, has
+said that there is no such replica here any more, or a later report about the same replica has
+overtaken it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
 from uuid import UUID
 
-from moldau.broker.metadata.shell import MetadataShell
-from moldau.wire.errors import ApiError
-from moldau.wire.messages import AssignReplicasToDirsRequest
+from moldau.broker.coordinator.clock import Clock, pause
+from moldau.broker.network.channel import ChannelError
+from moldau.wire.apis import ApiKey
+from moldau.wire.errors import ErrorCode
+from moldau.wire.message import Message
+from moldau.wire.messages import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
 logger = logging.getLogger(__name__)
 
 Directory = AssignReplicasToDirsRequest.DirectoryData
 Topic = AssignReplicasToDirsRequest.TopicData
 Partition = AssignReplicasToDirsRequest.PartitionData
+ReplicaKey = tuple[UUID, int]
+
+#: As many as Kafka puts into one request.
+ASSIGNMENTS_PER_REQUEST_MAX: Final = 2_250
+REQUEST_TIMEOUT_MS: Final = 30_000
+BACKOFF_MS: Final = 100
+BACKOFF_MS_MAX: Final = 10_000
+
+#: The replica is gone: deleted, or reassigned to others.
+_OUTDATED: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    }
+)
+
+
+class Controller(Protocol):
+    async def call(self, key: ApiKey, request: Message, *, timeout_ms: int) -> Message: ...
 
 
 class DirectoryReports:
-    def __init__(self, metadata: MetadataShell, *, node_id: int) -> None:
-        self._metadata = metadata
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        node_id: int,
+        broker_epoch: Callable[[], int],
+        clock: Clock,
+    ) -> None:
+        self._controller = controller
         self._node_id = node_id
-        self._waiting: dict[tuple[UUID, int], UUID] = {}
-        self._failed: set[UUID] = set()
-        self._cordoned: frozenset[UUID] | None = None
+        self._broker_epoch = broker_epoch
+        self._clock = clock
+        self._waiting: dict[ReplicaKey, UUID] = {}
         self._sending: asyncio.Task[None] | None = None
+        self._failures = 0
+        self._closed = False
 
     def report(self, topic_id: UUID, partition: int, directory_id: UUID) -> None:
         self._waiting[topic_id, partition] = directory_id
-        self._start_sending()
-
-    def report_failed(self, directory_id: UUID) -> None:
-        self._failed.add(directory_id)
-        self._start_sending()
-
-    def report_cordoned(self, directory_ids: frozenset[UUID]) -> None:
-        """All that are cordoned now."""
-        self._cordoned = directory_ids
-        self._start_sending()
-
-    def _start_sending(self) -> None:
-        if self._sending is None:
-            self._sending = asyncio.get_running_loop().create_task(self._send())
+        if self._sending is None and not self._closed:
+            self._sending = asyncio.get_running_loop().create_task(self._send_all())
 
     async def drain(self) -> None:
         """Wait until everything reported so far is known to the controller."""
-        if self._sending is not None:
-            await self._sending
+        while self._sending is not None:
+            await asyncio.wait([self._sending])
 
-    async def _send(self) -> None:
+    async def stop(self) -> None:
+        """What is not told yet is told after the next start: the folders are looked at again."""
+        self._closed = True
+        if self._sending is not None:
+            self._sending.cancel()
+            await self.drain()
+
+    async def _send_all(self) -> None:
         try:
-            while self._waiting or self._failed or self._cordoned is not None:
-                if self._failed:
-                    failed, self._failed = self._failed, set()
-                    await self._take_offline(failed)
-                if self._cordoned is not None:
-                    cordoned, self._cordoned = self._cordoned, None
-                    await self._cordon(cordoned)
-                reports, self._waiting = self._waiting, {}
-                if reports:
-                    await self._assign(self._request(reports))
-        except ApiError as error:
-            # It is told again with the next start; nothing is served differently meanwhile.
-            logger.warning("the controller was not told of log folders: %s", error.message)
+            while self._waiting:
+                if self._failures:
+                    await pause(self._clock, _backoff_ms(self._failures))
+                reports = self._take()
+                refused = await self._send(reports)
+                self._failures = self._failures + 1 if refused else 0
+                for replica in refused:
+                    self._waiting.setdefault(replica, reports[replica])
         finally:
             self._sending = None
 
-    async def _take_offline(self, directories: set[UUID]) -> None:
-        await self._metadata.run(
-            lambda controller: controller.take_log_dirs_offline(
-                broker_id=self._node_id,
-                broker_epoch=self._metadata.broker_epoch,
-                directories=directories,
+    def _take(self) -> dict[ReplicaKey, UUID]:
+        waiting = self._waiting
+        if len(waiting) <= ASSIGNMENTS_PER_REQUEST_MAX:
+            self._waiting = {}
+            return waiting
+        chosen = list(waiting)[:ASSIGNMENTS_PER_REQUEST_MAX]
+        return {replica: waiting.pop(replica) for replica in chosen}
+
+    async def _send(self, reports: dict[ReplicaKey, UUID]) -> Iterable[ReplicaKey]:
+        """Those that must be told again."""
+        request = _request(self._node_id, self._broker_epoch(), reports)
+        try:
+            response = await self._controller.call(
+                ApiKey.ASSIGN_REPLICAS_TO_DIRS, request, timeout_ms=REQUEST_TIMEOUT_MS
             )
-        )
+        except ChannelError as error:
+            return self._complain(reports, str(error))
+        if not isinstance(response, AssignReplicasToDirsResponse):
+            return self._complain(reports, f"unexpected {type(response).__name__}")
+        if response.error_code != ErrorCode.NONE:
+            return self._complain(reports, ErrorCode(response.error_code).name)
+        unanswered = dict(reports)
+        for directory in response.directories:
+            for topic in directory.topics:
+                for answer in topic.partitions:
+                    code = answer.error_code
+                    if code == ErrorCode.NONE or code in _OUTDATED:
+                        unanswered.pop((topic.topic_id, answer.partition_index), None)
+        if unanswered:
+            return self._complain(unanswered, "it refused them")
+        return ()
 
-    async def _cordon(self, directories: frozenset[UUID]) -> None:
-        await self._metadata.run(
-            lambda controller: controller.cordon_log_dirs(
-                broker_id=self._node_id,
-                broker_epoch=self._metadata.broker_epoch,
-                directories=directories,
+    def _complain(self, reports: dict[ReplicaKey, UUID], problem: str) -> Iterable[ReplicaKey]:
+        logger.warning(
+            "the controller was not told where %d replicas lie, trying again: %s",
+            len(reports),
+            problem,
+        )
+        return reports
+
+
+def _backoff_ms(failures: int) -> int:
+    return min(BACKOFF_MS << min(failures - 1, 16), BACKOFF_MS_MAX)
+
+
+def _request(
+    node_id: int, broker_epoch: int, reports: dict[ReplicaKey, UUID]
+) -> AssignReplicasToDirsRequest:
+    by_directory: dict[UUID, dict[UUID, list[Partition]]] = {}
+    for (topic_id, index), directory_id in reports.items():
+        topics = by_directory.setdefault(directory_id, {})
+        topics.setdefault(topic_id, []).append(Partition(partition_index=index))
+    return AssignReplicasToDirsRequest(
+        broker_id=node_id,
+        broker_epoch=broker_epoch,
+        directories=[
+            Directory(
+                id=directory_id,
+                topics=[
+                    Topic(topic_id=topic_id, partitions=partitions)
+                    for topic_id, partitions in topics.items()
+                ],
             )
-        )
-
-    async def _assign(self, request: AssignReplicasToDirsRequest) -> None:
-        await self._metadata.run(lambda controller: controller.assign_replicas_to_dirs(request))
-
-    def _request(self, reports: dict[tuple[UUID, int], UUID]) -> AssignReplicasToDirsRequest:
-        by_directory: dict[UUID, dict[UUID, list[Partition]]] = {}
-        for (topic_id, index), directory_id in reports.items():
-            topics = by_directory.setdefault(directory_id, {})
-            topics.setdefault(topic_id, []).append(Partition(partition_index=index))
-        return AssignReplicasToDirsRequest(
-            broker_id=self._node_id,
-            broker_epoch=self._metadata.broker_epoch,
-            directories=[
-                Directory(
-                    id=directory_id,
-                    topics=[
-                        Topic(topic_id=topic_id, partitions=partitions)
-                        for topic_id, partitions in topics.items()
-                    ],
-                )
-                for directory_id, topics in by_directory.items()
-            ],
-        )
+            for directory_id, topics in by_directory.items()
+        ],
+    )

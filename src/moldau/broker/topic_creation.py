@@ -1,78 +1,215 @@
-"""Topics that appear by themselves: those clients name in Metadata, and the coordinators' own."""
+"""Topics that appear by themselves: those clients name in Metadata, and the coordinators' own.
+
+Decided here: which topics are asked of the controller, and how long who asked is kept waiting. What
+always holds: one request per topic is under way, whoever and however many ask for it; who asked is
+answered within `ANSWER_MS_MAX`, if need be that the topic is not there yet, which clients ask again
+about. An answer that it is there comes when this broker has heard of it, so that the next question
+finds it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final, Protocol
 
 from moldau.broker.config import BrokerConfig
-from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.controller_channel import ControllerUnavailable
+from moldau.broker.coordinator.clock import Clock
+from moldau.broker.metadata.delta import MetadataDelta
+from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.network.channel import ChannelError
 from moldau.broker.topics import (
     GROUP_OFFSETS_TOPIC,
     INTERNAL_TOPICS,
     TRANSACTION_STATE_TOPIC,
     topic_name_problem,
 )
+from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.message import Message
 from moldau.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 
 logger = logging.getLogger(__name__)
 
 Creatable = CreateTopicsRequest.CreatableTopic
-BROKER_DEFAULT = -1
+CONTROLLER_DEFAULT: Final = -1
+#: How long somebody who asked about a topic waits for it.
+ANSWER_MS_MAX: Final = 1_000
+#: How long a topic that exists may take to be known here before others may ask for it again.
+KNOWN_MS_MAX: Final = 2_000
+
+
+class Controller(Protocol):
+    async def call(self, key: ApiKey, request: Message, *, timeout_ms: int) -> Message: ...
 
 
 class TopicCreation:
-    def __init__(self, metadata: MetadataShell, config: Callable[[], BrokerConfig]) -> None:
-        self._metadata = metadata
+    def __init__(
+        self,
+        controller: Controller,
+        image: Callable[[], MetadataImage],
+        config: Callable[[], BrokerConfig],
+        *,
+        clock: Clock,
+    ) -> None:
+        self._controller = controller
+        self._image = image
         self._config = config
+        self._clock = clock
+        self._in_flight: dict[str, asyncio.Future[ErrorCode]] = {}
+        self._awaited: dict[str, asyncio.Future[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def create_missing(self, names: Iterable[str]) -> dict[str, ErrorCode]:
-        """Create topics that clients asked about; what could not be created and why."""
+        """Create topics that clients asked about; what is not there and why."""
         errors: dict[str, ErrorCode] = {}
         wanted = []
         for name in names:
             if topic_name_problem(name) is not None:
                 errors[name] = ErrorCode.INVALID_TOPIC_EXCEPTION
             else:
-                wanted.append(self._topic(name))
-        if wanted:
-            errors |= await self._create(wanted)
-        return errors
+                wanted.append(name)
+        return errors | await self._ensure(wanted)
 
     async def ensure_internal_topic(self, name: str) -> None:
         """Create a coordinator's topic; ApiError where that cannot be done now."""
-        if self._metadata.image.topic(name) is not None:
+        if self._image().topic(name) is not None:
             return
-        error = (await self._create([self._topic(name)])).get(name)
+        error = (await self._ensure([name])).get(name)
         if error is not None:
             raise ApiError(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} cannot be created: {error.name}"
             )
 
     async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        """Have the controller create them; errors are in the response."""
-        return await self._metadata.run(lambda controller: controller.create_topics(request))
-
-    async def _create(self, topics: list[Creatable]) -> dict[str, ErrorCode]:
-        response = await self.create_topics(CreateTopicsRequest(topics=topics))
-        errors = {}
-        for result in response.topics:
-            # Somebody else was faster: just as good.
-            if result.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                continue
-            logger.warning(
-                "topic %s was not created by itself: %s", result.name, result.error_message
+        """Have the controller create them; errors are in the response, or ApiError if there is
+        none."""
+        try:
+            response = await self._controller.call(
+                ApiKey.CREATE_TOPICS, request, timeout_ms=self._timeout_ms()
             )
-            errors[result.name] = ErrorCode(result.error_code)
+        except ControllerUnavailable as error:
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from error
+        except ChannelError as error:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+        if not isinstance(response, CreateTopicsResponse):
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unexpected {type(response).__name__}")
+        await self._known(result.name for result in response.topics if not result.error_code)
+        return response
+
+    def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Metadata was committed and everybody else here has heard of it."""
+        for name in [name for name in self._awaited if name in image.topics_by_name]:
+            future = self._awaited.pop(name)
+            if not future.done():
+                future.set_result(None)
+
+    async def stop(self) -> None:
+        """Who still waits is told that the topic is not there."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ensure(self, names: list[str]) -> dict[str, ErrorCode]:
+        """Those that are not there in time."""
+        new = [name for name in names if name not in self._in_flight]
+        if new:
+            loop = asyncio.get_running_loop()
+            self._in_flight.update((name, loop.create_future()) for name in new)
+            self._start(self._create(new))
+        waiting = {name: self._in_flight[name] for name in names}
+        await self._within(ANSWER_MS_MAX, waiting.values())
+        errors: dict[str, ErrorCode] = {}
+        for name, future in waiting.items():
+            # Clients ask again about a topic that they are told is not there.
+            code = future.result() if future.done() else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if code is not ErrorCode.NONE:
+                errors[name] = code
         return errors
+
+    async def _create(self, names: list[str]) -> None:
+        results = dict.fromkeys(names, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        try:
+            results |= await self._ask(names)
+        except ApiError as error:
+            logger.warning(
+                "topics %s were not created by themselves: %s", ", ".join(names), error.message
+            )
+        finally:
+            for name, code in results.items():
+                self._in_flight.pop(name).set_result(code)
+
+    async def _ask(self, names: list[str]) -> dict[str, ErrorCode]:
+        topics = [self._topic(name) for name in names]
+        response = await self.create_topics(
+            CreateTopicsRequest(topics=topics, timeout_ms=self._timeout_ms())
+        )
+        results = {}
+        existing = []
+        for result in response.topics:
+            code = ErrorCode(result.error_code)
+            if code is ErrorCode.TOPIC_ALREADY_EXISTS:
+                # Somebody else was faster: just as good.
+                existing.append(result.name)
+                code = ErrorCode.NONE
+            elif code is not ErrorCode.NONE:
+                logger.warning(
+                    "topic %s was not created by itself: %s", result.name, result.error_message
+                )
+            if result.name in names:
+                results[result.name] = code
+        await self._known(existing)
+        return results
+
+    async def _known(self, names: Iterable[str]) -> None:
+        """Wait, if not for long, until this broker has heard of topics that exist."""
+        topics = self._image().topics_by_name
+        missing = [name for name in names if name not in topics]
+        if missing:
+            loop = asyncio.get_running_loop()
+            futures = [self._awaited.setdefault(name, loop.create_future()) for name in missing]
+            await self._within(KNOWN_MS_MAX, futures)
+            unknown = [name for name in missing if self._awaited.pop(name, None) is not None]
+            if unknown:
+                logger.info("topics exist but are not known here yet: %s", ", ".join(unknown))
+
+    async def _within(self, limit_ms: int, futures: Iterable[asyncio.Future[Any]]) -> None:
+        """Wait for all of them, but no longer than that; they go on by themselves."""
+        over = asyncio.get_running_loop().create_future()
+        alarm = self._clock.call_later(limit_ms, lambda: over.set_result(None))
+        try:
+            for future in futures:
+                await asyncio.wait([future, over], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            alarm.cancel()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        # Not part of a request: its client may go away while others wait for the same topic.
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _timeout_ms(self) -> int:
+        timeout_ms: int = self._config()["request.timeout.ms"]
+        return timeout_ms
 
     def _topic(self, name: str) -> Creatable:
         if name in INTERNAL_TOPICS:
             return _internal_topic(name, self._config())
         return Creatable(
-            name=name, num_partitions=BROKER_DEFAULT, replication_factor=BROKER_DEFAULT
+            name=name,
+            num_partitions=self._own("num.partitions"),
+            replication_factor=self._own("default.replication.factor"),
         )
+
+    def _own(self, key: str) -> int:
+        """What this broker was told, else the controller's own."""
+        config = self._config()
+        value: int = config[key] if key in config.originals else CONTROLLER_DEFAULT
+        return value
 
 
 def _internal_topic(name: str, config: BrokerConfig) -> Creatable:
