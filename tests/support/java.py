@@ -43,17 +43,23 @@ class KafkaTools:
 
     def run(self, tool: str, *arguments: str, typed: str = "") -> Outcome:
         """Run one tool to its end; the broker's address in its output becomes BROKER."""
+        address = ("--bootstrap-server", self.bootstrap)
+        outcome = self.run_alone(tool, *address, *arguments, typed=typed)
+        return Outcome(outcome.status, outcome.output.replace(self.bootstrap, "BROKER"))
+
+    def run_alone(self, tool: str, *arguments: str, typed: str = "") -> Outcome:
+        """Run a tool that talks to no broker."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
         escaped = typed.replace("\n", "\\n").replace("\t", "\\t")
-        words = [tool, escaped, "--bootstrap-server", self.bootstrap, *arguments]
+        words = [tool, escaped, *arguments]
         stdin.write(("\t".join(words) + "\n").encode())
         stdin.flush()
         head = stdout.readline().split()
         assert len(head) == 2, f"the tools ended while running {tool}"
         status, size = map(int, head)
-        return Outcome(status, stdout.read(size).decode().replace(self.bootstrap, "BROKER"))
+        return Outcome(status, stdout.read(size).decode())
 
     def __enter__(self) -> KafkaTools:
         return self

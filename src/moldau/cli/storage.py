@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ __all__ = [
     "run_random_uuid",
     "run_version_mapping",
 ]
+
+_LEVEL = re.compile(r"[+-]?[0-9]{1,5}")
 
 
 def _new_uuid() -> UUID:
@@ -105,8 +108,10 @@ def _parse_features(entries: Sequence[str]) -> dict[str, int]:
         name, separator, level = (part.strip() for part in entry.partition("="))
         if not separator:
             raise Failure(f"Can't parse feature=level string {entry}: equals sign not found.")
-        if not level.isascii() or not level.isdigit():
-            raise Failure(f"Can't parse feature=level string {entry}: {level} is not a number.")
+        if not _LEVEL.fullmatch(level):
+            raise Failure(
+                f"Can't parse feature=level string {entry}: unable to parse {level} as a short."
+            )
         if name in features:
             raise Failure(f"Feature {name} was specified more than once.")
         features[name] = int(level)
@@ -178,8 +183,8 @@ def run_version_mapping(arguments: argparse.Namespace) -> int:
         raise Failure(str(error)) from None
     print(f"{METADATA_VERSION}={version} ({release})")
     levels = default_features(version)
-    # A quorum that can change its voters is what every supported release formats.
-    levels.setdefault(KRAFT_VERSION, 1)
+    # Releases from here on know quorums that can change their voters.
+    levels[KRAFT_VERSION] = 1 if version >= metadata_version_of("3.9-IV0") else 0
     for name in SUPPORTED_FEATURES:
         if name != METADATA_VERSION:
             print(f"{name}={levels.get(name, 0)}")
@@ -211,7 +216,7 @@ def _parse_known_feature(entry: str) -> tuple[str, int]:
             f"Invalid feature format: {entry}. Expected format: 'feature=version' "
             "(e.g. 'group.version=1')"
         )
-    if not text.isascii() or not text.isdigit():
+    if not _LEVEL.fullmatch(text):
         raise Failure(f"Invalid version format: {text} for feature {name}")
     supported = SUPPORTED_FEATURES.get(name)
     if supported is None:

@@ -54,6 +54,12 @@ def test_random_uuid(capsys: Capture) -> None:
             + ["share.version=0", "streams.version=0"],
         ),
         (
+            ["-r", "3.8-IV0"],
+            ["metadata.version=20 (3.8-IV0)", "kraft.version=0", "transaction.version=0"]
+            + ["group.version=0", "eligible.leader.replicas.version=0"]
+            + ["share.version=0", "streams.version=0"],
+        ),
+        (
             ["--release-version", "4.1"],
             ["metadata.version=27 (4.1)", "kraft.version=1", "transaction.version=2"]
             + ["group.version=1", "eligible.leader.replicas.version=1"]
@@ -119,7 +125,7 @@ def test_format_refuses_and_ignores_what_is_formatted(node: Path, capsys: Captur
         (["-s", "-r", "9.9"], "Unknown metadata.version '9.9'"),
         (["-s", "-f", "foo=1"], "Unsupported feature: foo"),
         (["-s", "-f", "foo"], "equals sign not found"),
-        (["-s", "-f", "group.version=x"], "not a number"),
+        (["-s", "-f", "group.version=x"], "unable to parse x as a short"),
         (["-s", "-f", "group.version=1", "-f", "group.version=0"], "more than once"),
         (["-s", "-S", "foo"], "foo"),
         (["-I", "foo"], "foo"),
