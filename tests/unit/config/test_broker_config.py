@@ -130,9 +130,22 @@ def test_what_clients_are_told(changes: str, advertised: list[str]) -> None:
 
 
 def test_a_controller_bound_everywhere_advertises_the_machine() -> None:
-    config = make("listeners=PLAINTEXT://:9092,CONTROLLER://0.0.0.0:9093")
+    config = make(
+        "-controller.quorum.voters;controller.quorum.bootstrap.servers=h:9093;"
+        "listeners=PLAINTEXT://:9092,CONTROLLER://0.0.0.0:9093"
+    )
     (listener,) = config.advertised_controller_listeners
     assert (listener.host, listener.port) == ("", 9093)
+
+
+def test_a_voter_bound_everywhere_advertises_what_the_voters_say() -> None:
+    voters = "controller.quorum.voters=1@one.example:19093,2@two.example:9093"
+    config = make(f"{voters};listeners=PLAINTEXT://:9092,CONTROLLER://:9093")
+    (listener,) = config.advertised_controller_listeners
+    assert (listener.host, listener.port) == ("one.example", 19093)
+    config = make(f"{voters};listeners=PLAINTEXT://:9092,CONTROLLER://here:9093")
+    (listener,) = config.advertised_controller_listeners
+    assert (listener.host, listener.port) == ("here", 9093)
 
 
 # Kafka 4.3 refuses each of these too.
@@ -150,6 +163,40 @@ REFUSED = [
     ("process.roles=broker", "must not be included"),
     ("process.roles=broker;node.id=2", "must not contain a value appearing in the 'listeners'"),
     ("process.roles=controller", "only contain KRaft controller listeners"),
+    (
+        "process.roles=controller;listeners=CONTROLLER://:1;inter.broker.listener.name=CONTROLLER",
+        "remove inter.broker.listener.name",
+    ),
+    (
+        "process.roles=controller;listeners=CONTROLLER://:1,OTHER://:2;"
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,OTHER:PLAINTEXT",
+        "only contain KRaft controller listeners",
+    ),
+    (
+        "process.roles=controller;listeners=CONTROLLER://:1;advertised.listeners="
+        "CONTROLLER://0.0.0.0:1",
+        "0.0.0.0",
+    ),
+    (
+        "process.roles=broker;node.id=2;listeners=PLAINTEXT://:9092;"
+        "controller.quorum.auto.join.enable=true",
+        "controller.quorum.auto.join.enable",
+    ),
+    (
+        "process.roles=broker;node.id=2;listeners=PLAINTEXT://:9092;"
+        "early.start.listeners=CONTROLLER",
+        "early.start.listeners",
+    ),
+    (
+        "process.roles=broker;node.id=2;listeners=PLAINTEXT://:9092;"
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT",
+        "Add CONTROLLER:PLAINTEXT",
+    ),
+    (
+        "process.roles=broker;node.id=2;listeners=PLAINTEXT://:9092;controller.listener.names=SSL;"
+        "-controller.quorum.voters",
+        "controller.quorum.bootstrap.servers",
+    ),
     ("-controller.quorum.voters", "controller.quorum.bootstrap.servers"),
     ("controller.quorum.voters=1@localhost", "{id}@{host}:{port}"),
     ("controller.quorum.voters=x@localhost:9", "{id}@{host}:{port}"),
@@ -241,6 +288,11 @@ def test_refused(changes: str, part: str) -> None:
         "process.roles=broker,controller,broker",
         "process.roles=broker;node.id=2;listeners=PLAINTEXT://:9092",
         "process.roles=controller;listeners=CONTROLLER://0.0.0.0:9093",
+        "process.roles=controller;listeners=CONTROLLER://:9093;cordoned.log.dirs=/elsewhere",
+        "process.roles=controller;listeners=CONTROLLER://:9093,MORE://:9094;"
+        "controller.listener.names=MORE,CONTROLLER",
+        "process.roles=broker;node.id=2;listeners=PLAINTEXT://:9092;"
+        "controller.listener.names=CONTROLLER,MORE",
         "-controller.quorum.voters;controller.quorum.bootstrap.servers=[::1]:9093",
         "controller.quorum.voters=1@[::1]:9093,2@b:9093",
         "listeners=PLAINTEXT://0.0.0.0:1,CONTROLLER://0.0.0.0:2;"

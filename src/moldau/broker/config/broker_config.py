@@ -140,6 +140,12 @@ class BrokerConfig:
         # Binding to every interface says nothing about the address to advertise.
         bound = (x._replace(host="") if x.is_wildcard else x for x in self.listeners)
         by_name = {x.name: x for x in bound}
+        first = by_name.get(self.controller_listener_names[0])
+        if first is not None and not first.host:
+            # The voters of a static quorum say where each is found: by its first listener.
+            for voter in self.quorum.controller_quorum_voters:
+                if voter.node_id == self.node_id:
+                    by_name[first.name] = first._replace(host=voter.host, port=voter.port)
         if self._values["advertised.listeners"] is not None:
             by_name |= {x.name: x for x in self.advertised_listeners}
         return tuple(by_name[name] for name in self.controller_listener_names if name in by_name)

@@ -140,6 +140,12 @@ def _check_quorum(config: BrokerConfig) -> None:
             f"not be included in the set of voters controller.quorum.voters={shown}",
             key="controller.quorum.voters",
         )
+        _require(
+            not config.quorum.controller_quorum_auto_join_enable,
+            "controller.quorum.auto.join.enable is only supported when process.roles contains the "
+            "'controller' role. Remove it from this broker",
+            key="controller.quorum.auto.join.enable",
+        )
 
 
 def _check_controller_listeners(config: BrokerConfig) -> None:
@@ -169,6 +175,14 @@ def _check_controller_listeners(config: BrokerConfig) -> None:
             f"The listeners config must only contain KRaft controller listeners from {key}={shown} "
             "when process.roles=controller",
             key="listeners",
+        )
+        inter_broker = config["inter.broker.listener.name"]
+        _require(
+            inter_broker is None or inter_broker.upper() not in names,
+            f"{key}={shown} must not contain an explicitly set inter.broker.listener.name="
+            f"{inter_broker} when process.roles=controller. A controller needs no listener for "
+            "brokers: remove inter.broker.listener.name",
+            key="inter.broker.listener.name",
         )
     _require(
         all(name in listening for name in names),
@@ -216,12 +230,12 @@ def _check_advertised_hosts(config: BrokerConfig) -> None:
 
 
 def _check_early_start(config: BrokerConfig) -> None:
-    names = {listener.name for listener in config.listeners} | set(config.controller_listener_names)
+    names = {listener.name for listener in config.listeners}
     for name in config["early.start.listeners"] or ():
         _require(
             name.upper() in names,
             f"early.start.listeners contains listener {name}, but this is not contained in "
-            "listeners or controller.listener.names",
+            f"listeners, which has {','.join(sorted(names))}",
             key="early.start.listeners",
         )
 
@@ -334,6 +348,8 @@ def _check_compression_ids(config: BrokerConfig) -> None:
 
 
 def _check_cordoned_dirs(config: BrokerConfig) -> None:
+    if not config.is_broker:
+        return
     key = "cordoned.log.dirs"
     cordoned = config[key] or ()
     if "*" in cordoned:
