@@ -20,7 +20,7 @@ from moldau.broker.handlers.alter_share_group_offsets import AlterShareGroupOffs
 from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
 from moldau.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
 from moldau.broker.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
-from moldau.broker.handlers.controller_apis import ControllerApis
+from moldau.broker.handlers.controller_apis import ControllerApis, NewPartitionsApis
 from moldau.broker.handlers.delete_groups import DeleteGroupsHandler
 from moldau.broker.handlers.delete_records import DeleteRecordsHandler
 from moldau.broker.handlers.delete_share_group_offsets import DeleteShareGroupOffsetsHandler
@@ -71,12 +71,15 @@ from moldau.broker.loggers import BrokerLoggers
 from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.network.context import RequestContext
 from moldau.broker.network.routes import Route
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.share.manager import SharePartitionManager
 from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
 from moldau.wire.apis import API_BY_KEY, ApiKey
+from moldau.wire.message import Message
+from moldau.wire.messages import CreatePartitionsRequest, CreateTopicsRequest
 
 Routes = dict[ApiKey, Route]
 
@@ -103,6 +106,16 @@ class Parts:
 
     def image(self) -> MetadataImage:
         return self.metadata.image
+
+    async def forward(self, context: RequestContext, request: Message) -> Message:
+        apis = ControllerApis(self.metadata)
+        if isinstance(request, CreateTopicsRequest):
+            return await apis.create_topics(context, request)
+        assert isinstance(request, CreatePartitionsRequest)
+        return await apis.create_partitions(context, request)
+
+    async def heard(self, condition: Callable[[MetadataImage], bool], timeout_ms: int) -> None:
+        await self.settled()
 
     async def settled(self) -> None:
         """Wait until every partition that the metadata puts here is open."""
@@ -247,20 +260,28 @@ def _share_routes(parts: Parts) -> Routes:
 
 def _admin_routes(parts: Parts) -> Routes:
     image, cluster_id, node_id = parts.image, parts.cluster_id, parts.node_id
-    controller = ControllerApis(parts.metadata, parts.settled)
+    controller = ControllerApis(parts.metadata)
+    creation = NewPartitionsApis(parts.forward, parts.heard)
     metadata = MetadataHandler(
         image,
         cluster_id=cluster_id,
-        node_id=node_id,
+        controller_id=lambda: node_id,
         auto_create=lambda: bool(parts.config().topics.auto_create_topics_enable),
         create_missing=parts.creation.create_missing,
     )
     partitions_max = parts.config().topics.max_request_partition_size_limit
     partitions = DescribeTopicPartitionsHandler(image, partitions_max=partitions_max)
-    cluster = DescribeClusterHandler(image, cluster_id=cluster_id, node_id=node_id)
+    cluster = DescribeClusterHandler(
+        image, cluster_id=cluster_id, controller_id=lambda: node_id
+    )
     describe = DescribeConfigsHandler(image, parts.configs, parts.loggers, node_id=node_id)
-    alter = AlterConfigsHandler(parts.metadata, parts.loggers, node_id=node_id)
-    resources = ListConfigResourcesHandler(parts.metadata)
+    alter = AlterConfigsHandler(
+        controller.alter_configs,
+        controller.incremental_alter_configs,
+        parts.loggers,
+        node_id=node_id,
+    )
+    resources = ListConfigResourcesHandler(image)
     subscriptions = GetTelemetrySubscriptionsHandler(
         parts.telemetry, now_ms=parts.clock_ms, random_bytes=parts.random_bytes
     )
@@ -269,9 +290,9 @@ def _admin_routes(parts: Parts) -> Routes:
         ApiKey.METADATA: Route(metadata.handle),
         ApiKey.DESCRIBE_CLUSTER: Route(cluster.handle),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: Route(partitions.handle),
-        ApiKey.CREATE_TOPICS: Route(controller.create_topics),
+        ApiKey.CREATE_TOPICS: Route(creation.create_topics),
         ApiKey.DELETE_TOPICS: Route(controller.delete_topics),
-        ApiKey.CREATE_PARTITIONS: Route(controller.create_partitions),
+        ApiKey.CREATE_PARTITIONS: Route(creation.create_partitions),
         ApiKey.ALTER_CONFIGS: Route(alter.alter),
         ApiKey.INCREMENTAL_ALTER_CONFIGS: Route(alter.alter_incrementally),
         ApiKey.DESCRIBE_CONFIGS: Route(describe.handle),

@@ -1,22 +1,23 @@
 """AlterConfigs (key 33, v0-2: replace all) and IncrementalAlterConfigs (key 44, v0-1: set, delete,
 append, subtract).
 
-The broker first refuses what it can judge itself: a topic's name, another broker's id. Log levels
-(resource type broker logger) belong to this process and are changed here; everything else is the
-controller's. Answers come in the order of the request.
+A node first refuses what it can judge itself: a topic's name, on a broker another broker's id. Log
+levels (resource type broker logger) belong to this process and are changed here; everything else
+is the controller's. Answers come in the order of the request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, TypeVar, cast
 
 from moldau.broker.config import ConfigResourceType
 from moldau.broker.loggers import BrokerLoggers
-from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.broker.topics import check_topic_name
+from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.message import Message
 from moldau.wire.messages import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -33,10 +34,24 @@ Result: TypeAlias = (
 
 
 class AlterConfigsHandler:
-    def __init__(self, metadata: MetadataShell, loggers: BrokerLoggers, *, node_id: int) -> None:
-        self._metadata = metadata
+    def __init__(
+        self,
+        alter: Callable[[RequestContext, AlterConfigsRequest], Awaitable[Message]],
+        alter_incrementally: Callable[
+            [RequestContext, IncrementalAlterConfigsRequest], Awaitable[Message]
+        ],
+        loggers: BrokerLoggers,
+        *,
+        node_id: int,
+        other_brokers: bool = False,
+    ) -> None:
+        """`alter` and `alter_incrementally` have the controller decide; `other_brokers`: this is
+        the controller, which also decides for brokers that forwarded theirs."""
+        self._alter = alter
+        self._alter_incrementally = alter_incrementally
         self._loggers = loggers
         self._node_id = node_id
+        self._other_brokers = other_brokers
 
     async def alter(
         self, context: RequestContext, request: AlterConfigsRequest
@@ -45,9 +60,9 @@ class AlterConfigsHandler:
         response = AlterConfigsResponse()
         if rest:
             forwarded = AlterConfigsRequest(resources=rest, validate_only=request.validate_only)
-            response = await self._metadata.run(
-                lambda controller: controller.alter_configs(forwarded)
-            )
+            answer = await self._alter(context, forwarded)
+            invariant(isinstance(answer, AlterConfigsResponse), "a request has its own answer")
+            response = cast(AlterConfigsResponse, answer)
         for position, error in decided.items():
             result = AlterConfigsResponse.AlterConfigsResourceResponse()
             _fill(result, request.resources[position], error)
@@ -64,9 +79,11 @@ class AlterConfigsHandler:
         response = IncrementalAlterConfigsResponse()
         if rest:
             forwarded = IncrementalAlterConfigsRequest(resources=rest, validate_only=validate_only)
-            response = await self._metadata.run(
-                lambda controller: controller.incremental_alter_configs(forwarded)
+            answer = await self._alter_incrementally(context, forwarded)
+            invariant(
+                isinstance(answer, IncrementalAlterConfigsResponse), "a request has its own answer"
             )
+            response = cast(IncrementalAlterConfigsResponse, answer)
         for position, error in decided.items():
             result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse()
             _fill(result, request.resources[position], error)
@@ -94,7 +111,7 @@ class AlterConfigsHandler:
         if kind == ConfigResourceType.TOPIC:
             check_topic_name(name)
         of_broker = kind in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER)
-        every_broker = kind == ConfigResourceType.BROKER and name == ""
+        every_broker = kind == ConfigResourceType.BROKER and (name == "" or self._other_brokers)
         if of_broker and not every_broker and name != str(self._node_id):
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,

@@ -1,6 +1,7 @@
-"""DescribeCluster (key 60), v0-2: cluster id, controller and brokers.
+"""DescribeCluster (key 60), v0-2: cluster id, controller and brokers; from a controller its fellow
+controllers (KIP-919).
 
-v1 added the endpoint type (brokers only on a broker listener), v2 fenced brokers.
+v1 added the endpoint type, v2 fenced brokers.
 """
 
 from __future__ import annotations
@@ -15,30 +16,28 @@ from moldau.wire.messages import DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS, CONTROLLERS = 1, 2
 
+Node = DescribeClusterResponse.DescribeClusterBroker
+
 
 class DescribeClusterHandler:
     def __init__(
-        self, image: Callable[[], MetadataImage], *, cluster_id: str, node_id: int
+        self,
+        image: Callable[[], MetadataImage],
+        *,
+        cluster_id: str,
+        controller_id: Callable[[], int],
     ) -> None:
+        """`controller_id` is the broker that takes requests for the controller."""
         self._image = image
         self._cluster_id = cluster_id
-        self._node_id = node_id
+        self._controller_id = controller_id
 
     def handle(
         self, context: RequestContext, request: DescribeClusterRequest
     ) -> DescribeClusterResponse:
-        if request.endpoint_type == CONTROLLERS:
-            raise ApiError(
-                ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-                "this is a broker endpoint: ask a controller listener for controllers",
-            )
-        if request.endpoint_type != BROKERS:
-            raise ApiError(
-                ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-                f"endpoint type {request.endpoint_type} is unknown: 1 is brokers, 2 controllers",
-            )
+        _check_type(request, BROKERS, CONTROLLERS, "this is a broker endpoint: ask a controller")
         brokers = [
-            DescribeClusterResponse.DescribeClusterBroker(
+            Node(
                 broker_id=broker.id,
                 host=endpoint.host,
                 port=endpoint.port,
@@ -52,7 +51,54 @@ class DescribeClusterHandler:
         asked = request.include_cluster_authorized_operations
         return DescribeClusterResponse(
             cluster_id=self._cluster_id,
-            controller_id=self._node_id,
+            controller_id=self._controller_id(),
             brokers=brokers,
             cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED_FOR,
+        )
+
+
+class DescribeControllersHandler:
+    """The same request on a controller's listener."""
+
+    def __init__(
+        self,
+        image: Callable[[], MetadataImage],
+        *,
+        cluster_id: str,
+        controller_id: Callable[[], int],
+    ) -> None:
+        """`controller_id` is the active one's, -1 while nobody knows it."""
+        self._image = image
+        self._cluster_id = cluster_id
+        self._controller_id = controller_id
+
+    def handle(
+        self, context: RequestContext, request: DescribeClusterRequest
+    ) -> DescribeClusterResponse:
+        _check_type(request, CONTROLLERS, BROKERS, "this is a controller endpoint: ask a broker")
+        controllers = [
+            Node(broker_id=controller.id, host=endpoint.host, port=endpoint.port)
+            for controller in self._image().controllers.values()
+            for endpoint in controller.endpoints
+            if endpoint.name == context.listener_name
+        ]
+        asked = request.include_cluster_authorized_operations
+        return DescribeClusterResponse(
+            endpoint_type=CONTROLLERS,
+            cluster_id=self._cluster_id,
+            controller_id=self._controller_id(),
+            brokers=controllers,
+            cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED_FOR,
+        )
+
+
+def _check_type(request: DescribeClusterRequest, own: int, other: int, advice: str) -> None:
+    asked = request.endpoint_type
+    if asked == other:
+        kind = "brokers" if other == BROKERS else "controllers"
+        raise ApiError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, f"{advice} listener for {kind}")
+    if asked != own:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            f"endpoint type {asked} is unknown: 1 is brokers, 2 controllers",
         )

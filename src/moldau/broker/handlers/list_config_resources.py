@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from moldau.broker.metadata.configs import list_config_resources
+from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import ResourceType
-from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 
 class ListConfigResourcesHandler:
-    def __init__(self, metadata: MetadataShell) -> None:
-        self._metadata = metadata
+    def __init__(self, image: Callable[[], MetadataImage]) -> None:
+        self._image = image
 
     def handle(
         self, context: RequestContext, request: ListConfigResourcesRequest
     ) -> ListConfigResourcesResponse:
         if context.api_version == 0:
             request = ListConfigResourcesRequest(resource_types=[ResourceType.CLIENT_METRICS])
-        return self._metadata.controller.list_config_resources(request)
+        return list_config_resources(self._image(), request)

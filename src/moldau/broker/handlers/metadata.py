@@ -39,13 +39,13 @@ class MetadataHandler:
         image: Callable[[], MetadataImage],
         *,
         cluster_id: str,
-        node_id: int,
+        controller_id: Callable[[], int],
         auto_create: Callable[[], bool],
         create_missing: CreateMissing,
     ) -> None:
         self._image = image
         self._cluster_id = cluster_id
-        self._node_id = node_id
+        self._controller_id = controller_id
         self._auto_create = auto_create
         self._create_missing = create_missing
 
@@ -99,7 +99,7 @@ class MetadataHandler:
         return MetadataResponse(
             brokers=brokers,
             cluster_id=self._cluster_id,
-            controller_id=self._node_id,
+            controller_id=self._controller_id(),
             topics=topics,
             cluster_authorized_operations=CLUSTER_OPERATIONS if with_cluster else NOT_ASKED_FOR,
         )

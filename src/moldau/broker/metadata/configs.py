@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.metadata.decision import Decision
+from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import ResourceType
 from moldau.config import ConfigError
 from moldau.wire.errors import ApiError, ErrorCode
@@ -132,7 +133,7 @@ def topic_config_records(
 
 
 def list_config_resources(
-    controller: Controller, request: ListConfigResourcesRequest, *, groups: Iterable[str] = ()
+    image: MetadataImage, request: ListConfigResourcesRequest, *, groups: Iterable[str] = ()
 ) -> ListConfigResourcesResponse:
     """Everything that has or may have a config. `groups`: groups the coordinators know."""
     known = {
@@ -145,14 +146,13 @@ def list_config_resources(
     wanted = set(request.resource_types) or set(known)
     if not wanted <= known:
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    image = controller.image
     brokers = [str(broker_id) for broker_id in image.brokers]
     names: dict[int, Iterable[str]] = {
         ResourceType.TOPIC: image.topics_by_name,
         ResourceType.BROKER: brokers,
         ResourceType.BROKER_LOGGER: brokers,
-        ResourceType.CLIENT_METRICS: _configured(controller, ResourceType.CLIENT_METRICS),
-        ResourceType.GROUP: dict.fromkeys([*_configured(controller, ResourceType.GROUP), *groups]),
+        ResourceType.CLIENT_METRICS: _configured(image, ResourceType.CLIENT_METRICS),
+        ResourceType.GROUP: dict.fromkeys([*_configured(image, ResourceType.GROUP), *groups]),
     }
     return ListConfigResourcesResponse(
         config_resources=[
@@ -165,8 +165,8 @@ def list_config_resources(
     )
 
 
-def _configured(controller: Controller, resource_type: ResourceType) -> list[str]:
-    return [name for kind, name in controller.image.configs if kind == resource_type]
+def _configured(image: MetadataImage, resource_type: ResourceType) -> list[str]:
+    return [name for kind, name in image.configs if kind == resource_type]
 
 
 def _check_resource(

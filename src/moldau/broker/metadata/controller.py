@@ -376,7 +376,7 @@ class Controller:
     def list_config_resources(
         self, request: ListConfigResourcesRequest, *, groups: Iterable[str] = ()
     ) -> ListConfigResourcesResponse:
-        return configs.list_config_resources(self, request, groups=groups)
+        return configs.list_config_resources(self.image, request, groups=groups)
 
     def register_broker(
         self, request: BrokerRegistrationRequest, *, now_ms: int = 0, api_version: int = 3

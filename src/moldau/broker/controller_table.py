@@ -1,0 +1,137 @@
+"""Which API a controller's listener answers, and by whom.
+
+Brokers, other controllers and tools that ask the controllers directly (KIP-919) come here;
+requests of clients come here in envelopes. ApiVersions answers from the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from moldau.broker.config import BrokerConfig, DynamicBrokerConfig
+from moldau.broker.handlers.add_raft_voter import AddRaftVoterHandler
+from moldau.broker.handlers.allocate_producer_ids import AllocateProducerIdsHandler
+from moldau.broker.handlers.alter_configs import AlterConfigsHandler
+from moldau.broker.handlers.alter_partition import AlterPartitionHandler
+from moldau.broker.handlers.alter_partition_reassignments import (
+    AlterPartitionReassignmentsHandler,
+)
+from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
+from moldau.broker.handlers.assign_replicas_to_dirs import AssignReplicasToDirsHandler
+from moldau.broker.handlers.begin_quorum_epoch import BeginQuorumEpochHandler
+from moldau.broker.handlers.broker_heartbeat import BrokerHeartbeatHandler
+from moldau.broker.handlers.broker_registration import BrokerRegistrationHandler
+from moldau.broker.handlers.controller_apis import ControllerApis
+from moldau.broker.handlers.controller_registration import ControllerRegistrationHandler
+from moldau.broker.handlers.describe_cluster import DescribeControllersHandler
+from moldau.broker.handlers.describe_configs import DescribeConfigsHandler
+from moldau.broker.handlers.describe_quorum import DescribeQuorumHandler
+from moldau.broker.handlers.elect_leaders import ElectLeadersHandler
+from moldau.broker.handlers.end_quorum_epoch import EndQuorumEpochHandler
+from moldau.broker.handlers.fetch_snapshot import FetchSnapshotHandler
+from moldau.broker.handlers.list_partition_reassignments import ListPartitionReassignmentsHandler
+from moldau.broker.handlers.metadata_fetch import MetadataFetchHandler
+from moldau.broker.handlers.remove_raft_voter import RemoveRaftVoterHandler
+from moldau.broker.handlers.unregister_broker import UnregisterBrokerHandler
+from moldau.broker.handlers.update_features import UpdateFeaturesHandler
+from moldau.broker.handlers.update_raft_voter import UpdateRaftVoterHandler
+from moldau.broker.handlers.vote import VoteHandler
+from moldau.broker.loggers import BrokerLoggers
+from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.network.routes import Route
+from moldau.wire.apis import ApiKey
+
+Routes = dict[ApiKey, Route]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerParts:
+    """What a controller's handlers are made of."""
+
+    cluster_id: str
+    node_id: int
+    config: Callable[[], BrokerConfig]
+    configs: DynamicBrokerConfig
+    metadata: MetadataShell
+    loggers: BrokerLoggers
+    feature_levels: Callable[[], FeatureLevels]
+    elapsed_ms: Callable[[], int]
+
+    def image(self) -> MetadataImage:
+        return self.metadata.image
+
+
+def controller_routes(parts: ControllerParts) -> Routes:
+    """Everything but Envelope, which needs the dispatcher of these routes."""
+    routes = _quorum_routes(parts) | _cluster_routes(parts) | _admin_routes(parts)
+    versions = ApiVersionsHandler(routes, parts.feature_levels, broker_listener=False)
+    routes[ApiKey.API_VERSIONS] = Route(versions.handle)
+    return routes
+
+
+def _quorum_routes(parts: ControllerParts) -> Routes:
+    raft = parts.metadata.service
+    return {
+        ApiKey.VOTE: Route(VoteHandler(raft).handle),
+        ApiKey.BEGIN_QUORUM_EPOCH: Route(BeginQuorumEpochHandler(raft).handle),
+        ApiKey.END_QUORUM_EPOCH: Route(EndQuorumEpochHandler(raft).handle),
+        ApiKey.FETCH: Route(MetadataFetchHandler(raft).handle),
+        ApiKey.FETCH_SNAPSHOT: Route(FetchSnapshotHandler(raft).handle),
+        ApiKey.DESCRIBE_QUORUM: Route(DescribeQuorumHandler(raft).handle),
+        ApiKey.ADD_RAFT_VOTER: Route(AddRaftVoterHandler(raft).handle),
+        ApiKey.REMOVE_RAFT_VOTER: Route(RemoveRaftVoterHandler(raft).handle),
+        ApiKey.UPDATE_RAFT_VOTER: Route(UpdateRaftVoterHandler(raft).handle),
+    }
+
+
+def _cluster_routes(parts: ControllerParts) -> Routes:
+    """What brokers and controllers tell and ask the active controller."""
+    metadata, now_ms = parts.metadata, parts.elapsed_ms
+    return {
+        ApiKey.BROKER_REGISTRATION: Route(
+            BrokerRegistrationHandler(metadata, now_ms=now_ms).handle
+        ),
+        ApiKey.BROKER_HEARTBEAT: Route(BrokerHeartbeatHandler(metadata, now_ms=now_ms).handle),
+        ApiKey.UNREGISTER_BROKER: Route(UnregisterBrokerHandler(metadata).handle),
+        ApiKey.CONTROLLER_REGISTRATION: Route(ControllerRegistrationHandler(metadata).handle),
+        ApiKey.ALTER_PARTITION: Route(AlterPartitionHandler(metadata).handle),
+        ApiKey.ALLOCATE_PRODUCER_IDS: Route(AllocateProducerIdsHandler(metadata).handle),
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS: Route(AssignReplicasToDirsHandler(metadata).handle),
+    }
+
+
+def _admin_routes(parts: ControllerParts) -> Routes:
+    metadata = parts.metadata
+    topics = ControllerApis(metadata)
+    cluster = DescribeControllersHandler(
+        parts.image, cluster_id=parts.cluster_id, controller_id=lambda: metadata.leader_id
+    )
+    describe = DescribeConfigsHandler(
+        parts.image, parts.configs, parts.loggers, node_id=parts.node_id
+    )
+    alter = AlterConfigsHandler(
+        topics.alter_configs,
+        topics.incremental_alter_configs,
+        parts.loggers,
+        node_id=parts.node_id,
+        other_brokers=True,
+    )
+    return {
+        ApiKey.CREATE_TOPICS: Route(topics.create_topics),
+        ApiKey.DELETE_TOPICS: Route(topics.delete_topics),
+        ApiKey.CREATE_PARTITIONS: Route(topics.create_partitions),
+        ApiKey.ALTER_CONFIGS: Route(alter.alter),
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: Route(alter.alter_incrementally),
+        ApiKey.DESCRIBE_CONFIGS: Route(describe.handle),
+        ApiKey.DESCRIBE_CLUSTER: Route(cluster.handle),
+        ApiKey.ELECT_LEADERS: Route(ElectLeadersHandler(metadata).handle),
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: Route(
+            AlterPartitionReassignmentsHandler(metadata).handle
+        ),
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: Route(
+            ListPartitionReassignmentsHandler(metadata).handle
+        ),
+        ApiKey.UPDATE_FEATURES: Route(UpdateFeaturesHandler(metadata).handle),
+    }
