@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from typing import Protocol
@@ -74,8 +75,7 @@ def run_server_start(arguments: argparse.Namespace) -> int:
         folders = ", ".join(config.log_dirs)
         raise Failure(
             f"No readable meta.properties files found in {folders}. Format the storage first: "
-            "bin/kafka-storage.sh format --standalone -t $(bin/kafka-storage.sh random-uuid) "
-            f"-c {arguments.file}"
+            f"bin/kafka-storage.sh format {_format_options(config)} -c {arguments.file}"
         )
     return _run(config, verbose=False)
 
@@ -94,15 +94,62 @@ def _require_folders(config: BrokerConfig) -> None:
 
 
 def _format(config: BrokerConfig) -> None:
-    voters = {voter.node_id for voter in config.quorum.controller_quorum_voters}
-    if not config.is_controller or voters - {config.node_id}:
+    if not _is_alone(config):
         raise Failure(
             "this node belongs to a cluster of several and its folders are not formatted. Run "
-            "moldau storage format with the cluster's id on each node first"
+            f"moldau storage format {_format_options(config)} with the cluster's id on each node "
+            "first"
         )
     from moldau.cli.storage import format_folders, new_uuid_text
 
-    format_folders(config, new_uuid_text(), standalone=not voters)
+    static = bool(config.quorum.controller_quorum_voters)
+    format_folders(config, new_uuid_text(), standalone=not static)
+
+
+def _is_alone(config: BrokerConfig) -> bool:
+    """Whether nobody but this node can be meant by the quorum it is configured with.
+
+    A member of a larger cluster that formatted itself would be a cluster of its own.
+    """
+    if not config.is_controller:
+        return False
+    voters = config.quorum.controller_quorum_voters
+    if voters:
+        return len(voters) == 1
+    servers = config.quorum.controller_quorum_bootstrap_servers
+    listening = (*config.controller_listeners, *config.advertised_controller_listeners)
+    own_ports = {listener.port for listener in listening}
+    own_hosts = {listener.host for listener in listening}
+    return len(servers) == 1 and (
+        (servers[0].port in own_ports or 0 in own_ports)
+        and (servers[0].host in own_hosts or _is_here(servers[0].host))
+    )
+
+
+def _is_here(host: str) -> bool:
+    """Whether `host` is this machine: one can bind to an address of one's own only."""
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM)
+    except OSError:
+        return False
+    for family, kind, _, _, address in found:
+        try:
+            with socket.socket(family, kind) as probe:
+                probe.bind(address)
+        except OSError:
+            continue
+        return True
+    return False
+
+
+def _format_options(config: BrokerConfig) -> str:
+    """What formatting this node's folders takes."""
+    if _is_alone(config):
+        quorum = "" if config.quorum.controller_quorum_voters else "--standalone "
+        return f"{quorum}-t $(bin/kafka-storage.sh random-uuid)"
+    if config.is_controller and not config.quorum.controller_quorum_voters:
+        return "--initial-controllers ID@HOST:PORT:DIRECTORY,... -t CLUSTER_ID"
+    return "-t CLUSTER_ID"
 
 
 def _run(config: BrokerConfig, *, verbose: bool) -> int:

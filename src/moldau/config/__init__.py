@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moldau.config.definition import REQUIRED, ConfigDef, ConfigKey, Dynamic, Importance
 from moldau.config.errors import ConfigError
-from moldau.config.properties import load_properties
+from moldau.config.properties import dump_properties, load_properties
 from moldau.config.suggestions import closest_name, did_you_mean
 from moldau.config.validators import AnyOf, ListOf, NonEmpty, NonNull, OneOf, Range, Validator
 from moldau.config.values import ConfigType, Password, parse_value, render_value
@@ -27,6 +27,7 @@ __all__ = [
     "Validator",
     "closest_name",
     "did_you_mean",
+    "dump_properties",
     "load_properties",
     "parse_value",
     "render_value",

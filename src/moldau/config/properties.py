@@ -1,15 +1,20 @@
-"""Reads Java .properties text: comments, continuation lines, escapes and three separators."""
+"""Reads Java .properties text: comments, continuation lines, escapes and three separators.
+
+What `dump_properties` writes is read back as it was, here and by Java.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from moldau.config.errors import ConfigError
 
-__all__ = ["load_properties"]
+__all__ = ["dump_properties", "load_properties"]
 
 _BLANK = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"})
+_ESCAPED_IN_KEYS = _ESCAPED | str.maketrans({c: f"\\{c}" for c in "=: #!"})
 
 
 def load_properties(text: str) -> dict[str, str]:
@@ -19,6 +24,17 @@ def load_properties(text: str) -> dict[str, str]:
         key, value = _split(line)
         properties[_unescape(key, number)] = _unescape(value, number)
     return properties
+
+
+def dump_properties(properties: Mapping[str, str]) -> str:
+    """One line for every key, in order."""
+    lines = []
+    for key, value in properties.items():
+        escaped = value.translate(_ESCAPED)
+        # Blanks before a value do not count, unless the first is escaped.
+        blank = "\\" if escaped.startswith(" ") else ""
+        lines.append(f"{key.translate(_ESCAPED_IN_KEYS)}={blank}{escaped}\n")
+    return "".join(lines)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

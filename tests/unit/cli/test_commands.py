@@ -164,14 +164,41 @@ def test_start_with_a_file_formats_a_node_of_its_own(
     assert (tmp_path / "data" / "meta.properties").exists()
 
 
+@pytest.mark.parametrize(
+    ("override", "part"),
+    [
+        ("controller.quorum.voters=1@a:1,2@b:1", "-t CLUSTER_ID"),
+        ("controller.quorum.bootstrap.servers=a:1,b:1", "--initial-controllers"),
+        ("controller.quorum.bootstrap.servers=nowhere.invalid:29093", "--initial-controllers"),
+        ("controller.quorum.bootstrap.servers=192.0.2.1:29093", "--initial-controllers"),
+    ],
+)
 def test_start_does_not_format_a_member_of_a_larger_quorum(
-    server_properties: Path, tmp_path: Path, app: FakeApp, capsys: Capture
+    override: str, part: str, server_properties: Path, tmp_path: Path, app: FakeApp, capsys: Capture
 ) -> None:
-    voters = "controller.quorum.voters=1@a:1,2@b:1"
-    assert call("start", str(server_properties), "--override", voters) == 1
-    assert "storage format" in capsys.readouterr().err
+    assert call("start", str(server_properties), "--override", override) == 1
+    shown = capsys.readouterr().err
+    assert "storage format" in shown
+    assert part in shown
     assert app.config is None
     assert not (tmp_path / "data" / "meta.properties").exists()
+
+
+def test_start_does_not_format_the_folders_of_a_broker(
+    tmp_path: Path, app: FakeApp, capsys: Capture
+) -> None:
+    file = tmp_path / "broker.properties"
+    file.write_text(
+        "process.roles=broker\nnode.id=4\ncontroller.quorum.bootstrap.servers=localhost:29093\n"
+        "listeners=PLAINTEXT://127.0.0.1:0\n"
+        f"controller.listener.names=CONTROLLER\nlog.dirs={tmp_path}/data\n"
+    )
+    assert call("start", str(file)) == 1
+    assert "moldau storage format -t CLUSTER_ID" in capsys.readouterr().err
+    assert call("storage", "format", "-c", str(file), "-t", "x") == 0
+    assert call("start", str(file)) == 0
+    assert app.config is not None
+    assert not app.config.is_controller
 
 
 def test_server_start_refuses_what_is_not_formatted(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.config import ConfigError, load_properties
+from moldau.config import ConfigError, dump_properties, load_properties
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,9 @@ def test_escaped_properties_read_back(properties: dict[str, str]) -> None:
 
 def _encodable(text: str) -> bool:
     return not any(0xD800 <= ord(character) <= 0xDFFF for character in text)
+
+
+@given(st.dictionaries(st.text(min_size=1), st.text()))
+def test_what_is_dumped_reads_back(properties: dict[str, str]) -> None:
+    clean = {key: value for key, value in properties.items() if _encodable(key + value)}
+    assert load_properties(dump_properties(clean)) == clean
