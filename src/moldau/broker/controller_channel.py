@@ -8,10 +8,11 @@ the last known controller.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from moldau.broker.coordinator.clock import Clock, pause
+from moldau.broker.coordinator.clock import Clock
 from moldau.broker.network.channel import Channel, ChannelError, Transport, UnsupportedVersion
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ErrorCode
@@ -54,6 +55,7 @@ class ControllerChannel:
         self._node: ControllerNode | None = None
         self._channel: Channel | None = None
         self._closed = False
+        self._pauses: set[asyncio.Future[None]] = set()
 
     async def call(self, key: ApiKey, request: Message, *, timeout_ms: int) -> Message:
         """The active controller's response.
@@ -72,7 +74,7 @@ class ControllerChannel:
                 raise ControllerUnavailable(f"{name} not answered in {timeout_ms} ms: {problem}")
             node = self._controller()
             if node is None:
-                await pause(self._clock, min(RETRY_MS, left_ms))
+                await self._pause(min(RETRY_MS, left_ms))
                 continue
             try:
                 response = await self._channel_to(node).call(
@@ -87,18 +89,20 @@ class ControllerChannel:
             if getattr(response, "error_code", 0) != ErrorCode.NOT_CONTROLLER:
                 return response
             problem = f"node {node.node_id} is not the active controller"
-            await pause(self._clock, min(RETRY_MS, left_ms))
+            await self._pause(min(RETRY_MS, left_ms))
 
     def on_controller_changed(self) -> None:
         """Send what waits for the former controller to the new one, instead of waiting for an
-        answer that it may never give."""
+        answer that it may never give; who waited for one to be known goes on."""
         if self._controller() != self._node:
             self._drop()
+        self._end_pauses()
 
     def close(self) -> None:
         """Fail what waits and every later call."""
         self._closed = True
         self._drop()
+        self._end_pauses()
 
     def _channel_to(self, node: ControllerNode) -> Channel:
         if self._channel is None or node != self._node:
@@ -108,7 +112,27 @@ class ControllerChannel:
             self._channel = self._transport.channel(*node)
         return self._channel
 
+    async def _pause(self, delay_ms: int) -> None:
+        """At most so long: a change of controllers ends it."""
+        over = asyncio.get_running_loop().create_future()
+        alarm = self._clock.call_later(delay_ms, lambda: _end(over))
+        self._pauses.add(over)
+        try:
+            await over
+        finally:
+            alarm.cancel()
+            self._pauses.discard(over)
+
+    def _end_pauses(self) -> None:
+        for over in self._pauses:
+            _end(over)
+
     def _drop(self) -> None:
         if self._channel is not None:
             self._channel.close()
             self._channel = None
+
+
+def _end(over: asyncio.Future[None]) -> None:
+    if not over.done():
+        over.set_result(None)

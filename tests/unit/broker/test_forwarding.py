@@ -256,6 +256,23 @@ def test_who_is_not_the_controller_is_not_asked_without_pause() -> None:
     asyncio.run(scenario())
 
 
+def test_a_call_goes_on_as_soon_as_a_controller_is_known() -> None:
+    async def scenario() -> None:
+        clock = HandClock()
+        async with stage(clock) as it:
+            it.active = None
+            call = asyncio.ensure_future(it.forwarding.forward(context(), request("a")))
+            await settle()
+            assert clock.pending == [100]
+            it.active = it.one
+            it.channel.on_controller_changed()
+            await until(lambda: len(it.one.asked) > 0)
+            assert clock.elapsed_ms() == 1_000
+            assert errors(await call) == [0]
+
+    asyncio.run(scenario())
+
+
 def test_describe_quorum_says_it_in_its_own_words() -> None:
     async def scenario() -> None:
         async with stage() as it:
