@@ -16,6 +16,7 @@ __all__ = [
     "DEFAULT_DATA",
     "DEFAULT_PORT",
     "load_config",
+    "parse_overrides",
     "read_properties",
     "standalone_properties",
 ]
@@ -64,16 +65,21 @@ def read_properties(path: str) -> dict[str, str]:
         raise Failure(f"{path}: {error}") from None
 
 
-def load_config(properties: Mapping[str, str], overrides: Sequence[str] = ()) -> BrokerConfig:
-    """The checked configuration; a wrong value is a Failure."""
-    texts = dict(properties)
+def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
+    """What --override KEY=VALUE sets; the last one counts."""
+    texts: dict[str, str] = {}
     for override in overrides:
         key, separator, value = override.partition("=")
         if not separator or not key.strip():
             raise Failure(f"--override {override}: expected key=value")
         texts[key.strip()] = value
+    return texts
+
+
+def load_config(properties: Mapping[str, str], overrides: Sequence[str] = ()) -> BrokerConfig:
+    """The checked configuration; a wrong value is a Failure."""
     try:
-        return BrokerConfig.from_properties(texts)
+        return BrokerConfig.from_properties({**properties, **parse_overrides(overrides)})
     except ConfigError as error:
         raise Failure(str(error)) from None
 

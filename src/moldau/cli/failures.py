@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from moldau.broker.config.listeners import Listener
 
-__all__ = ["Failure", "explain_os_error", "unusable_folder"]
+__all__ = ["Failure", "explain_os_error", "listen_problem", "unusable_folder"]
 
 
 class Failure(Exception):
@@ -23,7 +23,7 @@ def explain_os_error(error: OSError, listeners: Sequence[Listener]) -> str:
         return f"{error.filename}: {_reason(error)}{hint}"
     if error.errno in _ADDRESS_ERRORS or isinstance(error, socket.gaierror):
         for listener in listeners:
-            problem = _listen_problem(listener)
+            problem = listen_problem(listener.host, listener.port)
             if problem is not None:
                 return f"cannot listen on {listener}: {problem}"
         return f"cannot listen: {_reason(error)}"
@@ -57,26 +57,27 @@ def _reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _listen_problem(listener: Listener) -> str | None:
-    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+def listen_problem(host: str, port: int) -> str | None:
+    """Why nobody can listen there now, or None."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((listener.host, listener.port))
+            probe.bind((host, port))
             probe.listen(1)
     except socket.gaierror:
-        return f"the host {listener.host} is unknown. Use an address of this machine"
+        return f"the host {host} is unknown. Use an address of this machine"
     except OSError as error:
         match error.errno:
             case errno.EADDRINUSE:
                 return (
-                    f"port {listener.port} is in use. Stop what uses it (lsof -i :{listener.port} "
+                    f"port {port} is in use. Stop what uses it (lsof -i :{port} "
                     "shows it) or choose another port, e.g. with --port"
                 )
             case errno.EACCES:
-                return f"port {listener.port} needs privileges. Choose one above 1023"
+                return f"port {port} needs privileges. Choose one above 1023"
             case errno.EADDRNOTAVAIL:
-                return f"{listener.host} is not an address of this machine"
+                return f"{host} is not an address of this machine"
             case _:
                 return _reason(error)
     return None

@@ -28,6 +28,7 @@ examples:
   moldau start --port 19092 --data /var/moldau  the same elsewhere
   moldau start server.properties                with a Kafka configuration file
   moldau start --override num.partitions=3      with single settings changed
+  moldau cluster                                three nodes on 127.0.0.1:9092 to 9094
   moldau storage random-uuid                    an id for a new cluster
 
 `moldau COMMAND --help` tells more about a command."""
@@ -37,6 +38,25 @@ examples:
   moldau start
   moldau start --port 19092 --data /var/moldau
   moldau start config/server.properties --override log.retention.hours=1
+"""
+
+_CLUSTER_DESCRIPTION = """\
+run several nodes on this machine as one cluster, for development
+
+Nodes 1 to 3 are brokers and controllers, further ones brokers. Clients connect to the ports
+P, P+1, ...; controllers use the ports behind them. Every node has in DIR its data (node-N), its
+configuration (node-N.properties) and its log (node-N.log). The first start formats the folders,
+later ones continue with them. Ctrl-C stops all nodes, a second one kills them.
+
+Beyond Kafka's defaults every topic, internal ones too, gets R replicas (default.replication.factor
+and others), and with three or more, min.insync.replicas=2: acks=all survives the loss of a node."""
+
+_CLUSTER_EXAMPLES = """\
+examples:
+  moldau cluster
+  moldau cluster --brokers 5 --port 19092 --data /var/moldau
+  moldau cluster --override num.partitions=6 --override log.retention.hours=1
+  moldau cluster --brokers 1 --data /tmp/one --logs
 """
 
 _FORMAT_EXAMPLES = """\
@@ -56,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(arguments)
     except Failure as failure:
         # The storage tool's lines are Kafka's, and scripts compare them.
-        prefix = "moldau: " if arguments.action in ("start", "server-start") else ""
+        prefix = "moldau: " if arguments.action in ("start", "server-start", "cluster") else ""
         print(f"{prefix}{failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -77,6 +97,10 @@ def _run(arguments: argparse.Namespace) -> int:
             from moldau.cli.start import run_server_start
 
             return run_server_start(arguments)
+        case "cluster":
+            from moldau.cli.cluster import run_cluster
+
+            return run_cluster(arguments)
         case "server-stop":
             from moldau.cli.stop import run_server_stop
 
@@ -99,6 +123,7 @@ def _build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"moldau {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_start(commands)
+    _add_cluster(commands)
     _add_server_start(commands)
     _add_server_stop(commands)
     _add_storage(commands)
@@ -141,6 +166,31 @@ def _add_start(commands: Any) -> None:
         "--port", type=int, metavar="P", help="port on 127.0.0.1 (default 9092; 0 picks a free one)"
     )
     parser.add_argument("--data", metavar="DIR", help="data folder (default ./moldau-data)")
+    _add_override(parser)
+
+
+def _add_cluster(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "cluster",
+        "cluster",
+        "run several nodes on this machine as one cluster, for development",
+        description=_CLUSTER_DESCRIPTION,
+        epilog=_CLUSTER_EXAMPLES,
+    )
+    parser.add_argument(
+        "--brokers", type=int, metavar="N", help="how many (default 3, or as many as DIR has)"
+    )
+    parser.add_argument(
+        "--port", type=int, metavar="P", help="port of the first (default 9092; 0 picks free ones)"
+    )
+    parser.add_argument("--data", metavar="DIR", help="data folder (default ./moldau-cluster)")
+    parser.add_argument(
+        "--replication", type=int, metavar="R", help="replicas of a topic (default min(3, N))"
+    )
+    parser.add_argument(
+        "--logs", action="store_true", help="also show the nodes' logs here, by name"
+    )
     _add_override(parser)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -27,7 +28,10 @@ from moldau.cli.configuration import (
 from moldau.cli.failures import Failure, explain_os_error, unusable_folder
 from moldau.config.errors import ConfigError
 
-__all__ = ["ready_text", "run_server_start", "run_start"]
+__all__ = ["PARENT_VARIABLE", "ready_text", "run_server_start", "run_start", "try_lines"]
+
+# The process of the `moldau cluster` that a node belongs to.
+PARENT_VARIABLE = "MOLDAU_PARENT"
 
 
 class Ready(Protocol):
@@ -44,6 +48,7 @@ class Ready(Protocol):
 
 
 def run_start(arguments: argparse.Namespace) -> int:
+    _end_with_parent()
     if arguments.file is None:
         port = DEFAULT_PORT if arguments.port is None else arguments.port
         if not 0 <= port <= 65535:
@@ -78,6 +83,19 @@ def run_server_start(arguments: argparse.Namespace) -> int:
             f"bin/kafka-storage.sh format {_format_options(config)} -c {arguments.file}"
         )
     return _run(config, verbose=False)
+
+
+def _end_with_parent() -> None:
+    """A node of `moldau cluster` stops with it, also when that one is killed (on Linux)."""
+    parent = os.environ.pop(PARENT_VARIABLE, None)
+    if parent is None or sys.platform != "linux":
+        return
+    import ctypes
+
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+    if str(os.getppid()) != parent:
+        raise Failure("the `moldau cluster` that this node belongs to has ended")
 
 
 def formatted_folders(config: BrokerConfig) -> list[str]:
@@ -200,14 +218,17 @@ def ready_text(config: BrokerConfig, ready: Ready) -> str:
     if clients:
         host = "127.0.0.1" if clients[0].is_wildcard else clients[0].host
         address = clients[0]._replace(host=host).address
-        lines += [
-            "",
-            "Try it:",
-            f"  echo hello | kcat -P -b {address} -t greetings && "
-            f"kcat -C -b {address} -t greetings -e",
-            '  python -c "from confluent_kafka import Producer as P; '
-            f"p = P({{'bootstrap.servers': '{address}'}}); "
-            "p.produce('greetings', 'hello'); p.flush()\"",
-        ]
+        lines += ["", "Try it:", *try_lines(address)]
     lines += ["", "Ctrl-C stops it."]
     return "\n".join(lines)
+
+
+def try_lines(bootstrap: str) -> list[str]:
+    """Commands to copy that write a first record, and one that reads it."""
+    return [
+        f"  echo hello | kcat -P -b {bootstrap} -t greetings && "
+        f"kcat -C -b {bootstrap} -t greetings -e",
+        '  python -c "from confluent_kafka import Producer as P; '
+        f"p = P({{'bootstrap.servers': '{bootstrap}'}}); "
+        "p.produce('greetings', 'hello'); p.flush()\"",
+    ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import socket
+import subprocess
 import sys
 import types
 from collections.abc import Callable
@@ -169,7 +171,6 @@ def test_start_with_a_file_formats_a_node_of_its_own(
     [
         ("controller.quorum.voters=1@a:1,2@b:1", "-t CLUSTER_ID"),
         ("controller.quorum.bootstrap.servers=a:1,b:1", "--initial-controllers"),
-        ("controller.quorum.bootstrap.servers=nowhere.invalid:29093", "--initial-controllers"),
         ("controller.quorum.bootstrap.servers=192.0.2.1:29093", "--initial-controllers"),
     ],
 )
@@ -274,3 +275,18 @@ def test_an_interrupt_is_no_traceback(tmp_path: Path, app: FakeApp, capsys: Capt
     app.error = KeyboardInterrupt()
     assert call("start", "--data", str(tmp_path / "data")) == 130
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_node_whose_cluster_has_ended_does_not_start(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "moldau.cli", "start", "--data", str(tmp_path / "data")]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "MOLDAU_PARENT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "has ended" in done.stderr
+    assert not (tmp_path / "data").exists()
