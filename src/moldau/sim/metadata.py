@@ -13,12 +13,14 @@ from typing import Any
 from uuid import UUID
 
 from moldau.broker.config import BrokerConfig
+from moldau.broker.coordinator.clock import Alarm
 from moldau.broker.metadata.controller import Controller
 from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.formatting import format_storage
 from moldau.broker.metadata.model import Endpoint
 from moldau.broker.metadata.shell import BrokerIdentity, MetadataShell
-from moldau.sim.disk import Stopped
+from moldau.broker.network.channel import Channel
+from moldau.sim.disk import SimDisk, Stopped
 from moldau.sim.world import Invariant, Violation, World, require
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import CreateTopicsRequest, DeleteTopicsRequest
@@ -57,6 +59,34 @@ class AnyRules:
         self, topic: Mapping[str, str], cluster: Mapping[str, str], broker: Mapping[str, str]
     ) -> Sequence[Any]:
         return ()
+
+
+class NoTransport:
+    """The only voter has nobody to call."""
+
+    def channel(self, node_id: int, host: str, port: int, listener_name: str) -> Channel:
+        raise Violation(Invariant.NO_SURPRISE, f"the only voter calls {node_id} at {host}:{port}")
+
+
+class ProcessClock:
+    """Alarms do not go off in a process that has stopped."""
+
+    def __init__(self, world: World, disk: SimDisk) -> None:
+        self._world = world
+        self._disk = disk
+
+    def now_ms(self) -> int:
+        return self._world.now_ms()
+
+    def elapsed_ms(self) -> int:
+        return round(self._world.loop.time() * 1000)
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Alarm:
+        def ring() -> None:
+            if self._disk.alive:
+                callback()
+
+        return self._world.loop.call_later(delay_ms / 1000, ring)
 
 
 @lru_cache(maxsize=8)
@@ -254,7 +284,9 @@ class MetadataScenario:
                 random=world.random,
                 disk=disk,
                 background=world.background(),
-                clock_ms=world.now_ms,
+                clock=ProcessClock(world, disk),
+                transport=NoTransport(),
+                controller_endpoints=(Endpoint(name="CONTROLLER", host="127.0.0.1", port=9093),),
                 clean_shutdown=self._clean,
             )
             self._clean = False

@@ -32,6 +32,7 @@ from moldau.wire.messages import (
 from moldau.wire.uuids import uuid_from_text
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+CONTROLLER = Endpoint(name="CONTROLLER", host="127.0.0.1", port=9093)
 LOG = "__cluster_metadata-0/00000000000000000000.log"
 
 
@@ -57,6 +58,27 @@ class SlowBackground:
             if error is None:
                 work()
             done(error)
+
+
+class Time:
+    """The test's wall time; delays are the loop's."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def now_ms(self) -> int:
+        return self._node.now_ms
+
+    def elapsed_ms(self) -> int:
+        return round(asyncio.get_running_loop().time() * 1000)
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Any:
+        return asyncio.get_running_loop().call_later(delay_ms / 1000, callback)
+
+
+class NoTransport:
+    def channel(self, node_id: int, host: str, port: int, listener_name: str) -> Any:
+        raise AssertionError("the only voter has nobody to call")
 
 
 class Node:
@@ -101,7 +123,9 @@ class Node:
             random=self.random,
             disk=OsDisk(),
             background=background or InlineBackground(),
-            clock_ms=lambda: self.now_ms,
+            clock=Time(self),
+            transport=NoTransport(),
+            controller_endpoints=(CONTROLLER,),
         )
 
     def identity(self, **fields: Any) -> BrokerIdentity:
@@ -173,7 +197,7 @@ def test_topics_ids_and_epochs_survive_restarts(
         assert [p.leader_epoch for p in topic.partitions.values()] == [0, 0]
         assert again.broker_epoch > first_epoch
         assert again.image.brokers[1].active
-        assert again.high_watermark == again.raft_log.end_offset
+        assert again.high_watermark == again.raft.log.end_offset
         assert again.image == again.controller.image
         await again.stop()
 
@@ -213,6 +237,8 @@ def test_listeners_hear_everything_once_and_in_order(node: Node) -> None:
     run(main())
     assert heard == [
         (True, [], [], []),
+        # What the controller writes first, and the broker's registration.
+        (False, [], [], []),
         (False, ["a"], [], ["a"]),
         (False, ["b"], [], ["a", "b"]),
         (False, [], ["a"], ["b"]),
@@ -325,7 +351,7 @@ def test_a_failed_fsync_answers_nobody_and_ends_it(node: Node) -> None:
 def test_a_refused_decision_leaves_no_trace(node: Node) -> None:
     async def main() -> None:
         shell = await node.started()
-        end = shell.raft_log.end_offset
+        end = shell.raft.log.end_offset
         with pytest.raises(ApiError) as caught:
             await shell.run(
                 lambda controller: controller.allocate_producer_ids(
@@ -333,7 +359,7 @@ def test_a_refused_decision_leaves_no_trace(node: Node) -> None:
                 )
             )
         assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH
-        assert shell.raft_log.end_offset == end
+        assert shell.raft.log.end_offset == end
         await shell.stop()
         with pytest.raises(ApiError) as caught:
             await shell.run(create("late"))
@@ -350,9 +376,11 @@ def test_snapshots_replace_the_log_and_old_ones_go(node: Node) -> None:
         first = await shell._snapshotter.write()
         await shell.run(create("b"))
         second = await shell._snapshotter.write()
+        assert first is not None
+        assert second is not None
         await shell.run(create("c"))
         expected = shell.image.copy()
-        log = shell.raft_log
+        log = shell.raft.log
         assert log.snapshots == [SnapshotId(0, 0), first, second]
         assert log.clean(node.now_ms) == 0
         assert log.clean(node.now_ms + 10**12) == 2
@@ -362,6 +390,7 @@ def test_snapshots_replace_the_log_and_old_ones_go(node: Node) -> None:
 
         again = node.shell()
         await again.start()
+        await again.run(lambda controller: Decision((), None))
         assert again.image == expected
         assert again.voters == shell.voters
         assert again.kraft_version == 1
@@ -380,17 +409,17 @@ def test_a_snapshot_is_due_by_bytes_and_by_age(tmp_path: Path, new_world: Any) -
 
     async def main() -> None:
         shell = await node.started()
-        assert len(shell.raft_log.snapshots) == 1
+        assert len(shell.raft.log.snapshots) == 1
         await shell.run(create("a", partitions=40))
         assert shell._snapshotter is not None
         await shell._snapshotter.finished()
-        assert len(shell.raft_log.snapshots) == 2
+        assert len(shell.raft.log.snapshots) == 2
         assert not shell._snapshotter.is_due()
         node.now_ms += 3_600_001
         assert not shell._snapshotter.is_due()
         await shell.run(create("b"))
         await shell._snapshotter.finished()
-        assert len(shell.raft_log.snapshots) == 3
+        assert len(shell.raft.log.snapshots) == 3
         await shell.stop()
 
     run(main())
@@ -438,19 +467,26 @@ def test_a_voters_folder_on_another_disk_is_refused(node: Node) -> None:
             random=node.random,
             disk=OsDisk(),
             background=InlineBackground(),
-            clock_ms=lambda: node.now_ms,
+            clock=Time(node),
+            transport=NoTransport(),
+            controller_endpoints=(CONTROLLER,),
         )
-        with pytest.raises(MetadataError, match="not the only voter"):
+        with pytest.raises(MetadataError, match=r"directory id .* Bring the former folder back"):
             await stranger.start()
 
     run(main())
 
 
 def test_a_newer_metadata_version_is_refused(node: Node) -> None:
+    failures: list[BaseException] = []
+
     async def main() -> None:
         shell = await node.started()
+        shell._on_failure = failures.append
         record = FeatureLevelRecord(name="metadata.version", feature_level=31)
-        await shell.run(lambda controller: Decision((record,), None))
+        with pytest.raises(ApiError, match=r"metadata\.version 31"):
+            await shell.run(lambda controller: Decision((record,), None))
+        assert len(failures) == 1
         await shell.stop()
         with pytest.raises(MetadataError, match=r"metadata\.version 31.*newer"):
             await node.started()

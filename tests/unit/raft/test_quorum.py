@@ -148,6 +148,48 @@ def test_the_only_voter_leads_at_once_in_a_new_epoch() -> None:
     assert any(isinstance(x, BecomeLeader) and x.epoch == 5 for x in node.effects)
 
 
+def test_a_log_newer_than_the_vote_file_wins() -> None:
+    node = Subject(ONE, election=Election(epoch=2), log=FixedLog(9, 7))
+    assert node.machine.epoch == 8
+
+
+def test_the_only_voter_commits_what_it_has_synced_of_its_own_epoch() -> None:
+    node = Subject(ONE, log=FixedLog(9, 1))
+    assert node.step(Synced(9)) == []
+    node.log.end_offset = 12
+    assert node.step(Synced(12)) == [CommitUpTo(12)]
+    assert node.step(Synced(12)) == []
+    assert node.step(Synced(5)) == []
+    assert node.machine.high_watermark == 12
+
+
+def test_the_only_voter_stops_at_once() -> None:
+    node = Subject(ONE)
+    assert node.step(ShutDown()) == [StepDown(1)]
+    assert node.machine.is_finished
+    assert node.step(ShutDown()) == []
+    assert node.wait(10 * ELECTION_MS) == []
+
+
+def test_who_is_no_voter_never_stands() -> None:
+    node = Subject(TWO, THREE)
+    assert node.wait(100 * ELECTION_MS) == []
+    assert node.state == "UNATTACHED"
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [(ONE, True), (ReplicaKey(1), False), (ReplicaKey(1, UUID(int=5)), False), (TWO, False)],
+)
+def test_a_voter_is_a_node_and_its_folder(key: ReplicaKey, expected: bool) -> None:
+    assert (key in VoterSet.of([voter(ONE)])) is expected
+
+
+def test_voters_survive_their_record() -> None:
+    found = VoterSet.of([voter(ONE), voter(TWO)])
+    assert VoterSet.from_record(found.to_record()) == found
+
+
 def test_an_election_is_asked_for_before_it_is_held() -> None:
     node = Subject()
     assert node.wait(ELECTION_MS - 1) == []

@@ -28,12 +28,13 @@ class Snapshotter:
         self,
         log: RaftLog,
         *,
-        source: Callable[[], tuple[MetadataImage, int, VoterSet]],
+        source: Callable[[], tuple[MetadataImage, int, VoterSet] | None],
         clock_ms: Callable[[], int],
         max_bytes: int,
         max_interval_ms: int,
     ) -> None:
-        """`source` gives an independent copy of the committed image, kraft.version and voters."""
+        """`source` gives an independent copy of the committed image, kraft.version and voters;
+        None while there can be no snapshot."""
         self._log = log
         self._source = source
         self._clock_ms = clock_ms
@@ -112,9 +113,12 @@ class Snapshotter:
             if not self._stopped:
                 self._arm()
 
-    async def write(self) -> SnapshotId:
-        """Write a snapshot of everything committed so far."""
-        image, kraft_version, voters = self._source()
+    async def write(self) -> SnapshotId | None:
+        """Write a snapshot of everything committed so far; None if there can be none now."""
+        found = self._source()
+        if found is None:
+            return None
+        image, kraft_version, voters = found
         snapshot_id = SnapshotId(self._end_offset, self._epoch)
         log_time_ms = self._log_time_ms
         self._bytes = 0

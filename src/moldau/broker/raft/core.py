@@ -84,6 +84,7 @@ class QuorumCore:
         self.settings = settings
         self.high_watermark = high_watermark
         self.leader_endpoints: tuple[VoterEndpoint, ...] = ()
+        self._told_leader: tuple[int, int, tuple[VoterEndpoint, ...]] | None = None
         self.shutting_down = False
         self.role: Role = Unattached(FOREVER_MS)
         self.peers = Peers(settings.retry_backoff_ms)
@@ -236,7 +237,7 @@ class QuorumCore:
                 voters_record=self._voters_to_record(),
             )
         )
-        self.out.append(LeaderChanged(epoch=epoch, leader_id=self.local.id))
+        self.tell_leader()
 
     def _voters_to_record(self) -> VoterSet | None:
         """The log itself says who the voters are, from its first batch on and as they now are."""
@@ -281,10 +282,15 @@ class QuorumCore:
             self.out.append(DropSnapshot())
 
     def _elect(self, election: Election) -> None:
-        before = self.election
         self._persist(election)
-        if (before.epoch, before.leader_id) != (election.epoch, election.leader_id):
-            self.out.append(LeaderChanged(epoch=election.epoch, leader_id=election.leader_id))
+        self.tell_leader()
+
+    def tell_leader(self) -> None:
+        """Say who leads, and where, if that is news."""
+        epoch, leader_id = self.election.epoch, self.election.leader_id
+        if self._told_leader != (epoch, leader_id, self.leader_endpoints):
+            self._told_leader = epoch, leader_id, self.leader_endpoints
+            self.out.append(LeaderChanged(epoch=epoch, leader_id=leader_id))
 
     def _persist(self, election: Election) -> None:
         invariant(election.epoch >= self.epoch, "the epoch never goes back")

@@ -173,8 +173,15 @@ class RaftLog:
         self, snapshot_id: SnapshotId, position: int, size_max: int
     ) -> tuple[int, bytes]:
         """The size of a snapshot's file, and its bytes from `position` on."""
-        data = self._disk.read_bytes(f"{self.directory}/{snapshot_id.file_name}")
-        return len(data), data[position : position + size_max] if position >= 0 else b""
+        path = f"{self.directory}/{snapshot_id.file_name}"
+        size = self._disk.size(path)
+        if not 0 <= position < size:
+            return size, b""
+        file = self._disk.open(path)
+        try:
+            return size, file.read(position, min(size_max, size - position))
+        finally:
+            file.close()
 
     async def sync(self, up_to: int, *, now_ms: int) -> None:
         """Return when everything before `up_to` is on disk; calls at one time share an fsync."""
@@ -210,17 +217,25 @@ class RaftLog:
     async def finish_snapshot(self, writer: SnapshotWriter, snapshot_id: SnapshotId) -> None:
         await self._background.run(writer.sync)
         await self._background.run(writer.freeze)
+        if snapshot_id.end_offset < self.start_offset:
+            # A later one was fetched meanwhile, and the log begins there.
+            self.drop_fetched(snapshot_id)
+            return
         self.snapshots = sorted({*self.snapshots, snapshot_id})
 
     def start_fetched_snapshot(self, snapshot_id: SnapshotId) -> SnapshotWriter:
         return SnapshotWriter(self._disk, self.directory, snapshot_id)
 
-    async def install_snapshot(
-        self, writer: SnapshotWriter, snapshot_id: SnapshotId, *, now_ms: int
-    ) -> Snapshot:
-        """Put a fetched snapshot in the place of the log and of every older snapshot."""
+    async def keep_fetched(self, writer: SnapshotWriter) -> None:
+        """Make a fetched snapshot durable; it counts when it is installed."""
         await self._background.run(writer.sync)
         await self._background.run(writer.freeze)
+
+    def drop_fetched(self, snapshot_id: SnapshotId) -> None:
+        self._disk.remove(f"{self.directory}/{snapshot_id.file_name}", missing_ok=True)
+
+    def install_snapshot(self, snapshot_id: SnapshotId, *, now_ms: int) -> Snapshot:
+        """Put a fetched snapshot in the place of the log and of every older snapshot."""
         snapshot = read_snapshot(self._disk, f"{self.directory}/{snapshot_id.file_name}")
         self.log.truncate_fully_and_start_at(snapshot_id.end_offset, now_ms=now_ms)
         self.log.set_high_watermark(snapshot_id.end_offset)

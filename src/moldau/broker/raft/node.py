@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -31,7 +31,8 @@ from moldau.broker.raft.batches import (
 from moldau.broker.raft.core import QuorumSettings
 from moldau.broker.raft.log import RaftLog
 from moldau.broker.raft.quorum import QuorumMachine
-from moldau.broker.raft.roles import Leader
+from moldau.broker.raft.recent_batches import RecentBatches
+from moldau.broker.raft.roles import Follower, Leader
 from moldau.broker.raft.rpcs import Peer, Reply, Request
 from moldau.broker.raft.snapshots import Snapshot, SnapshotId, SnapshotWriter
 from moldau.broker.raft.voter_history import VoterHistory
@@ -40,7 +41,8 @@ from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode, WireError
 from moldau.wire.messages import DescribeQuorumResponse, KRaftVersionRecord, VotersRecord
 
-STOP_TIMEOUT_MS = 5_000
+# Telling the others is a courtesy: they find out by themselves.
+STOP_TIMEOUT_MS = 1_000
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +98,11 @@ class RaftNode:
         self._syncing = False
         self._incoming: SnapshotWriter | None = None
         self._failure: BaseException | None = None
+        self._stopped = False
         self._finished = asyncio.Event()
+        self._armed_ms: int | None = None
+        self._heard_ms: dict[tuple[str, int], int] = {}
+        self._recent = RecentBatches()
         history, self._delivered = self._load_history(static_voters)
         self.machine = QuorumMachine(
             local,
@@ -117,6 +123,7 @@ class RaftNode:
             offset = snapshot_id.end_offset
             history.reset(offset - 1, snapshot.kraft_version, snapshot.voters)
         for batch in self.log.read(offset):
+            self._recent.add(batch)
             for change in _changes(batch):
                 if change.kraft_version is not None:
                     history.add_kraft_version(change.offset, change.kraft_version)
@@ -144,6 +151,37 @@ class RaftNode:
 
     def leader_address(self) -> Peer | None:
         return self.machine.peer_at(self.leader_id, self.machine.leader_endpoints)
+
+    @property
+    def has_contact(self) -> bool:
+        """Whether this node leads, or hears from the leader."""
+        role, now_ms = self.machine.role, self._clock.elapsed_ms()
+        if isinstance(role, Follower):
+            return role.has_fetched and role.fetch_deadline_ms > now_ms
+        return isinstance(role, Leader)
+
+    def voters_heard(self, within_ms: int) -> int:
+        """How many voters, this node included, have answered anything lately."""
+        since_ms = self._clock.elapsed_ms() - within_ms
+        heard = {where for where, at_ms in self._heard_ms.items() if at_ms >= since_ms}
+        return sum(
+            voter.key == self.machine.local
+            or voter.key.id == self.machine.local.id
+            or any((end.host, end.port) in heard for end in voter.endpoints)
+            for voter in self.machine.voters.voters.values()
+        )
+
+    def batches(self, from_offset: int) -> Iterator[MetadataBatch]:
+        """Every batch that ends after `from_offset`, in order, committed or not."""
+        recent = self._recent.start_offset
+        if recent is None or recent > from_offset:
+            for batch in self.log.read(from_offset):
+                if batch.base_offset == recent:
+                    break
+                yield batch
+            else:
+                return
+        yield from self._recent.from_offset(from_offset)
 
     def describe_quorum(self) -> DescribeQuorumResponse.PartitionData:
         """ApiError NOT_LEADER_OR_FOLLOWER unless this node leads."""
@@ -185,10 +223,11 @@ class RaftNode:
     async def stop(self) -> None:
         """Tell the others, for a bounded time, then let go; the log stays open."""
         self.step(e.ShutDown())
-        alarm = self._clock.call_later(STOP_TIMEOUT_MS, self._finished.set)
         if not self.machine.is_finished and self._failure is None:
+            alarm = self._clock.call_later(STOP_TIMEOUT_MS, self._finished.set)
             await self._finished.wait()
-        alarm.cancel()
+            alarm.cancel()
+        self._stopped = True
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -203,8 +242,11 @@ class RaftNode:
         if self._incoming is not None:
             self._incoming.abandon()
 
-    def append(self, data: bytes, *, epoch: int) -> int:
-        """Append a batch stamped with the log's end and `epoch`; the new end of the log."""
+    def append(self, data: bytes, *, epoch: int, batch: MetadataBatch | None = None) -> int:
+        """Append a batch stamped with the log's end and `epoch`; the new end of the log.
+
+        `batch` is what `data` says, which need not be decoded then.
+        """
         if not self.is_leader or epoch != self.epoch:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "this controller is not active")
         try:
@@ -213,6 +255,10 @@ class RaftNode:
             self._fail(error)
             raise
         end_offset = self.log.end_offset
+        if batch is None:
+            self._recent.clear()
+        else:
+            self._recent.add(batch)
         self.step(e.Appended())
         self._sync()
         return end_offset
@@ -221,6 +267,8 @@ class RaftNode:
         """The machine's answer to another node's request."""
         if self._failure is not None:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the metadata log has failed")
+        if self._stopped:
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "this node is stopping")
         self._last_token += 1
         token = self._last_token
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -252,11 +300,16 @@ class RaftNode:
         self._arm()
 
     def _arm(self) -> None:
+        deadline_ms = (
+            None if self._failure is not None or self._stopped else (self.machine.deadline_ms)
+        )
+        if deadline_ms == self._armed_ms and (self._alarm is not None or deadline_ms is None):
+            return
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        deadline_ms = self.machine.deadline_ms
-        if deadline_ms is not None and self._failure is None:
+        self._armed_ms = deadline_ms
+        if deadline_ms is not None:
             delay_ms = max(0, deadline_ms - self._clock.elapsed_ms())
             self._alarm = self._clock.call_later(delay_ms, self._on_alarm)
 
@@ -325,11 +378,11 @@ class RaftNode:
             case e.AppendRecords(records):
                 self._append_fetched(records, now_ms)
             case e.TruncateTo(offset):
+                self._recent.truncate_to(offset)
                 log.truncate_to(offset, now_ms=now_ms)
                 self._sync()
                 return
-        batches = log.read(before)
-        changes = [change for batch in batches for change in _changes(batch)]
+        changes = [change for batch in self.batches(before) for change in _changes(batch)]
         self._events.append(e.Appended(changes=tuple(changes)))
         self._sync()
 
@@ -337,14 +390,20 @@ class RaftNode:
         log, epoch = self.log, self.machine.epoch
         data = encode_controls(controls, base_offset=log.end_offset, epoch=epoch, now_ms=now_ms)
         log.append(data, epoch=epoch, now_ms=now_ms)
+        for batch in decode_metadata_batches(data, "the leader's own batch"):
+            self._recent.add(batch)
 
     def _append_fetched(self, records: bytes | memoryview, now_ms: int) -> None:
         try:
             # All of it is looked at before any of it is written.
-            for _ in decode_metadata_batches(records, "the leader's answer"):
-                pass
+            batches = list(decode_metadata_batches(records, "the leader's answer"))
+            before = self.log.end_offset
             self.log.append_fetched(records, now_ms=now_ms)
+            for batch in batches:
+                if before <= batch.base_offset and batch.next_offset <= self.log.end_offset:
+                    self._recent.add(batch)
         except (ApiError, MetadataError) as error:
+            self._recent.clear()
             logger.error("the metadata leader sent what does not fit the log: %s", error)
 
     def _answer(self, token: int, reply: Reply) -> None:
@@ -364,11 +423,12 @@ class RaftNode:
         self.log.commit(offset)
         batches = []
         if self._delivered < offset:
-            for batch in self.log.read(self._delivered):
+            for batch in self.batches(self._delivered):
                 if batch.base_offset >= offset:
                     break
                 batches.append(batch)
         self._delivered = offset
+        self._recent.forget_before(offset)
         if batches:
             self._listener.on_committed(batches)
 
@@ -387,6 +447,7 @@ class RaftNode:
             response = await self._channel(peer).call(
                 key, message, timeout_ms=self._settings.request_timeout_ms
             )
+            self._heard_ms[peer.host, peer.port] = self._clock.elapsed_ms()
             reply = decode_reply(request, response, self._settings.listener_name)
             if reply.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
                 logger.error("node %d at %s belongs to another cluster", peer.id, peer.host)
@@ -432,13 +493,18 @@ class RaftNode:
         if writer is None:
             return
         try:
-            now_ms = self._clock.now_ms()
-            snapshot = await self.log.install_snapshot(writer, snapshot_id, now_ms=now_ms)
+            await self.log.keep_fetched(writer)
+            if not self._is_awaited(snapshot_id):
+                # Another leader may have filled the log meanwhile, and knows what this node has.
+                self.log.drop_fetched(snapshot_id)
+                return
+            snapshot = self.log.install_snapshot(snapshot_id, now_ms=self._clock.now_ms())
         except asyncio.CancelledError:
             raise
         except Exception as error:
             self._fail(error)
             return
+        self._recent.clear()
         self._delivered = snapshot_id.end_offset
         self._listener.on_snapshot(snapshot_id, snapshot)
         self.step(
@@ -448,6 +514,11 @@ class RaftNode:
                 voters=snapshot.voters,
             )
         )
+
+    def _is_awaited(self, snapshot_id: SnapshotId) -> bool:
+        role = self.machine.role
+        progress = role.snapshot if isinstance(role, Follower) else None
+        return progress is not None and progress.installing and progress.snapshot_id == snapshot_id
 
     def _drop_incoming(self) -> None:
         if self._incoming is not None:

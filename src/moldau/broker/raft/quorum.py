@@ -26,7 +26,6 @@ from moldau.broker.raft.quorum_events import (
     AppendRecords,
     Effect,
     Event,
-    LeaderChanged,
     QuorumChange,
     Received,
     ShutDown,
@@ -117,7 +116,7 @@ class QuorumMachine(Asking):
             self.role = Unattached(FOREVER_MS)
             self.to_prospective()
         else:
-            self.out.append(LeaderChanged(epoch=self.epoch, leader_id=self.election.leader_id))
+            self.tell_leader()
 
     def _first_deadline_ms(self) -> int:
         return self.now_ms + self.random_election_timeout_ms() if self.may_stand else FOREVER_MS

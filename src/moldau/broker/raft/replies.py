@@ -61,6 +61,9 @@ class Asking(Answering):
         if isinstance(sent.request, VersionsAsked):
             self._on_versions(event.request_id, event.reply)
         if event.reply is None or not self._on_reply(sent, event.reply):
+            if self.shutting_down and isinstance(self.role, Resigned):
+                # Who cannot be told once finds out by himself.
+                self.role.unacknowledged.discard(sent.peer.id)
             self.peers.failed(sent.peer.id, self.now_ms)
 
     def _on_reply(self, sent: Sent, reply: Reply) -> bool:

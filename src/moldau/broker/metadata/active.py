@@ -1,0 +1,215 @@
+"""ActiveController: one controller while it leads one epoch of the metadata quorum.
+
+    submit(decide) -> decide on its image -> append -> (committed) -> answer
+
+What always holds: decisions are made one after another, each on what the ones before it appended;
+an answer is given when everything before it in the log is committed; what is not committed when the
+epoch ends is answered with an error, although it may still become committed later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from moldau.broker.coordinator.clock import Alarm, Clock
+from moldau.broker.metadata.controller import Controller
+from moldau.broker.metadata.decision import RECORDS_PER_BATCH_MAX, Decision
+from moldau.broker.raft.batches import MetadataBatch, encode_records
+from moldau.broker.raft.node import RaftNode
+from moldau.wire.errors import ApiError, ErrorCode
+
+R = TypeVar("R")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """An answer that waits until everything before `end_offset` is committed."""
+
+    end_offset: int
+    done: asyncio.Future[None]
+
+
+class ActiveController:
+    def __init__(
+        self,
+        controller: Controller,
+        raft: RaftNode,
+        clock: Clock,
+        *,
+        epoch: int,
+        batch_size_max: int,
+    ) -> None:
+        """`controller` has replayed the whole log, what is not committed included."""
+        self.controller = controller
+        self.epoch = epoch
+        self._raft = raft
+        self._clock = clock
+        self._batch_size_max = batch_size_max
+        self._pending: deque[_Pending] = deque()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._alarm: Alarm | None = None
+        self._alarm_ms = 0
+        self._ended: ApiError | None = None
+
+    @property
+    def leads(self) -> bool:
+        return self._ended is None and self._raft.is_leader and self._raft.epoch == self.epoch
+
+    def submit(self, decide: Callable[[Controller], Decision[R]]) -> tuple[R, Awaitable[None]]:
+        """Decide and append; the response is for the client once the awaitable is done."""
+        if not self.leads:
+            raise self._ended or not_active()
+        decision = self._decide(decide)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # Even without records of its own an answer may speak of what is not committed yet.
+        end_offset = self._raft.log.end_offset
+        if end_offset <= self._raft.high_watermark:
+            done.set_result(None)
+            return decision.response, done
+        if self._ended is not None:
+            raise self._ended
+        self._pending.append(_Pending(end_offset, done))
+        self._idle.clear()
+        # Shielded: a client that goes away must not undo what is in the log.
+        return decision.response, asyncio.shield(done)
+
+    def begin(self, bootstrap: Sequence[Any], *, departed: Collection[int]) -> None:
+        """Listen for heartbeats and write what a new active controller writes first."""
+        self.controller.lead(self._clock.elapsed_ms(), departed=departed)
+        self._decide(lambda controller: controller.activate(bootstrap))
+
+    def _decide(self, decide: Callable[[Controller], Decision[R]]) -> Decision[R]:
+        self._follow_quorum()
+        decision = decide(self.controller)
+        if decision.records:
+            self._append(decision)
+        self._arm()
+        return decision
+
+    def on_committed(self, high_watermark: int) -> None:
+        """Answer what waited for it."""
+        while self._pending and self._pending[0].end_offset <= high_watermark:
+            done = self._pending.popleft().done
+            if not done.done():
+                done.set_result(None)
+        if not self._pending:
+            self._idle.set()
+
+    def end(self, error: ApiError) -> None:
+        """The epoch is over, or the log has failed: nothing more is decided or answered."""
+        if self._ended is not None:
+            return
+        self._ended = error
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        self.controller.resign()
+        while self._pending:
+            done = self._pending.popleft().done
+            if not done.done():
+                done.set_exception(error)
+                # Somebody who waits hears of it; that nobody does is no fault.
+                done.exception()
+        self._idle.set()
+
+    async def drained(self) -> None:
+        """Return when everything that was submitted has been answered."""
+        await self._idle.wait()
+
+    # Appending ----------------------------------------------------------------------------
+
+    def _follow_quorum(self) -> None:
+        """The quorum's own records take offsets, and say who votes."""
+        controller, raft = self.controller, self._raft
+        controller.skip_to(raft.log.end_offset)
+        history = raft.machine.history
+        controller.kraft_version = history.kraft_version
+        voter_ids = tuple(history.voters.voters)
+        if controller.config.quorum_node_ids != voter_ids:
+            controller.config = replace(controller.config, quorum_node_ids=voter_ids)
+
+    def _append(self, decision: Decision[Any]) -> None:
+        for batch, data in self._encode(decision):
+            self._raft.append(data, epoch=self.epoch, batch=batch)
+            self.controller.replay(batch.records, base_offset=batch.base_offset)
+
+    def _encode(self, decision: Decision[Any]) -> list[tuple[MetadataBatch, bytes]]:
+        """Everything that can go wrong without harm goes wrong here, before the log changes."""
+        now_ms = self._clock.now_ms()
+        offset = self._raft.log.end_offset
+        encoded: list[tuple[MetadataBatch, bytes]] = []
+        for records in _batches_of(decision):
+            data = encode_records(
+                records,
+                base_offset=offset,
+                epoch=self.epoch,
+                now_ms=now_ms,
+                metadata_version=self.controller.image.metadata_version,
+            )
+            if len(data) > self._batch_size_max:
+                raise ApiError(
+                    ErrorCode.POLICY_VIOLATION,
+                    "Unable to perform excessively large batch operation.",
+                )
+            batch = MetadataBatch(
+                base_offset=offset,
+                next_offset=offset + len(records),
+                epoch=self.epoch,
+                append_time_ms=now_ms,
+                size=len(data),
+                controls=(),
+                records=records,
+            )
+            encoded.append((batch, data))
+            offset += len(records)
+        return encoded
+
+    # Time -----------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """Wake up when the controller has something to do; too early does no harm."""
+        due_ms = self.controller.due_at_ms()
+        if due_ms is None or self._ended is not None:
+            return
+        if self._alarm is not None:
+            if self._alarm_ms <= due_ms:
+                return
+            self._alarm.cancel()
+        self._alarm_ms = due_ms
+        delay_ms = max(0, due_ms - self._clock.elapsed_ms())
+        self._alarm = self._clock.call_later(delay_ms, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm = None
+        try:
+            while self.leads:
+                self._follow_quorum()
+                decision = self.controller.on_time(self._clock.elapsed_ms())
+                if decision is None:
+                    break
+                if decision.records:
+                    self._append(decision)
+        except Exception as error:
+            if self._ended is None:
+                # A bug in one of its tasks must not keep it from the others.
+                logger.exception("what the controller does by itself failed: %s", error)
+        if self.leads:
+            self._arm()
+
+
+def not_active() -> ApiError:
+    return ApiError(ErrorCode.NOT_CONTROLLER, "this controller is not active")
+
+
+def _batches_of(decision: Decision[Any]) -> Iterator[tuple[Any, ...]]:
+    records = decision.records
+    for start in range(0, len(records), RECORDS_PER_BATCH_MAX):
+        yield records[start : start + RECORDS_PER_BATCH_MAX]
