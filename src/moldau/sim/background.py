@@ -12,22 +12,37 @@ from moldau.sim.disk import SimDisk, Stopped
 
 T = TypeVar("T")
 
+DELAY_S_MAX = 5.0
+
 
 class SimBackground:
     """`moldau.broker.log.background.Background` for one boot. When its process has stopped,
     work that has not begun never does, and nobody hears how the rest ended."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, random: Random, disk: SimDisk) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        random: Random,
+        disk: SimDisk,
+        slowness: Callable[[], float] = lambda: 1.0,
+        *,
+        straggling: float = 0.1,
+        straggle_s: float = 5.0,
+    ) -> None:
+        """`straggling` is how often something takes as long as `straggle_s`."""
         self._loop = loop
         self._random = random
         self._disk = disk
+        self._slowness = slowness
+        self._straggling = straggling
+        self._straggle_s = straggle_s
         self._waiting: dict[int, Callable[[], object]] = {}
         self._next_id = 0
 
     def _delay_s(self) -> float:
         random = self._random
-        scale = 0.002 if random.random() < 0.9 else 5.0
-        return random.random() * scale
+        scale = self._straggle_s if random.random() < self._straggling else 0.002
+        return min(random.random() * scale * self._slowness(), DELAY_S_MAX)
 
     def submit(self, work: Callable[[], object], done: Done) -> None:
         job = self._next_id

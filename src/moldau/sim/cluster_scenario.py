@@ -124,8 +124,8 @@ class ClusterScenario:
     async def _run(self) -> None:
         world, cluster = self.world, self.cluster
         world.note(f"profile {self.profile.name}, power: {self.power.value}")
+        cluster.format()
         for node in cluster.nodes:
-            node.format()
             await node.start()
         await self._create_topics()
         cluster.net.cut_chance = world.random.choice((0.0, 0.002, 0.01))
@@ -194,12 +194,12 @@ class ClusterScenario:
         admin.wire.close()
 
     def _on_start(self, node: Node) -> None:
-        broker = node.broker
-        if broker is None:
+        replicas = node.replicas
+        if replicas is None:
             return
         ends = {}
         for where in self.partitions:
-            partition = broker.replicas.find(*where)
+            partition = replicas.find(*where)
             ends[where] = 0 if partition is None else partition.log.log_end_offset
         self.history.on_power_failure(ends)
 

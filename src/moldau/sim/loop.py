@@ -74,6 +74,8 @@ class VirtualLoop(BaseEventLoop):
         self.failed: list[asyncio.Task[Any]] = []
         """Tasks of processes that ended with an error; somebody may have heard it."""
         self._ending = False
+        self.on_moment: Callable[[], None] | None = None
+        """Told whenever everything of one moment has happened, before time goes on."""
 
     def _new_task(
         self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any
@@ -145,7 +147,10 @@ class VirtualLoop(BaseEventLoop):
         return self._now_s
 
     def advance(self, seconds: float) -> None:
-        self._now_s += seconds
+        if seconds > 0:
+            if self.on_moment is not None and not self._ending:
+                self.on_moment()
+            self._now_s += seconds
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         try:

@@ -21,6 +21,8 @@ class Process:
         self.name = name
         self.alive = True
         self.paused = False
+        self.ran = True
+        """Whether it has done anything since somebody put this back to False."""
         self._when_dead: list[Callable[[], None]] = []
         self._put_off: list[tuple[Step, contextvars.Context]] = []
 
@@ -79,4 +81,5 @@ class Step:
         if process.paused:
             process.put_off(self)
         else:
+            process.ran = True
             self._callback(*self._args)

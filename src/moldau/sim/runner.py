@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 from moldau.sim.cluster_scenario import ClusterScenario
 from moldau.sim.logs.scenario import LogScenario
 from moldau.sim.metadata import MetadataScenario
+from moldau.sim.quorum import QuorumScenario
 from moldau.sim.world import Invariant, Violation, World
 
 
@@ -59,6 +60,7 @@ SCENARIOS: dict[str, ScenarioFactory] = {
     "metadata": MetadataScenario,
     "logs": LogScenario,
     "broker": ClusterScenario,
+    "quorum": QuorumScenario,
 }
 _TURNS = ("metadata", "logs", "broker", "logs", "broker")
 

@@ -14,7 +14,8 @@ from uuid import UUID
 
 from moldau.broker.network.channel import ChannelError
 from moldau.broker.network.node_channel import ChannelSettings, NodeTransport
-from moldau.sim.cluster import Cluster, SimClock
+from moldau.sim.cluster import Cluster
+from moldau.sim.machine import SimClock
 from moldau.sim.network import Dialler, End
 from moldau.wire.apis import API_BY_KEY
 from moldau.wire.errors import ErrorCode
