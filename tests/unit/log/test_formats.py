@@ -156,6 +156,7 @@ def test_epoch_and_metadata_files_of_a_log(folder: LogFolder) -> None:
     log = folder.open(topic_id=SOME_ID)
     append(log, b"a", leader_epoch=2)
     append(log, b"b", leader_epoch=5)
+    log.flush()
     assert (folder.path / "leader-epoch-checkpoint").read_text() == "0\n2\n2 0\n5 1\n"
     assert (folder.path / "partition.metadata").read_text().splitlines() == [
         "version: 0",

@@ -96,8 +96,22 @@ def test_an_epoch_that_cannot_be_written_takes_the_folder_offline() -> None:
     machine = Machine()
     log = machine.create()
     machine.platter.break_folder("/data1/", 0)
+    log.assign_epoch(3, 0)
     with pytest.raises(LogDirFailure):
-        log.assign_epoch(3, 0)
+        log.flush()
+
+
+def test_epochs_below_the_recovery_point_survive_a_power_failure() -> None:
+    """They are written by the flush that moves it, not before."""
+    machine = Machine()
+    log = machine.create()
+    for epoch in (2, 5):
+        log.assign_epoch(epoch, log.log_end_offset)
+        append(log, b"x", leader_epoch=epoch)
+    log.flush()
+    append(log, b"y", leader_epoch=6)
+    machine.lose_power()
+    assert machine.log().leader_epochs.entries()[:2] == [(2, 0), (5, 1)]
 
 
 def test_a_flush_that_runs_while_the_segment_is_rolled_does_not_cover_its_indexes() -> None:

@@ -55,6 +55,7 @@ class Flusher:
         "_replaced",
         "_running",
         "_segments",
+        "_unwritten",
         "_waiters",
         "_wanted",
         "_whole",
@@ -86,6 +87,8 @@ class Flusher:
         # Names of files replaced as a whole since the last flush; a dict, because the order
         # of syncs must be the same in every run of the simulator.
         self._replaced: dict[str, int] = {}
+        # Small files that are to be replaced with the next flush, and by what.
+        self._unwritten: dict[str, Callable[[], bytes]] = {}
         self._running = False
         # Where the log was cut while a flush ran: beyond it the flush proves nothing.
         self._cut: int | None = None
@@ -100,6 +103,15 @@ class Flusher:
         self._change += 1
         if name is not None:
             self._replaced[name] = self._change
+            self._unwritten.pop(name, None)
+
+    def note_unwritten(self, name: str, content: Callable[[], bytes]) -> None:
+        """The small file `name` is to hold what `content` then gives, from the next flush on.
+
+        For what the batches above the recovery point tell as well: a crash loses nothing.
+        """
+        self._change += 1
+        self._unwritten[name] = content
 
     @property
     def _dir_changed(self) -> bool:
@@ -109,6 +121,7 @@ class Flusher:
         """What makes everything below `up_to` durable; None when it is already."""
         if up_to <= self.recovery_point and not self._dir_changed:
             return None
+        self._write_small_files()
         syncs: list[Callable[[], None]] = []
         active = self._segments.active
         for segment in self._segments.overlapping(self.recovery_point, up_to):
@@ -125,6 +138,12 @@ class Flusher:
         if self._dir_changed:
             syncs.append(partial(_sync_dir, disk, directory))
         return FlushPlan(up_to, tuple(syncs), self._change, dict(self._replaced))
+
+    def _write_small_files(self) -> None:
+        for name, content in list(self._unwritten.items()):
+            path = f"{self.directory}/{name}"
+            self._context.disk.write_atomic(path, content(), sync=False)
+            self.note_new_file(name)
 
     def flush_now(self, up_to: int, now_ms: int) -> None:
         """Flush in place; for stops, tools and tests."""

@@ -401,15 +401,19 @@ class Log:
     def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
         """A new leader epoch begins at `start_offset`."""
         if self.leader_epochs.assign(leader_epoch, start_offset):
-            self.write_epochs()
+            # Written with the next flush, before the recovery point passes the epoch's batches:
+            # above it they are found in the batches again after a crash. A node that comes to
+            # lead a thousand partitions has no time for a thousand files first.
+            self.flusher.note_unwritten(LEADER_EPOCH_CHECKPOINT, self._encoded_epochs)
+
+    def _encoded_epochs(self) -> bytes:
+        return encode_epochs(self.leader_epochs.entries())
 
     def write_epochs(self) -> None:
-        # Synced by the next flush, together with the batches the epochs are of: what is
-        # above the recovery point is found in the batches again after a crash.
+        """Write the epochs now, when some were forgotten; the next flush makes that durable."""
         path = f"{self.dir}/{LEADER_EPOCH_CHECKPOINT}"
-        data = encode_epochs(self.leader_epochs.entries())
         try:
-            self.context.disk.write_atomic(path, data, sync=False)
+            self.context.disk.write_atomic(path, self._encoded_epochs(), sync=False)
         except OSError as error:
             raise self.dir_state.fail(f"writing {path}", error) from error
         self.flusher.note_new_file(LEADER_EPOCH_CHECKPOINT)

@@ -72,6 +72,8 @@ class ReplicaFetchers:
         self._node = node
         self._fetchers: dict[tuple[int, int], _FetcherTask] = {}
         self._by_partition: dict[PartitionKey, _FetcherTask] = {}
+        # Where each node that is copied from was last said to listen.
+        self._leaders: dict[int, NodeEndpoint] = {}
         self._closed = False
 
     def __len__(self) -> int:
@@ -81,18 +83,10 @@ class ReplicaFetchers:
         """Copy the partition from `leader`, in the partition's leader epoch."""
         if self._closed:
             return
+        self.relocate(leader)
         key = _key(partition)
         number = self._fetcher_number(partition)
         fetcher = self._fetchers.get((leader.node_id, number))
-        if fetcher is not None and fetcher.leader != leader:
-            # It listens elsewhere now. Whoever is still copied from there comes here too.
-            moved = fetcher.abandon()
-            del self._fetchers[leader.node_id, number]
-            for other in moved:
-                self._by_partition.pop(other.key, None)
-            fetcher = self._start(leader, number)
-            for other in moved:
-                self._add(fetcher, other.key, other.replica)
         former = self._by_partition.get(key)
         if former is not None and former is not fetcher:
             self._remove(key)
@@ -104,7 +98,19 @@ class ReplicaFetchers:
         """Copy it no longer; what is still under way for it is void."""
         self._remove(_key(partition))
 
+    def relocate(self, leader: NodeEndpoint) -> None:
+        """Copy from where `leader` listens now what is copied from it."""
+        if self._leaders.get(leader.node_id, leader) == leader:
+            return
+        for (node_id, number), fetcher in list(self._fetchers.items()):
+            if node_id == leader.node_id:
+                moved = fetcher.abandon()
+                fetcher = self._start(leader, number)
+                for each in moved:
+                    self._add(fetcher, each.key, each.replica)
+
     def _start(self, leader: NodeEndpoint, number: int) -> _FetcherTask:
+        self._leaders[leader.node_id] = leader
         fetcher = self._fetchers[leader.node_id, number] = _FetcherTask(self._node, leader, number)
         return fetcher
 

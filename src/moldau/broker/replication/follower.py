@@ -207,6 +207,7 @@ class Fetcher:
         changed, self._changed = self._changed, {}
         if session.is_full_next:
             changed = dict.fromkeys(self._states)
+        max_bytes = self._max_bytes()
         partitions: dict[PartitionKey, PartitionFetch] = {}
         gone: list[PartitionKey] = []
         for key in changed:
@@ -224,7 +225,7 @@ class Fetcher:
                     state.fetch_offset,
                     state.last_fetched_epoch,
                     state.log.log_start_offset,
-                    self._max_bytes(),
+                    max_bytes,
                 )
         if not partitions and (
             session.is_full_next or len(session.sent) == sum(key in session.sent for key in gone)

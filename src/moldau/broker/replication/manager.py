@@ -33,8 +33,12 @@ from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
 
-HOSTED_AT_ONCE_MAX = 100
-HOSTED_PER_TURN = 10
+# What a delta brings is done at once up to here, then in turns of the loop. To make a log's files
+# takes so much longer than another leader does that they are counted apart.
+OPENED_AT_ONCE_MAX = 100
+OPENED_PER_TURN = 10
+CHANGED_AT_ONCE_MAX = 2_000
+CHANGED_PER_TURN = 200
 
 
 class FollowerFetchers(Protocol):
@@ -46,6 +50,10 @@ class FollowerFetchers(Protocol):
 
     def leave(self, partition: Partition) -> None:
         """Copy it no longer; what is still under way for it is void."""
+        ...
+
+    def relocate(self, leader: NodeEndpoint) -> None:
+        """The node listens there now."""
         ...
 
 
@@ -216,29 +224,47 @@ class ReplicaManager:
             return
         for topic in delta.deleted_topics.values():
             self._remove_topic(topic.name, topic.id)
-        hosted = 0
-        for changed in delta.topics.values():
-            for index, (_, state) in changed.changed_partitions.items():
-                if hosted < HOSTED_AT_ONCE_MAX or changed.topic.name in INTERNAL_TOPICS:
-                    self._host(changed.topic, index, state)
-                    hosted += 1
-                else:
-                    self._put_off(changed.topic.id, index)
+        for broker_id in delta.brokers:
+            self._relocate(broker_id)
+        self._host_all(delta)
         self._apply_configs(delta)
 
+    def _host_all(self, delta: MetadataDelta) -> None:
+        opened = changed = 0
+        for topic_delta in delta.topics.values():
+            topic = topic_delta.topic
+            hosted = self._topics.get(topic.id.bytes, {})
+            # A coordinator looks for its partitions when it hears of the same delta.
+            at_once = topic.name in INTERNAL_TOPICS
+            for index, (_, state) in topic_delta.changed_partitions.items():
+                if index in hosted:
+                    changed += 1
+                    wait = changed > CHANGED_AT_ONCE_MAX
+                else:
+                    opened += self._node_id in state.replicas
+                    wait = opened > OPENED_AT_ONCE_MAX
+                if wait and not at_once:
+                    self._put_off(topic.id, index)
+                else:
+                    self._host(topic, index, state)
+
     def _put_off(self, topic_id: UUID, index: int) -> None:
-        """To make a log's files takes a while: after so many, clients get their turn in between."""
+        """Clients get their turn in between."""
         idle = not self._backlog
         self._backlog[topic_id, index] = None
         if idle:
             self._defer(self._host_some)
 
     def _host_some(self) -> None:
-        for topic_id, index in list(islice(self._backlog, HOSTED_PER_TURN)):
+        opened = 0
+        for topic_id, index in list(islice(self._backlog, CHANGED_PER_TURN)):
+            if opened == OPENED_PER_TURN:
+                break
             del self._backlog[topic_id, index]
             # The topic may have changed or gone meanwhile.
             topic = self._image.topics_by_id.get(topic_id)
             if topic is not None and (state := topic.partitions.get(index)) is not None:
+                opened += index not in self._topics.get(topic_id.bytes, {})
                 self._host(topic, index, state)
         if self._backlog:
             self._defer(self._host_some)
@@ -257,6 +283,8 @@ class ReplicaManager:
     def apply_image(self, image: MetadataImage) -> None:
         """Take over a whole image, at start or after a snapshot."""
         self._image = self._brokers.image = image
+        for broker_id in image.brokers:
+            self._relocate(broker_id)
         for key in [key for key in self._topics if isinstance(key, str)]:
             hosted = next(iter(self._topics[key].values()), None)
             current = image.topics_by_name.get(key)
@@ -352,6 +380,13 @@ class ReplicaManager:
         if broker is None or endpoint is None:
             return None
         return NodeEndpoint(broker.id, endpoint.host, endpoint.port, broker.rack)
+
+    def _relocate(self, broker_id: int) -> None:
+        """Follow a leader that has registered under another address."""
+        if self._replication is not None:
+            leader = self._endpoint(broker_id, self._replication.inter_broker_listener)
+            if leader is not None:
+                self._replication.fetchers.relocate(leader)
 
     def check_isrs(self) -> None:
         """See of all partitions led here whether a follower has fallen behind for too long."""

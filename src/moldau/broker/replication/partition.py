@@ -9,7 +9,6 @@ leader decided, raised before anybody is told. A watcher is told once and must w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 from uuid import UUID
 
 from moldau.broker.log.context import AppendInfo, AppendOrigin
@@ -28,6 +27,7 @@ from moldau.broker.replication.events import (
 from moldau.broker.replication.leader import PartitionLeader
 from moldau.broker.replication.reading import NO_EPOCH, PartitionRead
 from moldau.broker.replication.surroundings import ALONE, Surroundings
+from moldau.broker.replication.waiting import OffsetWaiters, Watcher
 from moldau.broker.topics import INTERNAL_TOPICS
 from moldau.invariant import invariant
 from moldau.wire.compression import Compression
@@ -37,12 +37,10 @@ from moldau.wire.records import NO_PRODUCER_ID, encode_batch_buffer, encode_end_
 __all__ = ["NO_EPOCH", "NO_LEADER", "Partition", "PartitionRead", "Watcher"]
 
 NO_LEADER = -1
+ACKS_ALL = -1
 
-
-class Watcher(Protocol):
-    """Somebody who wants to know when a partition changes."""
-
-    def on_partition_changed(self) -> None: ...
+CommitWaiter = Callable[[ErrorCode], None]
+DeleteWaiter = Callable[[ErrorCode, int], None]
 
 
 class Partition:
@@ -52,8 +50,8 @@ class Partition:
     __slots__ = (
         "_awaiting_copy",
         "_commit_waiters",
+        "_delete_waiters",
         "_leader",
-        "_low_watermark_waiters",
         "_node_id",
         "_surroundings",
         "append_watchers",
@@ -97,13 +95,13 @@ class Partition:
         self.watchers: dict[Watcher, None] = {}
         # Who may read what is not committed yet: the fetches of followers.
         self.append_watchers: dict[Watcher, None] = {}
-        self._low_watermark_waiters: dict[Callable[[ErrorCode, int], None], int] = {}
+        self._delete_waiters: OffsetWaiters[DeleteWaiter] = OffsetWaiters()
         self._surroundings = surroundings
         self._node_id = node_id
         self._leader: PartitionLeader | None = None
-        self._commit_waiters: dict[Callable[[ErrorCode], None], int] = {}
+        self._commit_waiters: OffsetWaiters[CommitWaiter] = OffsetWaiters()
         # While the log is exchanged for its copy: who waits for a flush that the copy has to do.
-        self._awaiting_copy: list[tuple[int, Callable[[ErrorCode], None]]] | None = None
+        self._awaiting_copy: list[tuple[int, CommitWaiter]] | None = None
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index} epoch={self.leader_epoch}>"
@@ -198,11 +196,9 @@ class Partition:
     def _resign(self, error: ErrorCode) -> None:
         self.error = error
         self._leader = None
-        waiters, self._commit_waiters = self._commit_waiters, {}
-        for waiter in waiters:
+        for waiter in self._commit_waiters.take_all():
             waiter(error)
-        deleting, self._low_watermark_waiters = self._low_watermark_waiters, {}
-        for tell in deleting:
+        for tell in self._delete_waiters.take_all():
             tell(error, -1)
         self._tell_watchers()
         self._tell_append_watchers()
@@ -252,11 +248,7 @@ class Partition:
 
         If the outcome says that a flush is due, `when_durable` tells when it may be acknowledged.
         """
-        leader = self._leader
-        if leader is None or self.error is not None:
-            raise self._unavailable()
-        if acks == -1 and not leader.has_enough_in_sync:
-            raise self._not_enough_replicas()
+        leader = self._leading(acks_all=acks == ACKS_ALL)
         info = self.log.append_as_leader(
             batch,
             leader_epoch=self.leader_epoch,
@@ -283,11 +275,7 @@ class Partition:
         `producer` (id and epoch) makes it a batch of that producer's transaction, whose being
         open `guard` proves. `acks_all` refuses when too few replicas could take it.
         """
-        leader = self._leader
-        if leader is None or self.error is not None:
-            raise self._unavailable()
-        if acks_all and not leader.has_enough_in_sync:
-            raise self._not_enough_replicas()
+        leader = self._leading(acks_all=acks_all)
         producer_id, producer_epoch = (NO_PRODUCER_ID, NO_EPOCH) if producer is None else producer
         batch = encode_batch_buffer(
             [(key, value, now_ms, ()) for key, value in records],
@@ -318,8 +306,7 @@ class Partition:
         now_ms: int,
     ) -> Verification:
         """The guard that a transactional batch needs, as `ProducerStates` gives it."""
-        if self._leader is None or self.error is not None:
-            raise self._unavailable()
+        self._leading(acks_all=False)
         return self.log.producers.start_verification(
             producer_id,
             epoch,
@@ -339,7 +326,7 @@ class Partition:
         now_ms: int,
     ) -> AppendInfo:
         """End a producer's transaction here; `when_committed` tells when that is certain."""
-        leader = self._leader_with_enough_in_sync()
+        leader = self._leading(acks_all=True)
         batch = encode_end_txn_marker(
             producer_id=producer_id,
             producer_epoch=producer_epoch,
@@ -357,19 +344,18 @@ class Partition:
         self._on_appended(leader, info.last_offset + 1)
         return info
 
-    def _leader_with_enough_in_sync(self) -> PartitionLeader:
+    def _leading(self, *, acks_all: bool) -> PartitionLeader:
+        """This node's leadership; raises if it has none, or could not keep what `acks_all` asks."""
         leader = self._leader
         if leader is None or self.error is not None:
             raise self._unavailable()
-        if not leader.has_enough_in_sync:
-            raise self._not_enough_replicas()
+        if acks_all and not leader.has_enough_in_sync:
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"The ISR of partition {self.topic}-{self.index} is smaller than"
+                " min.insync.replicas",
+            )
         return leader
-
-    def _not_enough_replicas(self) -> ApiError:
-        return ApiError(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            f"The ISR of partition {self.topic}-{self.index} is smaller than min.insync.replicas",
-        )
 
     def _on_appended(self, leader: PartitionLeader, next_offset: int) -> None:
         before = leader.high_watermark
@@ -406,18 +392,16 @@ class Partition:
 
     # Waiting.
 
-    def when_committed(self, next_offset: int, waiter: Callable[[ErrorCode], None]) -> None:
+    def when_committed(self, next_offset: int, waiter: CommitWaiter) -> None:
         """Call `waiter` once the high watermark reaches `next_offset`, or with why it cannot."""
         if self.error is not None:
             waiter(self.error)
         elif self.log.high_watermark >= next_offset:
             waiter(self._committed_error())
         else:
-            self._commit_waiters[waiter] = next_offset
+            self._commit_waiters.add(waiter, next_offset)
 
-    def when_durable(
-        self, next_offset: int, now_ms: int, waiter: Callable[[ErrorCode], None]
-    ) -> None:
+    def when_durable(self, next_offset: int, now_ms: int, waiter: CommitWaiter) -> None:
         """Flush, and call `waiter` once everything below `next_offset` is on disk."""
 
         def flushed(error: BaseException | None) -> None:
@@ -428,8 +412,8 @@ class Partition:
 
         self.log.flusher.request(next_offset, now_ms, flushed)
 
-    def forget_waiter(self, waiter: Callable[[ErrorCode], None]) -> None:
-        self._commit_waiters.pop(waiter, None)
+    def forget_waiter(self, waiter: CommitWaiter) -> None:
+        self._commit_waiters.forget(waiter)
 
     def _committed_error(self) -> ErrorCode:
         # The ISR may have shrunk since the append: then fewer replicas than promised have it.
@@ -438,10 +422,8 @@ class Partition:
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def _tell_committed(self, offset: int) -> None:
-        done = [waiter for waiter, wanted in self._commit_waiters.items() if wanted <= offset]
         error = self._committed_error()
-        for waiter in done:
-            self._commit_waiters.pop(waiter, None)
+        for waiter in self._commit_waiters.take(offset):
             waiter(error)
 
     def _tell_watchers(self) -> None:
@@ -550,7 +532,7 @@ class Partition:
                 now_ms=self._surroundings.elapsed_ms(),
             )
         )
-        if self._low_watermark_waiters:
+        if self._delete_waiters:
             self._tell_deleted()
 
     def delete_records(self, offset: int) -> int:
@@ -578,7 +560,7 @@ class Partition:
         start = self.log.log_start_offset
         return start if self._leader is None else self._leader.low_watermark(start)
 
-    def when_deleted(self, offset: int, waiter: Callable[[ErrorCode, int], None]) -> None:
+    def when_deleted(self, offset: int, waiter: DeleteWaiter) -> None:
         """Call `waiter` with the low watermark once no living replica has records below `offset`,
         or with why that cannot be known any more."""
         if self.error is not None:
@@ -586,17 +568,15 @@ class Partition:
         elif (low_watermark := self.low_watermark) >= offset:
             waiter(ErrorCode.NONE, low_watermark)
         else:
-            self._low_watermark_waiters[waiter] = offset
+            self._delete_waiters.add(waiter, offset)
 
-    def forget_delete_waiter(self, waiter: Callable[[ErrorCode, int], None]) -> None:
-        self._low_watermark_waiters.pop(waiter, None)
+    def forget_delete_waiter(self, waiter: DeleteWaiter) -> None:
+        self._delete_waiters.forget(waiter)
 
     def _tell_deleted(self) -> None:
         low_watermark = self.low_watermark
-        for waiter, wanted in list(self._low_watermark_waiters.items()):
-            if wanted <= low_watermark:
-                del self._low_watermark_waiters[waiter]
-                waiter(ErrorCode.NONE, low_watermark)
+        for waiter in self._delete_waiters.take(low_watermark):
+            waiter(ErrorCode.NONE, low_watermark)
 
     @property
     def leadership(self) -> PartitionLeader | None:
