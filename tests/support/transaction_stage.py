@@ -85,7 +85,7 @@ class TransactionStage:
             encoded = record.encode()
             self.shard.replay(len(self.written), NO_PRODUCER_ID, record.key, record.value)
             self.written.append(encoded)
-        if len(self.written) > self.committed_count and (decision.records or decision.barrier):
+        if len(self.written) > self.committed_count:
             self._held.append(
                 (len(self.written), lambda error: self._settle(decision, reply, error))
             )

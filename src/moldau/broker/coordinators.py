@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from moldau.broker.config import BrokerConfig
+from moldau.broker.coordinator.brokers import BrokerChannels, PartitionLeaders
 from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
 from moldau.broker.coordinator.group.settings import LayeredGroupSettings
@@ -21,9 +22,15 @@ from moldau.broker.coordinator.group.share.events import InitializeShareState
 from moldau.broker.coordinator.group.share.service import ShareGroupService
 from moldau.broker.coordinator.group.streams.creation import InternalTopicCreation
 from moldau.broker.coordinator.group.streams.events import CreateInternalTopics
+from moldau.broker.coordinator.latest_offsets import LatestOffsets
 from moldau.broker.coordinator.log import CoordinatorLog
 from moldau.broker.coordinator.partition_log import PartitionLog
-from moldau.broker.coordinator.producer_ids import ProducerIds
+from moldau.broker.coordinator.producer_ids import (
+    AllocateBlock,
+    ControllerBlocks,
+    ControllerCalls,
+    ProducerIds,
+)
 from moldau.broker.coordinator.share.config import ShareCoordinatorConfig
 from moldau.broker.coordinator.share.coordinator import ShareCoordinator
 from moldau.broker.coordinator.topics import ImageClusterTopics, ImageTopics
@@ -34,8 +41,10 @@ from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import ResourceType, Topic
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.network.channel import Transport
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.partition import Partition
+from moldau.broker.share.cluster_persister import ClusterShareCoordinator
 from moldau.broker.share.persister import LocalPersister
 from moldau.broker.topic_creation import TopicCreation
 from moldau.broker.topics import (
@@ -43,6 +52,8 @@ from moldau.broker.topics import (
     SHARE_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
+from moldau.broker.transactions.cluster_markers import ClusterMarkers
+from moldau.broker.transactions.cluster_partitions import ClusterTransactionPartitions
 from moldau.broker.transactions.lost import lost_transactions
 from moldau.broker.transactions.markers import LocalMarkers, Marker, MarkerResult, MarkerWriter
 from moldau.broker.transactions.verification import TransactionVerifier
@@ -85,6 +96,12 @@ class Surroundings:
     """Runs what nobody waits for until it is done or the broker stops."""
     unclean: bool = False
     """The last stop was none that syncs everything."""
+    controller: ControllerCalls | None = None
+    broker_epoch: Callable[[], int] | None = None
+    transport: Transport | None = None
+    """Answers calls to this node too; without it the environment's."""
+    inter_broker_listener: str | None = None
+    """Without it the configuration's."""
 
 
 class _LateMarkers:
@@ -103,13 +120,33 @@ class _LateMarkers:
 class Coordinators:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
+        self._leaders = PartitionLeaders(
+            lambda: around.metadata.image,
+            around.inter_broker_listener or around.config().inter_broker_listener_name,
+        )
+        self._channels: list[BrokerChannels] = []
         self.topics = ImageClusterTopics()
         self.settings = LayeredGroupSettings(self._group_configs, around.config)
-        self.producer_ids = ProducerIds(self._allocate_producer_ids)
+        self.producer_ids = ProducerIds(self._producer_id_blocks())
         self.share_states = self._share_coordinator()
-        self.persister = LocalPersister(
+        self._share_coordinators = ClusterShareCoordinator(
             self.share_states,
+            self._leaders,
+            self._new_channels(),
+            node_id=around.node_id,
+            timeout_ms=self._request_timeout_ms,
+        )
+        self.persister = LocalPersister(
+            self._share_coordinators,
             lambda: around.creation.ensure_internal_topic(SHARE_STATE_TOPIC),
+        )
+        self._latest_offsets = LatestOffsets(
+            around.replicas,
+            self._leaders,
+            self._new_channels(),
+            around.environment.clock,
+            node_id=around.node_id,
+            timeout_ms=self._request_timeout_ms,
         )
         self.groups = self._group_coordinator()
         self.share_groups = self._share_group_service()
@@ -121,10 +158,24 @@ class Coordinators:
             self.groups,
             loop=asyncio.get_running_loop(),
             clock_ms=around.environment.clock_ms,
-            timeout_ms=lambda: int(around.config()["request.timeout.ms"]),
+            timeout_ms=self._request_timeout_ms,
+        )
+        self._cluster_markers = ClusterMarkers(
+            self.markers,
+            self._leaders,
+            self._new_channels(),
+            node_id=around.node_id,
+            timeout_ms=self._request_timeout_ms,
         )
         self._lost_transactions_ended = asyncio.Event()
         self.transactions = self._transaction_coordinator()
+        self._transaction_partitions = ClusterTransactionPartitions(
+            self.transactions,
+            self._leaders,
+            self._new_channels(),
+            node_id=around.node_id,
+            timeout_ms=self._request_timeout_ms,
+        )
         self.verifier = self._transaction_verifier()
         self._by_topic: Mapping[str, Coordinator] = {
             GROUP_OFFSETS_TOPIC: self.groups,
@@ -133,6 +184,26 @@ class Coordinators:
         }
 
     # Building.
+
+    def _new_channels(self) -> BrokerChannels:
+        transport = self._around.transport or self._around.environment.transport
+        channels = BrokerChannels(transport, self._leaders)
+        self._channels.append(channels)
+        return channels
+
+    def _request_timeout_ms(self) -> int:
+        return int(self._around.config()["request.timeout.ms"])
+
+    def _producer_id_blocks(self) -> AllocateBlock:
+        around = self._around
+        if around.controller is None or around.broker_epoch is None:
+            return self._allocate_producer_ids
+        return ControllerBlocks(
+            around.controller,
+            around.environment.clock,
+            node_id=around.node_id,
+            broker_epoch=around.broker_epoch,
+        )
 
     def _group_coordinator(self) -> GroupCoordinator:
         environment = self._around.environment
@@ -155,7 +226,7 @@ class Coordinators:
             self.topics,
             partition_for=self.groups.partition_for,
             section=lambda shard: shard.share,
-            latest_offset=self._latest_offset,
+            latest_offset=self._latest_offsets.latest_offset,
             enabled=lambda: metadata.finalized_features.get("share.version", 0) >= 1,
         )
 
@@ -172,13 +243,6 @@ class Coordinators:
         now_ms = self._around.environment.clock.now_ms()
         self.groups.report_internal_topics(group_id, errors, now_ms)
 
-    async def _latest_offset(self, topic: str, index: int) -> int:
-        partition = self._around.replicas.find(topic, index)
-        if partition is None:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is not led here")
-        partition.check_online()
-        return partition.high_watermark
-
     def _transaction_coordinator(self) -> TransactionCoordinator:
         metadata = self._around.metadata
         return TransactionCoordinator(
@@ -187,7 +251,7 @@ class Coordinators:
                 TRANSACTION_STATE_TOPIC, "transaction.state.log"
             ),
             producer_ids=self.producer_ids,
-            markers=_LateMarkers(self.markers, self._lost_transactions_ended),
+            markers=_LateMarkers(self._cluster_markers, self._lost_transactions_ended),
             topics=ImageTopics(lambda: metadata.image),
             transaction_version=lambda: metadata.finalized_features.get("transaction.version", 0),
             report_bug=self._around.report_bug,
@@ -207,7 +271,7 @@ class Coordinators:
     def _transaction_verifier(self) -> TransactionVerifier:
         config = self._around.config()
         return TransactionVerifier(
-            self.transactions,
+            self._transaction_partitions,
             enabled=lambda: bool(
                 self._around.config()["transaction.partition.verification.enable"]
             ),
@@ -260,6 +324,8 @@ class Coordinators:
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.topics.apply(delta, image)
+        for channels in self._channels:
+            channels.apply(delta, image)
         for name, coordinator in self._by_topic.items():
             topic = image.topic(name)
             if topic is not None and delta.from_snapshot:
@@ -313,9 +379,12 @@ class Coordinators:
         """What a power failure left open without a coordinator that would ever end it."""
         around = self._around
         topic = around.metadata.image.topic(TRANSACTION_STATE_TOPIC)
-        leaders = set() if topic is None else {each.leader for each in topic.partitions.values()}
-        if not around.unclean or leaders - {around.node_id}:
-            # What another broker coordinates cannot be judged here.
+        states = [] if topic is None else list(topic.partitions.values())
+        if not around.unclean or any(
+            state.leader != around.node_id or len(state.replicas) > 1 for state in states
+        ):
+            # What another broker coordinates cannot be judged here, and what other brokers have
+            # copies of is not lost: a leader is elected who has all that was committed.
             return
         known = self.transactions.transactions()
         if known is None:
@@ -334,5 +403,12 @@ class Coordinators:
     def close(self) -> None:
         """Members that wait for others would wait for ever: they are told to look elsewhere."""
         self.share_groups.close()
+        self.producer_ids.close()
         for coordinator in self._by_topic.values():
             coordinator.close()
+        self._cluster_markers.close()
+        self._transaction_partitions.close()
+        self._share_coordinators.close()
+        self._latest_offsets.close()
+        for channels in self._channels:
+            channels.close()

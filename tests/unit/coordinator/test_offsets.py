@@ -137,10 +137,6 @@ class TestFetch:
         assert ask(current) == -1
         assert ask(uuid.UUID(int=0)) == 9
 
-    def test_reads_wait_for_what_was_appended_before(self, stage: Any) -> None:
-        request = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
-        assert stage.shard.fetch_offsets(request, False).barrier
-
 
 class TestTransactions:
     """Replay only: the log of a cluster that had transactions must load right."""

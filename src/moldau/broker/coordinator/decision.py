@@ -2,8 +2,9 @@
 
 A shard decides; the shell acts. A `Decision` names the records to append, the
 answer to give once they are committed, and effects. The order is fixed: append,
-replay, timers, and only after commit the answers and the continuation. So no
-client ever hears of a state that a crash could take back.
+replay, timers, and only after commit the answers and the continuation; without
+records these wait for the commit of all that was appended before, which they may
+reveal. So no client ever hears of a state that a crash could take back.
 """
 
 from __future__ import annotations
@@ -103,10 +104,15 @@ class Decision(Generic[R]):
     """Handed back through `on_written` once the records are committed or have failed."""
     atomic: bool = True
     """False allows the shell to spread many independent records over several batches."""
-    barrier: bool = False
-    """The response reveals replayed state, so everything appended before must commit first."""
     producer: ProducerStamp | None = None
     """Write the records in this producer's transaction: they count once its marker follows."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether anybody hears of it but who asked for it."""
+        return self.continuation is not None or any(
+            isinstance(effect, Answer | Act) for effect in self.effects
+        )
 
 
 @dataclass(slots=True)
@@ -140,7 +146,6 @@ class Outbox:
         response: R,
         *,
         atomic: bool = True,
-        barrier: bool = False,
         producer: ProducerStamp | None = None,
     ) -> Decision[R]:
         return Decision(
@@ -149,7 +154,6 @@ class Outbox:
             tuple(self.effects),
             self.continuation,
             atomic,
-            barrier,
             producer,
         )
 

@@ -145,6 +145,8 @@ class ShardShell(Generic[S]):
         self._waiting: dict[Ticket, asyncio.Future[Message]] = {}
         self._ticket_count = 0
         self._outcomes: dict[_Outcome, None] = {}
+        # Everything below is known to be committed.
+        self._committed_offset = 0
         self._queue: deque[Callable[[], None]] = deque()
         self._acting = False
 
@@ -246,12 +248,22 @@ class ShardShell(Generic[S]):
             self._settle(decision, then, client_error(error.code))
             return
         self._set_timers(decision)
-        if next_offset is None and decision.barrier:
-            next_offset = self.log.end_offset
         if next_offset is None:
+            # What is told reveals replayed state, and nobody may hear of what can still be lost:
+            # what the log held before must be committed, whoever wrote it.
+            next_offset = self.log.end_offset
+        if next_offset <= self._committed_offset or (then is _ignore and not decision.tells):
             self._settle(decision, then, ErrorCode.NONE)
         else:
-            _Write(self, lambda error: self._settle(decision, then, error)).wait_for(next_offset)
+            self._when_committed(next_offset, lambda error: self._settle(decision, then, error))
+
+    def _when_committed(self, next_offset: int, then: Callable[[ErrorCode], None]) -> None:
+        def ended(error: ErrorCode) -> None:
+            if error is ErrorCode.NONE:
+                self._committed_offset = max(self._committed_offset, next_offset)
+            then(error)
+
+        _Write(self, ended).wait_for(next_offset)
 
     def _end_transaction(
         self, ending: TransactionEnding, then: Callable[[ErrorCode], None]
@@ -265,7 +277,7 @@ class ShardShell(Generic[S]):
             then(client_error(error.code))
             return
         self.shard.replay_end_transaction(ending.producer_id, ending.committed)
-        _Write(self, then).wait_for(offset + 1)
+        self._when_committed(offset + 1, then)
 
     def _append(self, decision: Decision[Any]) -> int | None:
         """Write and replay the records; the offset after the last one, None without any."""

@@ -112,6 +112,8 @@ _RETRIED = frozenset(
         ErrorCode.NOT_COORDINATOR,
         # The metadata of a new topic reaches brokers one by one.
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        # No answer of another broker.
+        ErrorCode.NETWORK_EXCEPTION,
     }
 )
 

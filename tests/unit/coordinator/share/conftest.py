@@ -60,7 +60,7 @@ class StateStage:
                 case Schedule(timer, delay_ms):
                     self._timers.schedule(timer, self.now_ms + delay_ms)
                 case Act(PruneUpTo(offset)):
-                    assert decision.barrier, "records are deleted only when superseded for good"
+                    # The shell acts once all that was appended is committed: superseded for good.
                     self.pruned.append(offset)
         return decision.response
 

@@ -266,7 +266,7 @@ class GroupShard:
         response = self.consumer.heartbeat(
             request, version, client, fresh_member_id, out, other=other
         )
-        return out.decision(response, barrier=True)
+        return out.decision(response)
 
     def streams_group_heartbeat(
         self, request: StreamsGroupHeartbeatRequest, client: ClientInfo, now_ms: int
@@ -274,7 +274,7 @@ class GroupShard:
         out = Outbox(now_ms)
         other = self._other(request.group_id, StreamsGroup)
         response = self.streams.heartbeat(request, client, out, other)
-        return out.decision(response, barrier=True)
+        return out.decision(response)
 
     def describe_consumer_group(
         self, group_id: str
@@ -349,7 +349,7 @@ class GroupShard:
         if group is not None:
             group.check_fetch(request.member_id, request.member_epoch)
         response = commits.fetch(self._offsets, request, require_stable=require_stable)
-        return Decision(response, barrier=True)
+        return Decision(response)
 
     def delete_offsets(
         self, request: OffsetDeleteRequest, now_ms: int

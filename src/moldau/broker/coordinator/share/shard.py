@@ -136,7 +136,7 @@ class ShareShard:
             out.act(PruneUpTo(offset))
         self._schedule_pruning(out)
         # What is deleted must be superseded by something committed.
-        return replace(out.decision(None), barrier=True)
+        return out.decision(None)
 
     def on_written(self, continuation: Any, error: ErrorCode, now_ms: int) -> Decision[None]:
         invariant(False, "no decision of this shard has a continuation")
@@ -211,7 +211,7 @@ class ShareShard:
         snapshot = entry.snapshot
         state = ShareState(snapshot.state_epoch, snapshot.start_offset, snapshot.batches)
         if leader_epoch in (NO_EPOCH, entry.leader_epoch_max):
-            return Decision(state, barrier=True)
+            return Decision(state)
         record = self._state_record(
             key,
             entry,
@@ -259,7 +259,7 @@ class ShareShard:
         _check_partition(key)
         self._check_topic(key)
         if key not in self.entries:
-            return Decision(None, barrier=True)
+            return Decision(None)
         return Decision(None, (tombstone(key),))
 
     def read_summary(self, key: SharePartitionKey) -> Decision[ShareStateSummary]:
@@ -267,7 +267,7 @@ class ShareShard:
         self._check_topic(key)
         entry = self.entries.get(key)
         if entry is None:
-            return Decision(ShareStateSummary(), barrier=True)
+            return Decision(ShareStateSummary())
         snapshot = entry.snapshot
         summary = ShareStateSummary(
             snapshot.state_epoch,
@@ -275,7 +275,7 @@ class ShareShard:
             snapshot.start_offset,
             snapshot.delivery_complete_count,
         )
-        return Decision(summary, barrier=True)
+        return Decision(summary)
 
     def forget_topics(self, topic_ids: Collection[UUID]) -> Decision[None]:
         """Topics were deleted: nobody can reach the state of their partitions any more."""

@@ -215,7 +215,7 @@ class TransactionShard:
         if not prepared:
             return out.decision(None)
         out.effects.extend(Act(SendMarkers(metadata)) for metadata in prepared)
-        return Decision(None, effects=tuple(out.effects), continuation=Resumed(ids), barrier=True)
+        return Decision(None, effects=tuple(out.effects), continuation=Resumed(ids))
 
     def _schedule_timeouts(self, out: Outbox) -> None:
         out.schedule(
@@ -292,7 +292,7 @@ class TransactionShard:
             raise ending.concurrent(current)
         _check_current(current, producer)
         if current.state is ONGOING and current.partitions.issuperset(partitions):
-            return Decision(NO_PRODUCER, barrier=True)
+            return Decision(NO_PRODUCER)
         version = self._storable(client_transaction_version)
         return self._write(
             current.with_partitions(partitions, version, now_ms), NO_PRODUCER, now_ms
@@ -317,7 +317,6 @@ class TransactionShard:
                 else ErrorCode.TRANSACTION_ABORTABLE
                 for partition in partitions
             },
-            barrier=True,
         )
 
     def end_transaction(
@@ -350,7 +349,7 @@ class TransactionShard:
             if isinstance(prepared, TransactionMetadata):
                 answer = prepared.next_producer
         if prepared is ending.DONE:
-            return Decision(answer, barrier=True)
+            return Decision(answer)
         if isinstance(prepared, NeedProducerId):
             return Decision(prepared)
         return self._write(prepared, answer, now_ms)
@@ -397,7 +396,7 @@ class TransactionShard:
                 ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
                 f"there is no transactional id {transactional_id!r}",
             )
-        return Decision(views.described(current), barrier=True)
+        return Decision(views.described(current))
 
     def list_transactions(
         self, wanted: Callable[[TransactionMetadata], bool]

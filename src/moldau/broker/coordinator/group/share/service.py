@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
 
@@ -381,7 +380,7 @@ def _decided(now_ms: int, decide: Callable[[Outbox], R]) -> Decision[R]:
     out = Outbox(now_ms)
     response = decide(out)
     # Also an answer that writes nothing tells of what earlier ones wrote.
-    return replace(out.decision(response), barrier=True)
+    return out.decision(response)
 
 
 def _check_kind(shard: GroupShard, group_id: str) -> None:
