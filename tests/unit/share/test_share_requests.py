@@ -8,6 +8,8 @@ from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.share.partition import ACCEPT, REJECT, RELEASE, RENEW
 from moldau.broker.share.persister import SharePartitionKey, ShareState, StateBatch
 from moldau.wire.errors import ErrorCode
+from moldau.wire.messages import PartitionChangeRecord
+from moldau.wire.uuids import DIRECTORY_UNASSIGNED
 from support.hosting import OTHER_NODE_ID
 from support.share_stage import GROUP, Stage, acquired_of, on_stage, partition_of, values_of
 
@@ -532,3 +534,47 @@ async def test_a_changed_config_counts_from_the_next_request(stage: Stage) -> No
     answer = await member.acknowledge((0, 0, RENEW), is_renew_ack=True)
     assert partition_of(answer).error_code == ErrorCode.INVALID_RECORD_STATE
     assert answer.acquisition_lock_timeout_ms == 15_000
+
+
+@on_stage
+async def test_who_leads_again_begins_from_what_is_stored(stage: Stage) -> None:
+    stage.create("r", replicas=(1, OTHER_NODE_ID), isr=(1,))
+    stage.append(b"a", b"b", topic="r")
+    member = stage.member()
+    assert acquired_of(await member.fetch("r", max_wait_ms=100)) == [(0, 1, 1)]
+    waiting = asyncio.ensure_future(stage.member("m2").fetch("r", max_wait_ms=5000))
+    await stage.settle()
+    # Another node has led in between, and delivered the first record.
+    key = SharePartitionKey(GROUP, stage.ids["r"], 0)
+    stage.persister.states[key] = ShareState(0, 1, ())
+    stage.host.apply(
+        *(
+            PartitionChangeRecord(topic_id=stage.ids["r"], partition_id=0, leader=leader)
+            for leader in (OTHER_NODE_ID, 1)
+        )
+    )
+    stage.manager.apply(MetadataDelta(from_snapshot=True), stage.host.image)
+    assert partition_of(await waiting).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert len(stage.manager) == 0
+    answer = partition_of(await member.acknowledge((0, 0, ACCEPT), topic_id=stage.ids["r"]))
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert acquired_of(await stage.member("m3").fetch("r", max_wait_ms=100)) == [(1, 1, 1)]
+
+
+@on_stage
+async def test_a_replica_that_moves_away_is_no_unknown_topic(stage: Stage) -> None:
+    stage.create("r", replicas=(1, OTHER_NODE_ID), isr=(1,))
+    member = stage.member()
+    waiting = asyncio.ensure_future(member.fetch("r", max_wait_ms=5000))
+    await stage.settle()
+    stage.host.change_partition(
+        stage.ids["r"],
+        leader=OTHER_NODE_ID,
+        replicas=[OTHER_NODE_ID],
+        isr=[OTHER_NODE_ID],
+        directories=[DIRECTORY_UNASSIGNED],
+    )
+    stage.manager.apply(MetadataDelta(from_snapshot=True), stage.host.image)
+    answer = partition_of(await waiting)
+    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert answer.current_leader.leader_id == OTHER_NODE_ID

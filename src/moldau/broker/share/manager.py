@@ -295,9 +295,16 @@ class SharePartitionManager:
         for shell in self._all_shells():
             key = shell.key
             hosted = self.replicas.find(key.topic_id.bytes, key.partition)
-            if hosted is shell.partition and hosted.error is None:
+            if (
+                hosted is shell.partition
+                and hosted.error is None
+                and hosted.leader_epoch == shell.leader_epoch
+            ):
                 continue
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if hosted is None else hosted.error
+            # Also if it leads again: another may have led meanwhile, and changed the state.
+            code = None if hosted is None else hosted.error
+            if key.topic_id not in image.topics_by_id:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             shell.end(
                 ApiError(
                     code or ErrorCode.NOT_LEADER_OR_FOLLOWER,

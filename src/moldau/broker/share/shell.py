@@ -42,6 +42,7 @@ _TOLD_AS: Final = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -80,11 +81,11 @@ class SharePartitionShell:
         "_alarm",
         "_alarm_at_ms",
         "_host",
-        "_leader_epoch",
         "_queue",
         "_writing",
         "error",
         "key",
+        "leader_epoch",
         "machine",
         "partition",
         "watchers",
@@ -98,7 +99,7 @@ class SharePartitionShell:
         self.error: ApiError | None = None
         self.watchers: dict[Watcher, None] = {}
         self._host = host
-        self._leader_epoch = partition.leader_epoch
+        self.leader_epoch = partition.leader_epoch
         self._queue: list[tuple[StateChange, asyncio.Future[None] | None]] = []
         self._writing = False
         self._alarm: Alarm | None = None
@@ -112,7 +113,7 @@ class SharePartitionShell:
     async def _load(self) -> None:
         host = self._host
         try:
-            state = await host.persister.read_state(self.key, leader_epoch=self._leader_epoch)
+            state = await host.persister.read_state(self.key, leader_epoch=self.leader_epoch)
             if state.start_offset == UNINITIALIZED_START_OFFSET:
                 self.partition.check_online()
                 strategy = host.offset_reset_of(self.key.group_id)
@@ -231,7 +232,7 @@ class SharePartitionShell:
             await self._host.persister.write_state(
                 self.key,
                 state_epoch=machine.state_epoch,
-                leader_epoch=self._leader_epoch,
+                leader_epoch=self.leader_epoch,
                 start_offset=machine.start_offset,
                 delivery_complete_count=machine.delivery_complete_count,
                 batches=[batch for change, _ in queue for batch in change.batches],
