@@ -4,6 +4,10 @@
 leader, by topic and partition), a `Fetcher` (pure) what is asked and what becomes of the answers,
 and the task between them waits. What always holds: a fetcher has one request under way; one
 without partitions ends; appends and cuts happen within one turn of the loop, on the newest state.
+
+A request that waits at the leader for records knows nothing of partitions that were added since. A
+new leader may be waiting for exactly these to be copied, so such a request is soon given up for
+one that names them.
 """
 
 from __future__ import annotations
@@ -11,12 +15,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from moldau.broker.coordinator.clock import Clock
+from moldau.broker.coordinator.clock import Alarm, Clock
 from moldau.broker.fetch_sessions.fetch_data import PartitionFetch
 from moldau.broker.network.channel import Channel, ChannelError, Transport
 from moldau.broker.replication.fetch_response import decode_fetch_response
@@ -32,6 +36,11 @@ from moldau.wire.errors import ErrorCode, WireError
 from moldau.wire.messages import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
 
 logger = logging.getLogger(__name__)
+
+#: How long partitions that were added wait for the request under way to end by itself, and how
+#: much time a request has before another is given up.
+ADDED_WAIT_MS: Final = 20
+GIVEN_UP_EVERY_MS: Final = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,9 +166,11 @@ class _FetcherTask:
         self.replicas: dict[PartitionKey, FollowerReplica] = {}
         self._node = node
         self._name = f"fetcher {number} from broker {leader.node_id}"
-        self._channel: Channel = node.transport.channel(
-            leader.node_id, leader.host, leader.port, node.listener_name
-        )
+        self._channel = self._connect()
+        self._is_fetching = False
+        self._giving_up: Alarm | None = None
+        self._given_up = False
+        self._given_up_ms = -GIVEN_UP_EVERY_MS
         self._fetcher = Fetcher(
             backoff_ms=lambda: node.settings().replica_fetch_backoff_ms,
             max_bytes=lambda: node.settings().replica_fetch_max_bytes,
@@ -167,8 +178,12 @@ class _FetcherTask:
             on_failed=self._on_failed,
         )
         self._wake = asyncio.Event()
-        self.task: asyncio.Task[None] = asyncio.get_running_loop().create_task(
-            self._guard(self._run())
+        self.task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._guarded())
+
+    def _connect(self) -> Channel:
+        leader = self.leader
+        return self._node.transport.channel(
+            leader.node_id, leader.host, leader.port, self._node.listener_name
         )
 
     def add(self, key: PartitionKey, replica: FollowerReplica) -> None:
@@ -176,6 +191,19 @@ class _FetcherTask:
         self.replicas[key] = replica
         self._fetcher.add(key, partition.topic, replica, leader_epoch=partition.leader_epoch)
         self._wake.set()
+        if self._is_fetching and self._giving_up is None:
+            allowed_ms = self._given_up_ms + GIVEN_UP_EVERY_MS - self._now_ms()
+            self._giving_up = self._node.clock.call_later(
+                max(ADDED_WAIT_MS, allowed_ms), self._give_up
+            )
+
+    def _give_up(self) -> None:
+        """Have the request under way fail, and the next one follow at once."""
+        self._giving_up = None
+        self._given_up = True
+        self._given_up_ms = self._now_ms()
+        self._channel.close()
+        self._channel = self._connect()
 
     def remove(self, key: PartitionKey) -> None:
         self.replicas.pop(key, None)
@@ -186,6 +214,7 @@ class _FetcherTask:
         moved = [_Moved(key, replica) for key, replica in self.replicas.items()]
         self.replicas = {}
         self.task.cancel()
+        self._is_answered()
         self._channel.close()
         return moved
 
@@ -226,9 +255,9 @@ class _FetcherTask:
         if size:
             throttle.record(size, self._now_ms())
 
-    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self) -> None:
         try:
-            await work
+            await self._run()
         except asyncio.CancelledError:
             raise
         except Exception:
@@ -261,6 +290,8 @@ class _FetcherTask:
 
     async def _fetch(self, request: SessionRequest) -> None:
         settings = self._node.settings()
+        self._is_fetching = True
+        self._given_up = False
         try:
             raw = await self._channel.call_raw(
                 ApiKey.FETCH,
@@ -269,9 +300,14 @@ class _FetcherTask:
             )
             response = decode_fetch_response(raw.version, raw.body)
         except (ChannelError, WireError) as failure:
-            logger.info("%s: %s", self._name, failure)
-            self._fetcher.on_failure(self._now_ms())
+            if self._given_up:
+                self._fetcher.on_given_up()
+            else:
+                logger.info("%s: %s", self._name, failure)
+                self._fetcher.on_failure(self._now_ms())
             return
+        finally:
+            self._is_answered()
         self._count(response.partitions)
         self._fetcher.on_response(
             error=response.error,
@@ -279,6 +315,12 @@ class _FetcherTask:
             partitions=response.partitions,
             now_ms=self._now_ms(),
         )
+
+    def _is_answered(self) -> None:
+        self._is_fetching = False
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
 
     def _message(self, request: SessionRequest, settings: FetcherSettings) -> FetchRequest:
         node = self._node

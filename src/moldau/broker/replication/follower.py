@@ -255,6 +255,10 @@ class Fetcher:
         for key in list(self._states):
             self._delay(key, now_ms)
 
+    def on_given_up(self) -> None:
+        """The request was given up here: the next one names everything anew."""
+        self._session.failed()
+
     def on_response(
         self,
         *,
