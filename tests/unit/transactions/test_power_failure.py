@@ -216,7 +216,7 @@ class World:
         except Refused:
             client.producer = None
         if random.random() < 0.2:
-            logs = list(self.broker.broker.logs.logs())
+            logs = list(self.broker.node.logs.logs())
             random.choice(logs).request_flush(now_ms=START_MS)
         if random.random() < 0.3:
             await asyncio.sleep(random.random() / 10)
@@ -277,11 +277,11 @@ class World:
     async def settle(self) -> None:
         """Time enough for every transaction to time out and be ended."""
         await asyncio.sleep(150)
-        transactions = self.broker.broker.coordinators.transactions.transactions()
+        transactions = self.broker.node.broker.coordinators.transactions.transactions()
         assert transactions is not None, "every coordinator serves"
         stuck = [each for each in transactions if each.state not in IDLE]
         assert not stuck
-        for log in self.broker.broker.logs.logs():
+        for log in self.broker.node.logs.logs():
             assert not log.producers.open_transactions(), log.dir
 
     async def begin_anew(self) -> None:
