@@ -344,7 +344,9 @@ class Coordinators:
         for index in indexes:
             state = topic.partitions[index]
             partition = self._around.replicas.find(topic.name, index)
-            if state.leader == self._around.node_id and partition is not None:
+            leads = state.leader == self._around.node_id
+            # Its log may be on a disk that has failed, until somebody else is elected.
+            if leads and partition is not None and partition.error is None:
                 coordinator.on_elected(index, state.leader_epoch, self._log_of(partition))
             else:
                 coordinator.on_resigned(index, state.leader_epoch)
