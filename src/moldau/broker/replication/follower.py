@@ -161,6 +161,7 @@ class Fetcher:
         # a request costs what has changed, not what there is.
         self._changed: dict[PartitionKey, None] = {}
         self._delayed: dict[PartitionKey, None] = {}
+        self._resetting: dict[PartitionKey, None] = {}
         self.failed: dict[PartitionKey, int] = {}
 
     def __len__(self) -> int:
@@ -183,6 +184,7 @@ class Fetcher:
         state = FetchState(topic, key[1], log, leader_epoch)
         self._states[key] = state
         self._delayed.pop(key, None)
+        self._resetting.pop(key, None)
         self._changed[key] = None
         if log.latest_epoch == NO_EPOCH and not self._truncate(key, state, log.high_watermark):
             # Nothing here says which leader wrote it, so only what was committed is sure.
@@ -196,6 +198,7 @@ class Fetcher:
     def _drop(self, key: PartitionKey) -> None:
         if self._states.pop(key, None) is not None:
             self._delayed.pop(key, None)
+            self._resetting.pop(key, None)
             self._changed[key] = None
 
     # What to ask.
@@ -297,6 +300,7 @@ class Fetcher:
                 self._on_records(key, state, fetched, now_ms)
             case ErrorCode.OFFSET_OUT_OF_RANGE:
                 state.phase = Phase.RESETTING
+                self._resetting[key] = None
                 self._changed[key] = None
             case ErrorCode.FENCED_LEADER_EPOCH:
                 self._fail(key, f"leader epoch {state.leader_epoch} is over")
@@ -390,11 +394,13 @@ class Fetcher:
 
     def resets(self, now_ms: int) -> list[Reset]:
         """Partitions whose offset the leader does not have, due to be asked about."""
+        if not self._resetting:
+            return []
         self._wake(now_ms)
         return [
             Reset(key, state.topic, state.index, state.leader_epoch)
-            for key, state in self._states.items()
-            if state.phase is Phase.RESETTING and state.delayed_until_ms is None
+            for key in self._resetting
+            if (state := self._states[key]).delayed_until_ms is None
         ]
 
     def on_reset(
@@ -432,6 +438,7 @@ class Fetcher:
             self._fail(reset.key, failure.message)
             return
         state.phase = Phase.FETCHING
+        del self._resetting[reset.key]
         state.take_position()
         state.lag = latest - state.fetch_offset
         self._changed[reset.key] = None
