@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.app import Broker
+from moldau.broker.app import Node
 from moldau.broker.config import BrokerConfig
 from moldau.broker.coordinator.clock import Alarm
 from moldau.broker.environment import Environment
@@ -86,7 +86,7 @@ class PoweredBroker:
         self._clock = _Clock(asyncio.get_running_loop())
         self.platter = Platter(self._clock.now_ms, self.random)
         self._config = BrokerConfig.from_properties(PROPERTIES | dict(properties or {}))
-        self.broker: Broker
+        self.node: Node
         self._network: _Network
         format_storage(
             self._config,
@@ -102,7 +102,7 @@ class PoweredBroker:
     async def start(self) -> None:
         disk = self.platter.start()
         self._network = _Network()
-        self.broker = Broker(
+        self.node = Node(
             self._config,
             replace(
                 Environment.real(self._config),
@@ -118,7 +118,7 @@ class PoweredBroker:
             ),
             on_failure=self._fail,
         )
-        await self.broker.start()
+        await self.node.start()
 
     def _fail(self, error: BaseException) -> None:
         raise AssertionError(f"the broker gave up: {error}") from error
@@ -129,7 +129,8 @@ class PoweredBroker:
             self.platter.lose_power()
         else:
             self.platter.stop()
-        self.broker.coordinators.close()
+        assert self.node.broker is not None
+        self.node.broker.coordinators.close()
         await self.start()
 
     async def call(self, key: ApiKey, version: int, request: Message) -> Any:

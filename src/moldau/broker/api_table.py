@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from moldau.broker.config import BrokerConfig, DynamicBrokerConfig
+from moldau.broker.config import BrokerConfig
 from moldau.broker.coordinator.topics import ImageTopics
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
@@ -17,10 +17,10 @@ from moldau.broker.handlers.add_partitions_to_txn import AddPartitionsToTxnHandl
 from moldau.broker.handlers.alter_configs import AlterConfigsHandler
 from moldau.broker.handlers.alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from moldau.broker.handlers.alter_share_group_offsets import AlterShareGroupOffsetsHandler
-from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
+from moldau.broker.handlers.api_versions import ApiVersionsHandler
 from moldau.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
 from moldau.broker.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
-from moldau.broker.handlers.controller_apis import ControllerApis, NewPartitionsApis
+from moldau.broker.handlers.controller_apis import Forward, NewPartitionsApis, Settled
 from moldau.broker.handlers.delete_groups import DeleteGroupsHandler
 from moldau.broker.handlers.delete_records import DeleteRecordsHandler
 from moldau.broker.handlers.delete_share_group_offsets import DeleteShareGroupOffsetsHandler
@@ -65,96 +65,79 @@ from moldau.broker.handlers.sync_group import SyncGroupHandler
 from moldau.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
 from moldau.broker.handlers.write_share_group_state import WriteShareGroupStateHandler
 from moldau.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
-from moldau.broker.log.manager import LogManager
 from moldau.broker.log_moves import LogMoves
-from moldau.broker.loggers import BrokerLoggers
-from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.shell import MetadataShell
-from moldau.broker.network.context import RequestContext
 from moldau.broker.network.routes import Route
 from moldau.broker.replication.manager import ReplicaManager
+from moldau.broker.replication.service import ReplicationService
 from moldau.broker.share.manager import SharePartitionManager
+from moldau.broker.shared import Shared
 from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
-from moldau.wire.apis import API_BY_KEY, ApiKey
-from moldau.wire.message import Message
-from moldau.wire.messages import CreatePartitionsRequest, CreateTopicsRequest
+from moldau.wire.apis import ApiKey
 
 Routes = dict[ApiKey, Route]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What handlers are made of."""
+    """What a broker's handlers are made of."""
 
-    cluster_id: str
-    node_id: int
-    config: Callable[[], BrokerConfig]
-    configs: DynamicBrokerConfig
-    metadata: MetadataShell
-    logs: LogManager
+    shared: Shared
+    forward: Forward
+    """Has the active controller answer."""
+    heard: Settled
     replicas: ReplicaManager
+    replication: ReplicationService
     moves: LogMoves
     coordinators: Coordinators
     share_partitions: SharePartitionManager
     creation: TopicCreation
     telemetry: ClientTelemetry
-    loggers: BrokerLoggers
-    clock_ms: Callable[[], int]
-    random_bytes: Callable[[int], bytes]
+
+    @property
+    def cluster_id(self) -> str:
+        return self.shared.cluster_id
+
+    @property
+    def node_id(self) -> int:
+        return self.shared.node_id
+
+    @property
+    def random_bytes(self) -> Callable[[int], bytes]:
+        return self.shared.environment.random_bytes
+
+    @property
+    def clock_ms(self) -> Callable[[], int]:
+        return self.shared.environment.clock_ms
+
+    def config(self) -> BrokerConfig:
+        return self.shared.config
 
     def image(self) -> MetadataImage:
-        return self.metadata.image
+        return self.shared.metadata.image
 
-    async def forward(self, context: RequestContext, request: Message) -> Message:
-        apis = ControllerApis(self.metadata)
-        if isinstance(request, CreateTopicsRequest):
-            return await apis.create_topics(context, request)
-        assert isinstance(request, CreatePartitionsRequest)
-        return await apis.create_partitions(context, request)
-
-    async def heard(self, condition: Callable[[MetadataImage], bool], timeout_ms: int) -> None:
-        await self.settled()
-
-    async def settled(self) -> None:
-        """Wait until every partition that the metadata puts here is open."""
-        settled = asyncio.Event()
-        self.replicas.when_settled(settled.set)
-        await settled.wait()
+    def controller_id(self) -> int:
+        """The broker to send requests for the controller to: any forwards them; the active
+        controller's own, if there is one, need not."""
+        brokers, leader_id = self.image().brokers, self.shared.metadata.leader_id
+        alive = sorted(broker.id for broker in brokers.values() if not broker.fenced)
+        if leader_id in alive or not alive:
+            return leader_id
+        return alive[0]
 
     def serves_groups(self, protocol: str, feature: str) -> bool:
         """Whether the operator wants groups of this protocol, and the cluster has them."""
         wanted = self.config()["group.coordinator.rebalance.protocols"]
-        return protocol in wanted and self.metadata.finalized_features.get(feature, 0) >= 1
-
-    def feature_levels(self) -> FeatureLevels:
-        return FeatureLevels(
-            {name: (each.min_version, each.max_version)
-             for name, each in SUPPORTED_FEATURES.items()},
-            self.metadata.finalized_features,
-            self.metadata.high_watermark - 1,
-        )  # fmt: skip
+        return protocol in wanted and self.shared.metadata.finalized_features.get(feature, 0) >= 1
 
 
 def broker_routes(parts: Parts) -> Routes:
     """What clients and other brokers may ask on a broker's listener."""
     routes = _data_routes(parts) | _transaction_routes(parts)
     routes |= _group_routes(parts) | _newer_group_routes(parts) | _share_routes(parts)
-    routes |= _admin_routes(parts)
-    routes[ApiKey.API_VERSIONS] = Route(ApiVersionsHandler(routes, parts.feature_levels).handle)
-    return routes
-
-
-def controller_routes(parts: Parts) -> Routes:
-    """The part of it that a controller's listener serves."""
-    routes = {
-        key: route
-        for key, route in _admin_routes(parts).items()
-        if "controller" in API_BY_KEY[key].listeners
-    }
-    del routes[ApiKey.DESCRIBE_CLUSTER]  # endpoints of controllers, which a broker has not
-    versions = ApiVersionsHandler(routes, parts.feature_levels, broker_listener=False)
+    routes |= _admin_routes(parts) | _controller_routes(parts)
+    versions = ApiVersionsHandler(routes, parts.shared.feature_levels)
     routes[ApiKey.API_VERSIONS] = Route(versions.handle)
     return routes
 
@@ -171,6 +154,9 @@ def _data_routes(parts: Parts) -> Routes:
         random_id=lambda: int.from_bytes(parts.random_bytes(4), "big") >> 1 or 1,
         session_slots_max=config["max.incremental.fetch.session.cache.slots"],
         fetch_max_bytes=config["fetch.max.bytes"],
+        lag_ms_max=parts.replication.lag_ms_max,
+        throttle=parts.replication.leader_throttle,
+        rack_aware=_selects_by_rack(config),
     )
     return {
         ApiKey.PRODUCE: Route(produce.handle, raw=True),
@@ -259,27 +245,22 @@ def _share_routes(parts: Parts) -> Routes:
 
 
 def _admin_routes(parts: Parts) -> Routes:
-    image, cluster_id, node_id = parts.image, parts.cluster_id, parts.node_id
-    controller = ControllerApis(parts.metadata)
-    creation = NewPartitionsApis(parts.forward, parts.heard)
+    """What this broker answers by itself, from the metadata as it knows them."""
+    image, cluster_id, shared = parts.image, parts.cluster_id, parts.shared
     metadata = MetadataHandler(
         image,
         cluster_id=cluster_id,
-        controller_id=lambda: node_id,
+        controller_id=parts.controller_id,
         auto_create=lambda: bool(parts.config().topics.auto_create_topics_enable),
         create_missing=parts.creation.create_missing,
     )
     partitions_max = parts.config().topics.max_request_partition_size_limit
     partitions = DescribeTopicPartitionsHandler(image, partitions_max=partitions_max)
     cluster = DescribeClusterHandler(
-        image, cluster_id=cluster_id, controller_id=lambda: node_id
+        image, cluster_id=cluster_id, controller_id=parts.controller_id
     )
-    describe = DescribeConfigsHandler(image, parts.configs, parts.loggers, node_id=node_id)
-    alter = AlterConfigsHandler(
-        controller.alter_configs,
-        controller.incremental_alter_configs,
-        parts.loggers,
-        node_id=node_id,
+    describe = DescribeConfigsHandler(
+        image, shared.configs, shared.loggers, node_id=parts.node_id
     )
     resources = ListConfigResourcesHandler(image)
     subscriptions = GetTelemetrySubscriptionsHandler(
@@ -290,15 +271,37 @@ def _admin_routes(parts: Parts) -> Routes:
         ApiKey.METADATA: Route(metadata.handle),
         ApiKey.DESCRIBE_CLUSTER: Route(cluster.handle),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: Route(partitions.handle),
-        ApiKey.CREATE_TOPICS: Route(creation.create_topics),
-        ApiKey.DELETE_TOPICS: Route(controller.delete_topics),
-        ApiKey.CREATE_PARTITIONS: Route(creation.create_partitions),
-        ApiKey.ALTER_CONFIGS: Route(alter.alter),
-        ApiKey.INCREMENTAL_ALTER_CONFIGS: Route(alter.alter_incrementally),
         ApiKey.DESCRIBE_CONFIGS: Route(describe.handle),
         ApiKey.LIST_CONFIG_RESOURCES: Route(resources.handle),
-        ApiKey.DESCRIBE_LOG_DIRS: Route(DescribeLogDirsHandler(parts.logs, parts.config).handle),
+        ApiKey.DESCRIBE_LOG_DIRS: Route(DescribeLogDirsHandler(shared.logs, parts.config).handle),
         ApiKey.ALTER_REPLICA_LOG_DIRS: Route(AlterReplicaLogDirsHandler(parts.moves).handle),
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Route(subscriptions.handle),
         ApiKey.PUSH_TELEMETRY: Route(push.handle),
     }
+
+
+def _controller_routes(parts: Parts) -> Routes:
+    """What the active controller decides."""
+    forward = parts.forward
+    creation = NewPartitionsApis(forward, parts.heard)
+    alter = AlterConfigsHandler(forward, forward, parts.shared.loggers, node_id=parts.node_id)
+    return {
+        ApiKey.CREATE_TOPICS: Route(creation.create_topics),
+        ApiKey.DELETE_TOPICS: Route(forward),
+        ApiKey.CREATE_PARTITIONS: Route(creation.create_partitions),
+        ApiKey.ALTER_CONFIGS: Route(alter.alter),
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: Route(alter.alter_incrementally),
+        ApiKey.ELECT_LEADERS: Route(forward),
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: Route(forward),
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: Route(forward),
+        ApiKey.UPDATE_FEATURES: Route(forward),
+        ApiKey.UNREGISTER_BROKER: Route(forward),
+        ApiKey.DESCRIBE_QUORUM: Route(forward),
+        ApiKey.ADD_RAFT_VOTER: Route(forward),
+        ApiKey.REMOVE_RAFT_VOTER: Route(forward),
+    }
+
+
+def _selects_by_rack(config: BrokerConfig) -> bool:
+    selector = config["replica.selector.class"]
+    return selector is not None and selector.endswith("RackAwareReplicaSelector")

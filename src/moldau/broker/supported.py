@@ -11,12 +11,6 @@ from moldau.config.errors import ConfigError
 
 def check_supported(config: BrokerConfig) -> None:
     """ConfigError that names the key and what to do instead."""
-    if config.process_roles != {"broker", "controller"}:
-        _refuse(
-            "process.roles",
-            ",".join(sorted(config.process_roles)),
-            "one node is broker and controller at once for now: set broker,controller",
-        )
     for listener in config.listeners:
         if listener.security_protocol != "PLAINTEXT":
             _refuse(

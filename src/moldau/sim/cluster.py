@@ -7,17 +7,18 @@ controllers or with static voters, and a broker that comes later with neither.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
-from moldau.broker.app import Broker
+from moldau.broker.app import Node as BrokerNode
 from moldau.broker.config import BrokerConfig
 from moldau.broker.environment import Environment
 from moldau.broker.metadata.formatting import format_storage
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.raft.node import RaftNode
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.sim.background import SimBackground
 from moldau.sim.disk import SimDisk
@@ -102,7 +103,7 @@ class Node(Machine):
         super().__init__(cluster, node_id)
         self._layout = layout
         self.config = _config(layout, node_id, tuple(sorted(properties.items())))
-        self._node: Broker | None = None
+        self._node: BrokerNode | None = None
 
     @property
     def address(self) -> tuple[str, int]:
@@ -118,8 +119,13 @@ class Node(Machine):
         return getattr(self._node, "metadata", None) if self.running else None
 
     @property
+    def raft(self) -> RaftNode | None:
+        return getattr(self.metadata, "_raft", None)
+
+    @property
     def replicas(self) -> ReplicaManager | None:
-        return getattr(self._node, "replicas", None) if self.running else None
+        broker = getattr(self._node, "broker", None)
+        return getattr(broker, "replicas", None) if self.running else None
 
     def format(self, voters: str | None) -> None:
         """`voters` are the initial controllers, None where the configuration names them."""
@@ -138,7 +144,7 @@ class Node(Machine):
     def new_uuid(self) -> UUID:
         return UUID(bytes=self.random.randbytes(16), version=4)
 
-    async def boot(self, process: Process, disk: SimDisk, background: SimBackground) -> Broker:
+    async def boot(self, process: Process, disk: SimDisk, background: SimBackground) -> BrokerNode:
         transport, clock = self.transport(), self.clock
         environment = Environment(
             disk=disk,
@@ -154,7 +160,7 @@ class Node(Machine):
             host_name=lambda: self.host,
             close=transport.close,
         )
-        node = self._node = Broker(self.config, environment, on_failure=self.on_failure)
+        node = self._node = BrokerNode(self.config, environment, on_failure=self.on_failure)
         await node.start()
         return node
 
@@ -168,6 +174,7 @@ class Cluster(Fleet):
             self.straggling, self.straggle_s = 0.01, 0.5
         self.layout = layout
         self._properties = properties
+        self.leader_changes: Callable[[], int] = lambda: 0
         self.nodes = [
             Node(self, number + 1, layout, properties) for number in range(layout.node_count)
         ]
@@ -175,6 +182,11 @@ class Cluster(Fleet):
     @property
     def machines(self) -> Sequence[Node]:
         return self.nodes
+
+    @property
+    def boots(self) -> int:
+        """Rises also whenever a partition gets another leader."""
+        return super().boots + self.leader_changes()
 
     @property
     def brokers(self) -> list[Node]:
@@ -201,6 +213,19 @@ class Cluster(Fleet):
         node.format(None)
         self.nodes.append(node)
         return node
+
+    def reign(self, topic: str, partition: int = 0) -> tuple[str, int]:
+        """The host that leads a partition by the newest metadata, and its epoch.
+
+        Clients do not know this. It tells an answer of who leads from one of a node that does not
+        know yet that it leads no more, which may be outdated, as in Kafka.
+        """
+        if len(self.nodes) == 1:
+            return self.nodes[0].host, 0
+        image = self.newest_image()
+        found = None if image is None else image.topics_by_name.get(topic)
+        state = None if found is None else found.partitions.get(partition)
+        return ("", -1) if state is None else (f"node{state.leader}", state.leader_epoch)
 
     def newest_image(self) -> MetadataImage | None:
         """The metadata of the node that has heard of the most."""

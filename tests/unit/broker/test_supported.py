@@ -16,6 +16,14 @@ def test_what_moldau_start_uses_is_supported() -> None:
     check_supported(BrokerConfig.from_properties(NODE))
 
 
+def test_a_broker_and_a_controller_may_be_apart() -> None:
+    quorum = {"controller.quorum.bootstrap.servers": "127.0.0.1:9093"}
+    broker = {"process.roles": "broker", "listeners": "PLAINTEXT://127.0.0.1:0"}
+    check_supported(BrokerConfig.from_properties(NODE | quorum | broker))
+    controller = {"process.roles": "controller", "listeners": "CONTROLLER://127.0.0.1:9093"}
+    check_supported(BrokerConfig.from_properties(NODE | quorum | controller))
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
@@ -28,16 +36,8 @@ def test_what_moldau_start_uses_is_supported() -> None:
             },
             "CLIENTS://127.0.0.1:0",
         ),
-        (
-            {
-                "process.roles": "broker",
-                "listeners": "PLAINTEXT://127.0.0.1:0",
-                "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
-            },
-            "process.roles",
-        ),
     ],
-    ids=["authorizer", "TLS", "broker only"],
+    ids=["authorizer", "TLS"],
 )
 def test_what_cannot_be_done_is_refused(changes: dict[str, str], named: str) -> None:
     config = BrokerConfig.from_properties(NODE | changes)

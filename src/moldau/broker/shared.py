@@ -1,0 +1,73 @@
+"""What the broker and the controller of one process share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from moldau.broker.config import BrokerConfig, DynamicBrokerConfig, Listener, resolve_listeners
+from moldau.broker.controller_channel import ControllerChannel
+from moldau.broker.environment import Environment
+from moldau.broker.handlers.api_versions import FeatureLevels
+from moldau.broker.local_channel import LoopbackTransport
+from moldau.broker.log.manager import LogManager
+from moldau.broker.loggers import BrokerLoggers
+from moldau.broker.metadata.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.model import Endpoint
+from moldau.broker.metadata.shell import MetadataShell
+
+SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    cluster_id: str
+    node_id: int
+    configs: DynamicBrokerConfig
+    environment: Environment
+    transport: LoopbackTransport
+    metadata: MetadataShell
+    logs: LogManager
+    loggers: BrokerLoggers
+    on_failure: Callable[[BaseException], None]
+    """Hears of a failure after which this node cannot go on."""
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configuration in force now, dynamic changes included."""
+        return self.configs.current
+
+    def controller_channel(self) -> ControllerChannel:
+        """A new way to the active controller, whoever that is at the moment."""
+        channel = ControllerChannel(
+            self.transport,
+            self.metadata.controller_node,
+            self.environment.clock,
+            request_timeout_ms=self.config.quorum.controller_socket_timeout_ms,
+        )
+        self.metadata.on_leader_changed(channel.on_controller_changed)
+        return channel
+
+    def feature_levels(self) -> FeatureLevels:
+        return FeatureLevels(
+            {name: (each.min_version, each.max_version)
+             for name, each in SUPPORTED_FEATURES.items()},
+            self.metadata.finalized_features,
+            self.metadata.offset,
+        )  # fmt: skip
+
+
+def endpoints_of(listeners: tuple[Listener, ...], environment: Environment) -> tuple[Endpoint, ...]:
+    """Where these listeners are reached, with the ports that were really bound."""
+    host = "" if all(each.host for each in listeners) else environment.host_name()
+    ports = {name: port for name, (_, port) in environment.network.addresses.items()}
+    return tuple(
+        Endpoint(
+            name=each.name,
+            host=each.host,
+            port=each.port,
+            security_protocol=SECURITY_PROTOCOL_IDS[each.security_protocol],
+        )
+        for each in resolve_listeners(listeners, canonical_host_name=host, bound_ports=ports)
+    )
