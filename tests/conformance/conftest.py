@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
+from support.either import either_broker
+from support.processes import BrokerProcess
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -15,6 +16,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the client sessions against Apache Kafka instead: shows that the tests are right",
     )
+    parser.addoption(
+        "--cluster",
+        action="store_true",
+        help="run scenarios on three nodes instead of one, with coordinators moving in between",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -22,11 +28,5 @@ def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BrokerProcess]:
     folder = tmp_path_factory.mktemp("broker")
-    if request.config.getoption("--against-kafka"):
-        if reason := kafka_missing():
-            pytest.skip(reason)
-        started = apache_kafka(folder)
-    else:
-        started = moldau(folder, ["group.initial.rebalance.delay.ms=0"])
-    with started as process:
+    with either_broker(request, folder, {"group.initial.rebalance.delay.ms": "0"}) as process:
         yield process

@@ -34,7 +34,7 @@ class Reader:
         self.owned: set[int] = set()
         self.failure: BaseException | None = None
         self._consumer = Consumer({
-            "bootstrap.servers": f"127.0.0.1:{broker.port}",
+            "bootstrap.servers": broker.bootstrap,
             "group.id": f"{topic}-group",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
@@ -81,7 +81,7 @@ def shared(readers: list[Reader]) -> bool:
 @pytest.mark.parametrize("classic", ["range", "roundrobin"])
 def test_a_group_goes_over_and_back(broker: BrokerProcess, classic: str) -> None:
     topic = f"changing-{classic}"
-    bootstrap = {"bootstrap.servers": f"127.0.0.1:{broker.port}"}
+    bootstrap = {"bootstrap.servers": broker.bootstrap}
     admin = AdminClient(bootstrap)
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
     producer = Producer(bootstrap)

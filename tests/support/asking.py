@@ -44,7 +44,8 @@ def create_topic(
     topic = CreateTopicsRequest.CreatableTopic(
         name=name,
         num_partitions=partitions,
-        replication_factor=1,
+        # The broker's default: one, or in a cluster as many as there are nodes.
+        replication_factor=-1,
         configs=[
             CreateTopicsRequest.CreatableTopicConfig(name=key, value=value)
             for key, value in (config or {}).items()
@@ -68,11 +69,19 @@ def describe_topic(to: RawConnection, name: str) -> Any:
     return to.call(ApiKey.METADATA, 12, request).topics[0]
 
 
-def produce(to: RawConnection, topic: str, index: int, batch: bytes, *, acks: int = -1) -> Any:
+def produce(
+    to: RawConnection,
+    topic: str,
+    index: int,
+    batch: bytes,
+    *,
+    acks: int = -1,
+    timeout_ms: int = 30_000,
+) -> Any:
     """The partition's part of the answer, error or not."""
     partition = ProduceRequest.PartitionProduceData(index=index, records=batch)
     data = ProduceRequest.TopicProduceData(name=topic, partition_data=[partition])
-    request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[data])
+    request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[data])
     return to.call(ApiKey.PRODUCE, 9, request).responses[0].partition_responses[0]
 
 
@@ -139,9 +148,7 @@ def log_folders(to: RawConnection) -> dict[str, Folder]:
 
 def move(to: RawConnection, topic: str, indexes: Iterable[int], path: str) -> dict[int, int]:
     """Ask for a move to another folder; the error code of each partition."""
-    data = AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic(
-        name=topic, partitions=list(indexes)
-    )
+    data = AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic(name=topic, partitions=list(indexes))
     folder = AlterReplicaLogDirsRequest.AlterReplicaLogDir(path=path, topics=[data])
     request = AlterReplicaLogDirsRequest(dirs=[folder])
     results = to.call(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, request).results

@@ -1,4 +1,7 @@
-"""The broker that a test runs against: Moldau, or Apache Kafka with --against-kafka."""
+"""The broker that a test runs against: Moldau, or Apache Kafka with --against-kafka.
+
+With --cluster it is three nodes of either.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from support import asking
+from support.cluster import cluster_kind
+from support.cluster_stage import ClusterAsBroker
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
 from support.raw import RawConnection
 from support.waiting import eventually
@@ -16,7 +21,9 @@ from support.waiting import eventually
 def either_broker(
     request: pytest.FixtureRequest, folder: Path, settings: Mapping[str, str]
 ) -> BrokerProcess:
-    """Not started yet; its data is in `folder/data`."""
+    """Not started yet; its data is in `folder/data`. With --cluster, three nodes instead."""
+    if request.config.getoption("--cluster"):
+        return ClusterAsBroker(cluster_kind(request), folder, settings)
     if not request.config.getoption("--against-kafka"):
         return moldau(folder, [f"{key}={value}" for key, value in settings.items()])
     if reason := kafka_missing():

@@ -4,22 +4,40 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.framing import decode_response, encode_request_frame
 from moldau.wire.message import Message
 
+# Ports that stand for several nodes, and who says to which of these a request goes.
+ROUTES: dict[int, Callable[[ApiKey, Message], int]] = {}
+
 
 class RawConnection:
-    """One connection; requests are answered one by one."""
+    """One connection; requests are answered one by one. Where a route is known there is one to
+    each node, and a request and its answer belong together."""
 
     def __init__(self, port: int, *, timeout: float = 30.0) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._timeout = timeout
         self._correlation_id = 0
+        self._route = ROUTES.get(port)
+        self._sockets: dict[int, socket.socket] = {}
+        self.socket: socket.socket
+        if self._route is None:
+            self._connect(port)
+
+    def _connect(self, port: int) -> None:
+        if port not in self._sockets:
+            made = socket.create_connection(("127.0.0.1", port), timeout=self._timeout)
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._sockets[port] = made
+        self.socket = self._sockets[port]
 
     def send(self, key: ApiKey, version: int, request: Message) -> None:
+        if self._route is not None:
+            self._connect(self._route(key, request))
         self._correlation_id += 1
         self.socket.sendall(
             encode_request_frame(API_BY_KEY[key], version, self._correlation_id, "raw", request)
@@ -57,7 +75,8 @@ class RawConnection:
             return True
 
     def close(self) -> None:
-        self.socket.close()
+        for each in self._sockets.values():
+            each.close()
 
     def __enter__(self) -> RawConnection:
         return self
