@@ -26,7 +26,6 @@ from moldau.broker.coordinator.latest_offsets import LatestOffsets
 from moldau.broker.coordinator.log import CoordinatorLog
 from moldau.broker.coordinator.partition_log import PartitionLog
 from moldau.broker.coordinator.producer_ids import (
-    AllocateBlock,
     ControllerBlocks,
     ControllerCalls,
     ProducerIds,
@@ -60,7 +59,6 @@ from moldau.broker.transactions.verification import TransactionVerifier
 from moldau.invariant import invariant
 from moldau.wire.compression import Compression
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.messages import AllocateProducerIdsRequest
 from moldau.wire.uuids import random_uuid
 
 logger = logging.getLogger(__name__)
@@ -94,14 +92,12 @@ class Surroundings:
     report_bug: Callable[[Exception], None]
     spawn: Callable[[Coroutine[Any, Any, object]], None]
     """Runs what nobody waits for until it is done or the broker stops."""
+    controller: ControllerCalls
+    broker_epoch: Callable[[], int]
+    transport: Transport
+    inter_broker_listener: str
     unclean: bool = False
     """The last stop was none that syncs everything."""
-    controller: ControllerCalls | None = None
-    broker_epoch: Callable[[], int] | None = None
-    transport: Transport | None = None
-    """Answers calls to this node too; without it the environment's."""
-    inter_broker_listener: str | None = None
-    """Without it the configuration's."""
 
 
 class _LateMarkers:
@@ -121,13 +117,20 @@ class Coordinators:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._leaders = PartitionLeaders(
-            lambda: around.metadata.image,
-            around.inter_broker_listener or around.config().inter_broker_listener_name,
+            lambda: around.metadata.image, around.inter_broker_listener
         )
         self._channels: list[BrokerChannels] = []
+        self._told_of: dict[str, Topic] = {}
         self.topics = ImageClusterTopics()
         self.settings = LayeredGroupSettings(self._group_configs, around.config)
-        self.producer_ids = ProducerIds(self._producer_id_blocks())
+        self.producer_ids = ProducerIds(
+            ControllerBlocks(
+                around.controller,
+                around.environment.clock,
+                node_id=around.node_id,
+                broker_epoch=around.broker_epoch,
+            )
+        )
         self.share_states = self._share_coordinator()
         self._share_coordinators = ClusterShareCoordinator(
             self.share_states,
@@ -186,24 +189,12 @@ class Coordinators:
     # Building.
 
     def _new_channels(self) -> BrokerChannels:
-        transport = self._around.transport or self._around.environment.transport
-        channels = BrokerChannels(transport, self._leaders)
+        channels = BrokerChannels(self._around.transport, self._leaders)
         self._channels.append(channels)
         return channels
 
     def _request_timeout_ms(self) -> int:
         return int(self._around.config()["request.timeout.ms"])
-
-    def _producer_id_blocks(self) -> AllocateBlock:
-        around = self._around
-        if around.controller is None or around.broker_epoch is None:
-            return self._allocate_producer_ids
-        return ControllerBlocks(
-            around.controller,
-            around.environment.clock,
-            node_id=around.node_id,
-            broker_epoch=around.broker_epoch,
-        )
 
     def _group_coordinator(self) -> GroupCoordinator:
         environment = self._around.environment
@@ -261,6 +252,9 @@ class Coordinators:
 
     def _seen_epochs(self, producer_ids: Set[int]) -> dict[int, int]:
         newest: dict[int, int] = {}
+        if self._transaction_log_is_replicated():
+            # Whoever is elected has all that was committed, so nobody has seen anything newer.
+            return newest
         for partition in self._around.replicas.partitions():
             entries = partition.log.producers.entries
             for producer_id in producer_ids & entries.keys():
@@ -312,14 +306,6 @@ class Coordinators:
             )
         partition.delete_records(offset)
 
-    async def _allocate_producer_ids(self) -> tuple[int, int]:
-        metadata = self._around.metadata
-        request = AllocateProducerIdsRequest(
-            broker_id=self._around.node_id, broker_epoch=metadata.broker_epoch
-        )
-        response = await metadata.run(lambda controller: controller.allocate_producer_ids(request))
-        return response.producer_id_start, response.producer_id_len
-
     # What the metadata log says.
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -327,16 +313,19 @@ class Coordinators:
         for channels in self._channels:
             channels.apply(delta, image)
         for name, coordinator in self._by_topic.items():
-            topic = image.topic(name)
-            if topic is not None and delta.from_snapshot:
+            topic, former = image.topic(name), self._told_of.get(name)
+            if former is not None and (topic is None or topic.id != former.id):
+                # First: leader epochs of a topic made anew begin anew.
+                for index in former.partitions:
+                    coordinator.on_resigned(index)
+                del self._told_of[name]
+            if topic is None:
+                continue
+            self._told_of[name] = topic
+            if delta.from_snapshot:
                 self._tell(coordinator, topic, list(topic.partitions))
-            elif topic is not None and (changed := delta.topics.get(topic.id)):
+            elif changed := delta.topics.get(topic.id):
                 self._tell(coordinator, topic, list(changed.before))
-        for topic in delta.deleted_topics.values():
-            owner = self._by_topic.get(topic.name)
-            if owner is not None:
-                for index in topic.partitions:
-                    owner.on_resigned(index)
         if delta.deleted_topics:
             self._forget(delta.deleted_topics)
 
@@ -369,6 +358,12 @@ class Coordinators:
         self._around.spawn(self.share_groups.on_topics_deleted(ids))
         self._around.spawn(self.share_states.on_topics_deleted(ids))
 
+    def _transaction_log_is_replicated(self) -> bool:
+        topic = self._around.metadata.image.topic(TRANSACTION_STATE_TOPIC)
+        return topic is not None and any(
+            len(state.replicas) > 1 for state in topic.partitions.values()
+        )
+
     # Start and stop.
 
     async def loaded(self) -> None:
@@ -381,12 +376,12 @@ class Coordinators:
         """What a power failure left open without a coordinator that would ever end it."""
         around = self._around
         topic = around.metadata.image.topic(TRANSACTION_STATE_TOPIC)
-        states = [] if topic is None else list(topic.partitions.values())
-        if not around.unclean or any(
-            state.leader != around.node_id or len(state.replicas) > 1 for state in states
-        ):
-            # What another broker coordinates cannot be judged here, and what other brokers have
-            # copies of is not lost: a leader is elected who has all that was committed.
+        leaders = set() if topic is None else {each.leader for each in topic.partitions.values()}
+        if not around.unclean or leaders - {around.node_id}:
+            # What another broker coordinates cannot be judged here.
+            return
+        if self._transaction_log_is_replicated():
+            # Whoever is elected knows all transactions, and ends them.
             return
         known = self.transactions.transactions()
         if known is None:
