@@ -57,8 +57,10 @@ def free_port() -> int:
         return port
 
 
-def wait_until_listening(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_SECONDS_MAX
+def wait_until_listening(
+    port: int, process: subprocess.Popen[bytes], seconds_max: float = START_SECONDS_MAX
+) -> None:
+    deadline = time.monotonic() + seconds_max
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError(f"{process.args!r} ended with {process.returncode} at start")
@@ -67,10 +69,10 @@ def wait_until_listening(port: int, process: subprocess.Popen[bytes]) -> None:
             return
         except OSError:
             time.sleep(0.002)
-    raise RuntimeError(f"{process.args!r} did not listen within {START_SECONDS_MAX:.0f} s")
+    raise RuntimeError(f"{process.args!r} did not listen within {seconds_max:.0f} s")
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """As a user has it: without this variable Python keeps compiled modules between starts."""
     return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
@@ -80,7 +82,7 @@ def _running(name: str, port: int, command: list[str], folder: Path) -> Iterator
     with (folder / f"{name}.out").open("wb") as output:
         started = time.monotonic()
         process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=_environment()
+            command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=environment()
         )
         try:
             wait_until_listening(port, process)
