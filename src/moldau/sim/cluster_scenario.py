@@ -31,13 +31,8 @@ CHECK_EVERY_S = 1.0
 
 PROPERTIES = {
     "offsets.topic.num.partitions": "2",
-    "offsets.topic.replication.factor": "1",
     "transaction.state.log.num.partitions": "2",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "2",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
     "group.initial.rebalance.delay.ms": "500",
     "group.min.session.timeout.ms": "1000",
@@ -60,6 +55,14 @@ PROPERTIES = {
     "log.cleaner.enable": "false",
 }
 
+ONE_REPLICA = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
 
 @dataclass(slots=True)
 class Profile:
@@ -76,6 +79,8 @@ class Profile:
 
 
 class ClusterScenario:
+    replication_factor = 1
+
     def __init__(
         self, world: World, *, profile: Profile | None = None, power: Power | None = None
     ) -> None:
@@ -88,20 +93,23 @@ class ClusterScenario:
             power = world.random.choice(choices)
         self.profile = profile
         self.power = power
-        properties = dict(PROPERTIES)
+        properties = {**PROPERTIES, **ONE_REPLICA}
         if power is Power.FLUSHED:
             properties["log.flush.interval.messages"] = "1"
         properties["log.roll.ms"] = world.random.choice(("2000", "20000", "604800000"))
-        self.cluster = Cluster(world, properties)
+        self._populate(Cluster(world, properties))
         if power is not Power.ALWAYS_ON:
             # A partition whose first flush has not ended is nobody's after a power failure.
             self.cluster.expected = ("does not tell its topic id",)
-        self.history = History(world)
         self.history.lossy = power is Power.LOSSY
         self.history.power_fails = power is not Power.ALWAYS_ON
+
+    def _populate(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.history = History(self.world)
         self.actors: list[Actor] = []
         self.final_checks: list[Callable[[Facts], Awaitable[None]]] = []
-        profile.join(self)
+        self.profile.join(self)
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -178,7 +186,9 @@ class ClusterScenario:
                 CreateTopicsRequest(
                     topics=[
                         CreateTopicsRequest.CreatableTopic(
-                            name=name, num_partitions=count, replication_factor=1
+                            name=name,
+                            num_partitions=count,
+                            replication_factor=self.replication_factor,
                         )
                         for name, count in self.profile.topics.items()
                     ],
@@ -211,6 +221,9 @@ class ClusterScenario:
             for node in self.cluster.nodes:
                 await node.stop()
                 await node.start()
+        await self._check_facts()
+
+    async def _check_facts(self) -> None:
         facts = Facts(
             everything=await self._read_all(committed=False),
             committed=await self._read_all(committed=True),

@@ -153,6 +153,11 @@ class Platter:
         """The process stops in front of the change after this many more; with None it does not."""
         self._stop_after = changes
 
+    @property
+    def armed(self) -> bool:
+        """Whether the process is to stop in front of one of the next changes."""
+        return self._stop_after is not None
+
     def break_folder(self, path: str, after: int) -> None:
         """Every call on the folder fails after this many more."""
         self._broken[path] = after

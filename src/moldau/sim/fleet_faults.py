@@ -56,6 +56,10 @@ class PowerRule:
     one: Callable[[Machine], bool]
     all: bool
     """Whether all may lose power at once: whoever promises something has synced it."""
+    may_end: Callable[[Machine], bool] = lambda machine: True
+    """Whether a process may end now without one."""
+    on_lost: Callable[[Machine], None] = lambda machine: None
+    """Told in front of a power failure."""
 
 
 class FleetFaults:
@@ -76,6 +80,7 @@ class FleetFaults:
         if not power.all:
             self._weights.pop("power failure of all", None)
         self._troubled: set[Machine] = set()
+        self._paused: set[Machine] = set()
         self._starting: dict[Machine, asyncio.Task[None]] = {}
         self._stopping: set[asyncio.Task[None]] = set()
         self._over = False
@@ -144,7 +149,12 @@ class FleetFaults:
     # Lives.
 
     def _idle(self) -> Machine | None:
-        idle = [machine for machine in self._fleet.machines if machine not in self._troubled]
+        """Somebody who has no trouble yet, and may have some."""
+        idle = [
+            machine
+            for machine in self._fleet.machines
+            if machine not in self._troubled | self._paused and self._power.may_end(machine)
+        ]
         return self._world.random.choice(idle) if idle else None
 
     def _seconds(self, *scales: float) -> float:
@@ -162,7 +172,7 @@ class FleetFaults:
     async def _bring_up(self, machine: Machine) -> None:
         world = self._world
         while True:
-            if not self._over and world.chance(0.1):
+            if not self._over and self._power.may_end(machine) and world.chance(0.1):
                 machine.platter.stop_after(world.random.choice((0, 1, 3, 8, 20, 50)))
             boot = machine.boots + 1
             try:
@@ -194,6 +204,7 @@ class FleetFaults:
         self._starting.pop(machine, None)
         machine.platter.stop_after(None)
         if power:
+            self._power.on_lost(machine)
             return machine.lose_power()
         machine.kill()
         return 0
@@ -226,7 +237,7 @@ class FleetFaults:
             self._troubled.discard(machine)
             return
         world.note(f"{machine.host} died")
-        power = self._power.one(machine) and world.chance(0.5)
+        power = self._may_lose_power(machine) and world.chance(0.5)
         if power:
             world.fault("power failure")
         self._end(machine, power=power)
@@ -239,7 +250,11 @@ class FleetFaults:
         await self._end_all(power=True)
 
     async def _end_all(self, *, power: bool) -> None:
-        machines = [each for each in self._fleet.machines if each not in self._troubled]
+        machines = [
+            each
+            for each in self._fleet.machines
+            if each not in self._troubled | self._paused and self._power.may_end(each)
+        ]
         if len(machines) < len(self._fleet.machines):
             return
         self._world.fault("power failure of all" if power else "kill of all")
@@ -276,12 +291,18 @@ class FleetFaults:
 
     async def _power_failure(self) -> None:
         machine = self._idle()
-        if machine is None or not self._power.one(machine):
+        if machine is None or not self._may_lose_power(machine):
             return
         self._world.fault("power failure")
         lost = self._end(machine, power=True)
         self._world.note(f"power of {machine.host} fails: {lost} changes lost")
         await self._back(machine)
+
+    def _may_lose_power(self, machine: Machine) -> bool:
+        # A process that is about to end counts as one that has.
+        others = [each for each in self._fleet.machines if each is not machine]
+        alone = not any(each in self._troubled or each.platter.armed for each in others)
+        return (self._power.all or alone) and self._power.one(machine)
 
     async def _pause(self) -> None:
         machine = self._idle()
@@ -290,11 +311,11 @@ class FleetFaults:
         self._world.fault("pause")
         seconds = self._seconds(0.2, 2.0, 6.0, 15.0)
         self._world.note(f"{machine.host} stands still for {seconds:.3f} s")
-        self._troubled.add(machine)
+        self._paused.add(machine)
         machine.pause()
         await asyncio.sleep(seconds)
         machine.resume()
-        self._troubled.discard(machine)
+        self._paused.discard(machine)
 
     # Ways.
 

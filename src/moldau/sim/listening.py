@@ -110,7 +110,7 @@ class SimNetwork:
         info = ConnectionInfo(
             listener_name=listener.name,
             security_protocol=listener.security_protocol,
-            client_host=host,
+            client_host=self._net.ip(host),
             client_port=port,
             connection_id=f"{listener.host}:{listener.port}-{host}:{port}-{self._accepted}",
         )

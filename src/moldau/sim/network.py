@@ -59,8 +59,14 @@ class Net:
         self._blocked: set[tuple[str, str]] = set()
         self._held: dict[asyncio.Future[None], tuple[str, str]] = {}
         self._streams: dict[Stream, None] = {}
+        self._ips: dict[str, str] = {}
         self._port = 40_000
         self.next_fd = 1_000
+
+    def ip(self, host: str) -> str:
+        """The address of a host, as the other side of a connection sees it."""
+        number = len(self._ips) + 1
+        return self._ips.setdefault(host, f"10.0.{number // 256}.{number % 256}")
 
     # Ways.
 

@@ -15,6 +15,7 @@ from moldau.sim.cluster_scenario import ClusterScenario
 from moldau.sim.logs.scenario import LogScenario
 from moldau.sim.metadata import MetadataScenario
 from moldau.sim.quorum import QuorumScenario
+from moldau.sim.replicated_scenario import ReplicatedScenario
 from moldau.sim.world import Invariant, Violation, World
 
 
@@ -61,6 +62,7 @@ SCENARIOS: dict[str, ScenarioFactory] = {
     "logs": LogScenario,
     "broker": ClusterScenario,
     "quorum": QuorumScenario,
+    "cluster": ReplicatedScenario,
 }
 _TURNS = ("metadata", "logs", "broker", "logs", "broker")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.sim.clients.actor import Actor, check
+from moldau.sim.clients.rpc import Lost
 from moldau.wire.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -13,6 +14,7 @@ from moldau.wire.messages import (
 TopicPartition = tuple[str, int]
 
 GROUP_KEYS = 0
+OFFSETS_TOPIC = "__consumer_offsets"
 NO_TOPIC_IDS = 9
 
 
@@ -27,6 +29,7 @@ async def fetch_offset(
 ) -> int:
     known = actor.history.committed(group, where)
     address = await actor.wire.coordinator(group, GROUP_KEYS)
+    reign = actor.cluster.reign(OFFSETS_TOPIC)
     request = OffsetFetchRequest
     response = await actor.wire.call(
         address,
@@ -52,6 +55,8 @@ async def fetch_offset(
     check(answer.error_code)
     partition = answer.topics[0].partitions[0]
     check(partition.error_code)
+    if reign != actor.cluster.reign(OFFSETS_TOPIC) or reign[0] != address[0]:
+        raise Lost("the answer may be that of a former coordinator")
     actor.history.on_offset_fetched(group, where, partition.committed_offset, known)
     return partition.committed_offset
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import struct
 
 from moldau.sim.clients.actor import Actor, Refused, check
-from moldau.sim.clients.groups import GROUP_KEYS, commit_offset, fetch_offset
+from moldau.sim.clients.groups import (
+    GROUP_KEYS,
+    OFFSETS_TOPIC,
+    commit_offset,
+    fetch_offset,
+)
 from moldau.sim.clients.history import History
 from moldau.sim.clients.rpc import RETRIABLE, Lost
 from moldau.sim.cluster import Cluster
@@ -276,6 +281,7 @@ class ConsumerMember(Member):
         # What it no longer names it has let go, from the moment that it says so.
         self.ownership.owned[self.member_id] = frozenset(self.positions)
         sent_s = loop.time()
+        reign = self.cluster.reign(OFFSETS_TOPIC)
         response = await self.wire.call(
             address,
             request(
@@ -291,7 +297,8 @@ class ConsumerMember(Member):
             ConsumerGroupHeartbeatResponse,
         )
         check(response.error_code)
-        self.ownership.heard_s[self.member_id] = sent_s
+        if reign == self.cluster.reign(OFFSETS_TOPIC) and reign[0] == address[0]:
+            self.ownership.heard_s[self.member_id] = sent_s
         self.epoch = response.member_epoch
         if response.assignment is None:
             return

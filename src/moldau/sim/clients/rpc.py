@@ -12,7 +12,7 @@ from random import Random
 from typing import TypeVar, cast
 from uuid import UUID
 
-from moldau.broker.network.channel import ChannelError
+from moldau.broker.network.channel import Channel, ChannelError
 from moldau.broker.network.node_channel import ChannelSettings, NodeTransport
 from moldau.sim.cluster import Cluster
 from moldau.sim.machine import SimClock
@@ -51,6 +51,9 @@ RETRIABLE = frozenset(
         ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.BROKER_NOT_AVAILABLE,
     }
 )
 
@@ -83,10 +86,7 @@ class Wire:
             settings=ChannelSettings(socket_connection_setup_timeout_ms=3_000),
             connect=self._dialler,
         )
-        self._channels = {
-            address: self._transport.channel(number + 1, *address, "PLAINTEXT")
-            for number, address in enumerate(cluster.addresses)
-        }
+        self._channels: dict[Address, Channel] = {}
         self.view = View()
 
     @property
@@ -107,7 +107,7 @@ class Wire:
     ) -> M:
         key = _KEYS[type(request).__name__.removesuffix("Request")]
         try:
-            response = await self._channels[address].call(
+            response = await self._channel(address).call(
                 key, request, timeout_ms=timeout_ms, max_version=max_version
             )
         except ChannelError as error:
@@ -115,8 +115,17 @@ class Wire:
             raise Lost(str(error)) from error
         return cast(M, response)
 
+    def _channel(self, address: Address) -> Channel:
+        channel = self._channels.get(address)
+        if channel is None:
+            number = len(self._channels) + 1
+            channel = self._channels[address] = self._transport.channel(
+                number, *address, "PLAINTEXT"
+            )
+        return channel
+
     def anybody(self) -> Address:
-        return self._random.choice(list(self._channels))
+        return self._random.choice(self._cluster.addresses)
 
     # Who does what.
 

@@ -90,6 +90,7 @@ class ShareMember(Actor):
         self._session = 0
         self._member_id = ""
         self._assigned: list[int] = []
+        self._address: Address | None = None
         self._mine: list[Place] = []
 
     async def run(self) -> None:
@@ -169,6 +170,9 @@ class ShareMember(Actor):
             return
         topic_id = await self.wire.topic_id(self._topic)
         address = await self.wire.leader(self._topic, self._assigned[0])
+        if address != self._address:
+            self._address = address
+            self._drop_session()
         if self._session == 0 or not self._mine:
             await self._fetch(address, topic_id)
         if self._mine and (self.stopping or self.random.random() < 0.7):
@@ -210,6 +214,7 @@ class ShareMember(Actor):
         request = ShareFetchRequest
         sent_s = self.cluster.loop.time()
         boots = self.cluster.boots
+        reign = self.cluster.reign(self._topic, self._assigned[0])
         partitions = self._assigned if self._session == 0 else []
         response = await self.wire.call(
             address,
@@ -237,17 +242,24 @@ class ShareMember(Actor):
         )
         check(response.error_code)
         self._session += 1
+        now = self.cluster.reign(self._topic, self._assigned[0])
+        is_leader = reign == now and reign[0] == address[0]
         for topic in response.responses:
             for partition in topic.partitions:
                 check(partition.error_code)
                 for acquired in partition.acquired_records:
                     self._queue.last_s = self.cluster.loop.time()
                     for offset in range(acquired.first_offset, acquired.last_offset + 1):
-                        self._take((partition.partition_index, offset), sent_s, boots)
+                        place = partition.partition_index, offset
+                        self._take(place, sent_s, boots, is_leader=is_leader)
 
-    def _take(self, place: Place, sent_s: float, boots: int) -> None:
+    def _take(self, place: Place, sent_s: float, boots: int, *, is_leader: bool) -> None:
         queue = self._queue
         queue.deliveries[place] = queue.deliveries.get(place, 0) + 1
+        if not is_leader:
+            # Another may have been given it since, or have accepted it.
+            self._mine.append(place)
+            return
         accepted_by, accepted_s = queue.accepted.get(place, ("nobody", sent_s))
         # An answer that was long on its way may tell of records that were let go of since.
         require(
