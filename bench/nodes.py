@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 from bench.calls import Connection, Unreachable
-from bench.servers import KAFKA_JARS, environment, free_port, wait_until_listening
+from bench.servers import KAFKA_JARS, environment, lasting_port, wait_until_listening
 
 TIMEOUTS = {
     "broker.session.timeout.ms": "2000",
@@ -187,7 +187,7 @@ def running(name: str, count: int = 3, **overrides: str) -> Iterator[Nodes]:
                 command = [sys.executable, "-m", "moldau.cli", "server-start", file]
             else:
                 command = [*JAVA, "kafka.Kafka", file]
-            cluster.nodes.append(Node(node_id, free_port(), free_port(), folder, command))
+            cluster.nodes.append(Node(node_id, lasting_port(), lasting_port(), folder, command))
         voters = ",".join(f"{n.node_id}@127.0.0.1:{n.controller_port}" for n in cluster.nodes)
         for node in cluster.nodes:
             keys = {key.replace("_", "."): value for key, value in overrides.items()}
