@@ -228,6 +228,7 @@ class World:
         for offset in range(max(known, node.log.start_offset), node.log.end_offset):
             entry = node.log.entry(offset)
             if entry is not None and isinstance(entry.payload, VoterSet):
+                history.add_kraft_version(offset, 1)
                 history.add_voters(offset, entry.payload)
         election = node.election
         if self.faults.lose_vote_file:
@@ -344,12 +345,14 @@ class World:
                 changes: tuple[e.QuorumChange, ...] = ()
                 if effect.voters_record is not None:
                     offset = log.append([Entry(effect.epoch, effect.voters_record)])
-                    changes = (e.QuorumChange(offset=offset, voters=effect.voters_record),)
+                    changes = (
+                        e.QuorumChange(offset=offset, voters=effect.voters_record, kraft_version=1),
+                    )
                 events.append(e.Appended(changes=changes))
                 self._sync_later(node)
             case e.AppendVoters(voters):
                 offset = log.append([Entry(self._epoch(node), voters)])
-                change = e.QuorumChange(offset=offset, voters=voters)
+                change = e.QuorumChange(offset=offset, voters=voters, kraft_version=1)
                 events.append(e.Appended(changes=(change,)))
                 self._sync_later(node)
             case e.AppendRecords(records):
@@ -376,7 +379,7 @@ class World:
     def _append_fetched(self, node: Node, entries: list[Entry], events: list[e.Event]) -> None:
         offset = node.log.append(entries)
         changes = tuple(
-            e.QuorumChange(offset=offset + i, voters=entry.payload)
+            e.QuorumChange(offset=offset + i, voters=entry.payload, kraft_version=1)
             for i, entry in enumerate(entries)
             if isinstance(entry.payload, VoterSet)
         )

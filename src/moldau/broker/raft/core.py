@@ -89,7 +89,7 @@ class QuorumCore:
         self.role: Role = Unattached(FOREVER_MS)
         self.peers = Peers(settings.retry_backoff_ms)
         self.synced_offset = 0
-        self._random_below = random_below
+        self.random_below = random_below
         self.leader_high_watermark = 0
         self.is_cutting = False
         self._bootstrap_turn = 0
@@ -143,7 +143,7 @@ class QuorumCore:
 
     def random_election_timeout_ms(self) -> int:
         timeout_ms = self.settings.election_timeout_ms
-        return timeout_ms + self._random_below(max(1, timeout_ms))
+        return timeout_ms + self.random_below(max(1, timeout_ms))
 
     def to_unattached(self, epoch: int, leader_id: int = NO_NODE) -> None:
         invariant(

@@ -93,8 +93,11 @@ class Leadership:
         offsets = {node_id: max(0, p.end_offset) for node_id, p in self._by_id.items()}
         return self._voters.majority_offset(offsets)
 
-    def set_voters(self, voters: VoterSet) -> None:
+    def set_voters(self, voters: VoterSet, now_ms: int) -> None:
         """Replicas keep their progress when they become voters or cease to be."""
+        if self._voters.is_only(self._local):
+            # It needed nobody so far; from now on it does.
+            self._check_deadline_ms = now_ms + self._check_quorum_ms
         known = {**self._observers, **{p.key: p for p in self._by_id.values()}}
         by_id: dict[int, Progress] = {}
         for node_id, voter in voters.voters.items():

@@ -143,7 +143,7 @@ class QuorumMachine(Asking):
         role = self.role
         if isinstance(role, Leader):
             if event.changes:
-                role.leadership.set_voters(self.voters)
+                role.leadership.set_voters(self.voters, self.now_ms)
             self.wake_fetches()
         else:
             self.follow_high_watermark()
@@ -357,15 +357,28 @@ class QuorumMachine(Asking):
 
     def _fetch_from_bootstrap(self) -> None:
         """Ask any of the known servers who leads, in turn."""
-        servers = self.settings.bootstrap
-        if not servers or not self.peers.is_idle:
+        if not self.peers.is_idle:
             return
+        servers = self._servers()
         for attempt in range(len(servers)):
             peer = servers[(self._bootstrap_turn + attempt) % len(servers)]
             if self.peers.is_ready(peer.id, self.now_ms):
                 self._bootstrap_turn += attempt + 1
                 self._fetch(peer)
                 return
+
+    def _servers(self) -> list[Peer]:
+        """The bootstrap servers, and for an observer the voters too that its log knows: a leader
+        looks for voters by itself, not for others."""
+        servers = list(self.settings.bootstrap)
+        if self.may_stand:
+            return servers
+        addresses = {(each.host, each.port) for each in servers}
+        for voter in self.voters.others(self.local):
+            peer = self.peer_at(voter.key.id, voter.endpoints)
+            if peer is not None and (peer.host, peer.port) not in addresses:
+                servers.append(peer)
+        return servers
 
     def _fetch(self, peer: Peer) -> None:
         """Asking from the log's end says that all of it is on disk, so it has to be first."""

@@ -187,7 +187,11 @@ class Asking(Answering):
 
     def _fetch_succeeded(self, role: Follower) -> None:
         role.has_fetched = True
-        role.fetch_deadline_ms = self.now_ms + self.settings.fetch_timeout_ms
+        # Followers that lose their leader at one moment should not stand at one moment.
+        timeout_ms = self.settings.fetch_timeout_ms
+        role.fetch_deadline_ms = (
+            self.now_ms + timeout_ms + self.random_below(max(1, timeout_ms // 10))
+        )
 
     def follow_high_watermark(self) -> None:
         if not isinstance(self.role, Follower):
