@@ -16,14 +16,19 @@ from moldau.broker.config import BrokerConfig
 from moldau.broker.coordinator.clock import Alarm
 from moldau.broker.metadata.controller import Controller
 from moldau.broker.metadata.decision import Decision
+from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.formatting import format_storage
 from moldau.broker.metadata.model import Endpoint
-from moldau.broker.metadata.shell import BrokerIdentity, MetadataShell
+from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.channel import Channel
 from moldau.sim.disk import SimDisk, Stopped
 from moldau.sim.world import Invariant, Violation, World, require
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.messages import CreateTopicsRequest, DeleteTopicsRequest
+from moldau.wire.messages import (
+    BrokerRegistrationRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
 from moldau.wire.uuids import uuid_from_text
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -291,13 +296,7 @@ class MetadataScenario:
             )
             self._clean = False
             self._incarnation += 1
-            identity = BrokerIdentity(
-                broker_id=1,
-                incarnation_id=UUID(int=self._incarnation),
-                endpoints=(Endpoint(name="PLAINTEXT", host="localhost", port=9092),),
-                log_dirs=(directory_id,),
-            )
-            await self._unless_stopped(shell.start(identity))
+            await self._unless_stopped(self._begin(shell, directory_id))
         except Stopped:
             return False
         except Violation:
@@ -311,6 +310,31 @@ class MetadataScenario:
         world.platter.stop_after(None)
         self._settle(shell)
         return True
+
+    async def _begin(self, shell: MetadataShell, directory_id: UUID) -> None:
+        """Lead, and register a broker that topics can be placed on."""
+        await shell.start()
+        request = BrokerRegistrationRequest(
+            broker_id=1,
+            cluster_id=CLUSTER_ID,
+            incarnation_id=UUID(int=self._incarnation),
+            listeners=[
+                BrokerRegistrationRequest.Listener(name="PLAINTEXT", host="localhost", port=9092)
+            ],
+            features=[
+                BrokerRegistrationRequest.Feature(
+                    name=name,
+                    min_supported_version=levels.min_version,
+                    max_supported_version=levels.max_version,
+                )
+                for name, levels in SUPPORTED_FEATURES.items()
+            ],
+            log_dirs=[directory_id],
+        )
+        now_ms = round(self.world.loop.time() * 1000)
+        registered = await shell.run(lambda c: c.register_broker(request, now_ms=now_ms))
+        epoch = registered.broker_epoch
+        await shell.run(lambda c: c.unfence_broker(broker_id=1, broker_epoch=epoch))
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:
         """Wait for it; in a process that stops in between it would never end."""

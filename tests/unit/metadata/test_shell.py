@@ -17,14 +17,16 @@ from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
 from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.delta import MetadataDelta
+from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.formatting import format_storage
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import Endpoint, MetadataError
-from moldau.broker.metadata.shell import BrokerIdentity, MetadataShell
+from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.raft.snapshots import SnapshotId
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AllocateProducerIdsRequest,
+    BrokerRegistrationRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     FeatureLevelRecord,
@@ -128,19 +130,40 @@ class Node:
             controller_endpoints=(CONTROLLER,),
         )
 
-    def identity(self, **fields: Any) -> BrokerIdentity:
+    async def register(self, shell: MetadataShell, *, previous_broker_epoch: int = -1) -> int:
+        """Register the broker of this node as a new incarnation and unfence it; its epoch."""
         self.incarnation += 1
-        return BrokerIdentity(
+        request = BrokerRegistrationRequest(
             broker_id=1,
+            cluster_id=CLUSTER_ID,
             incarnation_id=UUID(int=self.incarnation),
-            endpoints=(Endpoint(name="PLAINTEXT", host="localhost", port=9092),),
-            log_dirs=(self.directory_id,),
-            **fields,
+            listeners=[
+                BrokerRegistrationRequest.Listener(name="PLAINTEXT", host="localhost", port=9092)
+            ],
+            features=[
+                BrokerRegistrationRequest.Feature(
+                    name=name,
+                    min_supported_version=levels.min_version,
+                    max_supported_version=levels.max_version,
+                )
+                for name, levels in SUPPORTED_FEATURES.items()
+            ],
+            log_dirs=[self.directory_id],
+            previous_broker_epoch=previous_broker_epoch,
         )
+        now_ms = Time(self).elapsed_ms()
+        response = await shell.run(lambda c: c.register_broker(request, now_ms=now_ms))
+        self.broker_epoch = response.broker_epoch
+        await shell.run(lambda c: c.unfence_broker(broker_id=1, broker_epoch=response.broker_epoch))
+        return self.broker_epoch
 
-    async def started(self, **fields: Any) -> MetadataShell:
+    async def start(self, shell: MetadataShell, *, previous_broker_epoch: int = -1) -> None:
+        await shell.start()
+        await self.register(shell, previous_broker_epoch=previous_broker_epoch)
+
+    async def started(self, *, previous_broker_epoch: int = -1) -> MetadataShell:
         shell = self.shell()
-        await shell.start(self.identity(**fields))
+        await self.start(shell, previous_broker_epoch=previous_broker_epoch)
         return shell
 
 
@@ -184,7 +207,7 @@ def test_topics_ids_and_epochs_survive_restarts(
         assert shell.leader_epoch == 1
         assert shell.image.features["metadata.version"] == 30
         assert shell.finalized_features.get("kraft.version") == (1 if standalone else None)
-        first_epoch = shell.broker_epoch
+        first_epoch = node.broker_epoch
         created = await shell.run(create("a", "b", partitions=2))
         await shell.run(delete("b"))
         await shell.stop()
@@ -195,7 +218,7 @@ def test_topics_ids_and_epochs_survive_restarts(
         topic = again.image.topics_by_name["a"]
         assert topic.id == created.topics[0].topic_id
         assert [p.leader_epoch for p in topic.partitions.values()] == [0, 0]
-        assert again.broker_epoch > first_epoch
+        assert node.broker_epoch > first_epoch
         assert again.image.brokers[1].active
         assert again.high_watermark == again.raft.log.end_offset
         assert again.image == again.controller.image
@@ -225,7 +248,7 @@ def test_listeners_hear_everything_once_and_in_order(node: Node) -> None:
     async def main() -> None:
         shell = node.shell()
         shell.subscribe(listener)
-        await shell.start(node.identity())
+        await node.start(shell)
         await shell.run(create("a"))
         await shell.run(create("b"))
         await shell.run(delete("a"))
@@ -237,7 +260,8 @@ def test_listeners_hear_everything_once_and_in_order(node: Node) -> None:
     run(main())
     assert heard == [
         (True, [], [], []),
-        # What the controller writes first, and the broker's registration.
+        # What the controller writes first with the broker's registration, and its unfencing.
+        (False, [], [], []),
         (False, [], [], []),
         (False, ["a"], [], ["a"]),
         (False, ["b"], [], ["a", "b"]),
@@ -267,12 +291,13 @@ def test_nothing_shows_before_it_is_synced_and_waiters_share_an_fsync(node: Node
 
     async def main() -> None:
         shell = node.shell(background)
-        starting = asyncio.ensure_future(shell.start(node.identity()))
+        starting = asyncio.ensure_future(node.start(shell))
         await asyncio.sleep(0)
         while not starting.done():
             await asyncio.sleep(0)
             background.finish()
-        assert background.count == 1
+        # What the controller writes first shares the fsync of the registration.
+        assert background.count == 2
         first = asyncio.ensure_future(shell.run(create("a")))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -289,7 +314,7 @@ def test_nothing_shows_before_it_is_synced_and_waiters_share_an_fsync(node: Node
             background.finish()
             for _ in range(3):
                 await asyncio.sleep(0)
-        assert background.count == 3
+        assert background.count == 4
         assert first.result().topics[0].error_code == 0
         assert twin.result().topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
         assert len(shell.image.topics_by_name) == 51
@@ -303,7 +328,7 @@ def test_a_cancelled_request_still_takes_effect(node: Node) -> None:
 
     async def main() -> None:
         shell = node.shell(background)
-        starting = asyncio.ensure_future(shell.start(node.identity()))
+        starting = asyncio.ensure_future(node.start(shell))
         while not starting.done():
             await asyncio.sleep(0)
             background.finish()
@@ -328,7 +353,7 @@ def test_a_failed_fsync_answers_nobody_and_ends_it(node: Node) -> None:
     async def main() -> None:
         shell = node.shell(background)
         shell._on_failure = failures.append
-        starting = asyncio.ensure_future(shell.start(node.identity()))
+        starting = asyncio.ensure_future(node.start(shell))
         while not starting.done():
             await asyncio.sleep(0)
             background.finish()

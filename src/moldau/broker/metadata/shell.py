@@ -40,7 +40,6 @@ from moldau.broker.metadata.features import (
     SUPPORTED_FEATURES,
 )
 from moldau.broker.metadata.formatting import default_bootstrap_records
-from moldau.broker.metadata.identity import BrokerIdentity
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import Endpoint, MetadataError
 from moldau.broker.metadata.placement import RandomSource
@@ -64,8 +63,6 @@ from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import FeatureLevelRecord
 from moldau.wire.uuids import uuid_to_text
-
-__all__ = ["BrokerIdentity", "MetadataShell"]
 
 R = TypeVar("R")
 Listener = Callable[[MetadataDelta, MetadataImage], None]
@@ -129,7 +126,6 @@ class MetadataShell:
         self._service: RaftService | None = None
         self._active: ActiveController | None = None
         self._snapshotter: Snapshotter | None = None
-        self.broker_epoch = -1
 
     # What others ask --------------------------------------------------------------------
 
@@ -212,38 +208,13 @@ class MetadataShell:
 
     # Life -------------------------------------------------------------------------------
 
-    async def start(self, identity: BrokerIdentity | None = None) -> None:
+    async def start(self) -> None:
         """Load what is committed for sure and join the quorum; does not wait for a leader."""
         self._load()
         for listener in self._listeners:
             self._tell(listener, whole_image_delta(self.image))
         self.raft.start()
         self._complain_later()
-        if identity is not None:
-            await self.register(identity)
-
-    async def register(self, identity: BrokerIdentity) -> int:
-        """Register this broker as a new incarnation and unfence it; its broker epoch."""
-        if identity.controller_endpoints:
-            self._submit(
-                lambda controller: controller.register_controller(
-                    incarnation_id=identity.incarnation_id,
-                    endpoints=identity.controller_endpoints,
-                )
-            )
-        request = identity.registration(self.cluster_id)
-        now_ms = self._clock.elapsed_ms()
-        response, _ = self._submit(
-            lambda controller: controller.register_broker(request, now_ms=now_ms)
-        )
-        self.broker_epoch = response.broker_epoch
-        _, unfenced = self._submit(
-            lambda controller: controller.unfence_broker(
-                broker_id=identity.broker_id, broker_epoch=response.broker_epoch
-            )
-        )
-        await unfenced
-        return self.broker_epoch
 
     async def stop(self) -> None:
         """Resign if leading, after what is appended is committed; let go of the files."""
