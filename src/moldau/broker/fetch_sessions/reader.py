@@ -7,7 +7,6 @@ error and disturbs no other.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
@@ -203,7 +202,7 @@ class SlotReader:
             partition = self._replicas.find(slot.key, wanted.partition)
             if partition is None:
                 continue
-            with contextlib.suppress(ApiError):
+            try:
                 partition.follower_fetched(
                     limits.replica_id,
                     limits.replica_epoch,
@@ -212,6 +211,8 @@ class SlotReader:
                     last_fetched_epoch=wanted.last_fetched_epoch,
                     current_leader_epoch=wanted.current_leader_epoch,
                 )
+            except ApiError:
+                continue
 
     @staticmethod
     def _code_for(code: ErrorCode, version: int) -> ErrorCode:

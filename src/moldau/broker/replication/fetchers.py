@@ -333,9 +333,29 @@ class _FetcherTask:
             max_bytes=settings.replica_fetch_response_max_bytes,
             session_id=request.session_id,
             session_epoch=request.session_epoch,
-            topics=_topics(request.partitions),
+            topics=self._topics(request.partitions),
             forgotten_topics_data=_forgotten(request.forgotten),
         )
+
+    def _topics(
+        self, partitions: dict[PartitionKey, PartitionFetch]
+    ) -> list[FetchRequest.FetchTopic]:
+        topics: dict[UUID, list[FetchRequest.FetchPartition]] = {}
+        for key, wanted in partitions.items():
+            topics.setdefault(self.replicas[key].partition.topic_id, []).append(
+                FetchRequest.FetchPartition(
+                    partition=wanted.partition,
+                    current_leader_epoch=wanted.current_leader_epoch,
+                    fetch_offset=wanted.fetch_offset,
+                    last_fetched_epoch=wanted.last_fetched_epoch,
+                    log_start_offset=wanted.log_start_offset,
+                    partition_max_bytes=wanted.max_bytes,
+                )
+            )
+        return [
+            FetchRequest.FetchTopic(topic_id=topic_id, partitions=wanted)
+            for topic_id, wanted in topics.items()
+        ]
 
     async def _reset(self) -> None:
         """Ask for the leader's ends where it does not have what was asked for."""
@@ -395,25 +415,6 @@ class _FetcherTask:
 
 def _key(partition: Partition) -> PartitionKey:
     return partition.topic_id.bytes, partition.index
-
-
-def _topics(partitions: dict[PartitionKey, PartitionFetch]) -> list[FetchRequest.FetchTopic]:
-    topics: dict[bytes, list[FetchRequest.FetchPartition]] = {}
-    for (topic_id, _), wanted in partitions.items():
-        topics.setdefault(topic_id, []).append(
-            FetchRequest.FetchPartition(
-                partition=wanted.partition,
-                current_leader_epoch=wanted.current_leader_epoch,
-                fetch_offset=wanted.fetch_offset,
-                last_fetched_epoch=wanted.last_fetched_epoch,
-                log_start_offset=wanted.log_start_offset,
-                partition_max_bytes=wanted.max_bytes,
-            )
-        )
-    return [
-        FetchRequest.FetchTopic(topic_id=UUID(bytes=topic_id), partitions=wanted)
-        for topic_id, wanted in topics.items()
-    ]
 
 
 def _forgotten(keys: Iterable[PartitionKey]) -> list[FetchRequest.ForgottenTopic]:

@@ -8,7 +8,7 @@ behind, every half of replica.lag.time.max.ms as Kafka does; `stop` lets go of a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from moldau.broker.coordinator.clock import Alarm, Clock
 from moldau.broker.network.channel import Transport
@@ -17,6 +17,9 @@ from moldau.broker.replication.isr_proposals import IsrProposals
 from moldau.broker.replication.manager import ReplicaManager, Replication
 from moldau.broker.replication.throttle import ReplicationThrottle
 from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
+
+#: How old what fetchers know of the configuration may be.
+SETTINGS_READ_EVERY_MS: Final = 1_000
 
 
 class ReplicationService:
@@ -38,6 +41,8 @@ class ReplicationService:
         self._clock = clock
         self._config = config
         self._alarm: Alarm | None = None
+        self._fetcher_settings = FetcherSettings.from_config(config)
+        self._settings_read_ms = clock.elapsed_ms()
         self.leader_throttle = self._throttle("leader.replication.throttled.rate")
         self._fetchers = ReplicaFetchers(
             FetcherNode(
@@ -45,7 +50,7 @@ class ReplicationService:
                 transport=transport,
                 clock=clock,
                 listener_name=inter_broker_listener,
-                settings=lambda: FetcherSettings.from_config(config),
+                settings=self._settings,
                 broker_epoch=broker_epoch,
                 throttle=self._throttle("follower.replication.throttled.rate"),
             )
@@ -60,6 +65,14 @@ class ReplicationService:
             lag_ms_max=self.lag_ms_max,
             inter_broker_listener=inter_broker_listener,
         )
+
+    def _settings(self) -> FetcherSettings:
+        """Asked for with every fetch, so not looked up anew each time."""
+        now_ms = self._clock.elapsed_ms()
+        if now_ms - self._settings_read_ms >= SETTINGS_READ_EVERY_MS:
+            self._settings_read_ms = now_ms
+            self._fetcher_settings = FetcherSettings.from_config(self._config)
+        return self._fetcher_settings
 
     def _throttle(self, key: str) -> ReplicationThrottle:
         return ReplicationThrottle(
