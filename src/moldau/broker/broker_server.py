@@ -305,6 +305,8 @@ class BrokerServer:
             self.coordinators.close()
             await self.share_partitions.close()
             await self._replication.stop()
+            await self._creation.stop()
+            await self._reports.stop()
             self._maintenance.stop()
             await self._cleaner.stop()
             await self._moves.stop()
