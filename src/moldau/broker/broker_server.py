@@ -331,7 +331,8 @@ class BrokerServer:
         leaderless_ms = 0
         while leaderless_ms < LEADERLESS_STOP_MS:
             await pause(clock, 100)
-            leaderless_ms = 0 if metadata.leader_id >= 0 else leaderless_ms + 100
+            # Whoever led last stays known while another is looked for.
+            leaderless_ms = 0 if metadata.raft.has_contact else leaderless_ms + 100
         logger.warning("stopping without a controlled shutdown: the quorum has no leader")
 
     async def finish(self) -> None:
