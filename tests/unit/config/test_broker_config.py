@@ -59,12 +59,19 @@ def test_sections_are_frozen_and_replaceable() -> None:
         network.replace(no_such_field=1)
 
 
-def test_the_example_file_is_valid() -> None:
-    path = Path(__file__).parents[3] / "config" / "server.properties"
+@pytest.mark.parametrize(
+    ("name", "roles"),
+    [
+        ("server", {"broker", "controller"}),
+        ("broker", {"broker"}),
+        ("controller", {"controller"}),
+    ],
+)
+def test_the_example_files_are_valid(name: str, roles: set[str]) -> None:
+    path = Path(__file__).parents[3] / "config" / f"{name}.properties"
     config = BrokerConfig.from_properties(load_properties(path.read_text()))
     assert config.unknown == ()
-    assert config.is_broker
-    assert config.is_controller
+    assert config.process_roles == roles
 
 
 def test_unknown_keys_are_kept_and_listed() -> None:
