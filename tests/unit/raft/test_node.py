@@ -15,7 +15,9 @@ import pytest
 from moldau.broker.coordinator.clock import LoopClock
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
+from moldau.broker.metadata.model import MetadataError
 from moldau.broker.network.channel import ChannelError
+from moldau.broker.raft import quorum_events as e
 from moldau.broker.raft.batches import MetadataBatch, encode_records
 from moldau.broker.raft.core import QuorumSettings
 from moldau.broker.raft.log import RaftLog, RaftLogConfig
@@ -36,6 +38,7 @@ from moldau.wire.messages import (
     RemoveRaftVoterRequest,
     VoteRequest,
 )
+from moldau.wire.records import encode_batch
 
 LISTENER = "CONTROLLER"
 CLUSTER = "the-cluster"
@@ -150,11 +153,11 @@ class Cluster:
                 )
                 (directory / SnapshotId(0, 0).file_name).write_bytes(b"".join(parts))
 
-    def start(self, node_id: int) -> RaftNode:
+    def start(self, node_id: int, background: Any = None) -> RaftNode:
         log = RaftLog.open(
             str(self.folder / str(node_id)),
             disk=OsDisk(),
-            background=InlineBackground(),
+            background=background or InlineBackground(),
             config=RaftLogConfig(),
             now_ms=1,
         )
@@ -355,5 +358,77 @@ def test_another_cluster_is_refused(tmp_path: Path) -> None:
             assert stranger.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
             empty = await service.vote(VoteRequest(cluster_id=CLUSTER), LISTENER)
             assert empty.error_code == ErrorCode.INVALID_REQUEST
+
+    run(scenario)
+
+
+class SlowDisk:
+    """fsyncs end when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Callable[[], object], Callable[[BaseException | None], None]]] = []
+
+    async def run(self, work: Callable[..., Any], *args: Any) -> Any:
+        return work(*args)
+
+    def submit(
+        self, work: Callable[[], object], done: Callable[[BaseException | None], None]
+    ) -> None:
+        self.waiting.append((work, done))
+
+    async def finish(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for work, done in waiting:
+            work()
+            done(None)
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+
+def test_a_sync_proves_nothing_of_what_was_cut_while_it_ran(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = Cluster(tmp_path, 1, dynamic=False)
+        disk = SlowDisk()
+        node = nodes.start(1, background=disk)
+        await asyncio.sleep(0)
+        await disk.finish()
+        before = node.machine.synced_offset
+        assert before == node.log.end_offset == node.high_watermark
+        write(node, "a")
+        write(node, "b")
+        await asyncio.sleep(0)
+        assert len(disk.waiting) == 1
+        # As when another leader says so; then something else comes in its place.
+        node._perform(e.TruncateTo(before))
+        write(node, "c")
+        await disk.finish()
+        assert node.machine.synced_offset == before
+        assert nodes.listeners[1].names == []
+        await disk.finish()
+        assert node.machine.synced_offset == before + 1
+        assert nodes.listeners[1].names == ["c"]
+        assert nodes.listeners[1].failure is None
+        await nodes.stop(1)
+
+    run(scenario)
+
+
+def test_a_record_of_a_newer_version_ends_the_node(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = Cluster(tmp_path, 1, dynamic=False)
+        node = nodes.start(1)
+        unknown = encode_batch(
+            [(None, b"\x01\xff\x7f\x00", 1, ())],
+            base_offset=node.log.end_offset,
+            partition_leader_epoch=1,
+        )
+        damaged = bytearray(unknown)
+        damaged[-1] ^= 1
+        end_offset = node.log.end_offset
+        node._append_fetched(bytes(damaged), 1)
+        with pytest.raises(MetadataError, match="newer version"):
+            node._append_fetched(unknown, 1)
+        assert node.log.end_offset == end_offset
+        await nodes.stop(1)
 
     run(scenario)

@@ -41,6 +41,10 @@ _CONTROL_RECORDS: dict[int, type[Any]] = {
 _CONTROL_TYPES = {cls: kind for kind, cls in _CONTROL_RECORDS.items()}
 
 
+class DamagedBatch(MetadataError):
+    """What was written is not what is there."""
+
+
 @dataclass(frozen=True, slots=True)
 class MetadataBatch:
     """A decoded batch: either control records or metadata records, never both."""
@@ -112,7 +116,7 @@ def decode_metadata_batches(data: bytes | memoryview, source: str) -> Iterator[M
     try:
         for position, header in iterate_headers(data):
             if not crc_matches(data, position, header):
-                raise MetadataError(
+                raise DamagedBatch(
                     f"{source}: the batch at offset {header.base_offset} is damaged (CRC mismatch)"
                 )
             yield _decode(data, position, header)

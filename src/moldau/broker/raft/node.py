@@ -22,6 +22,7 @@ from moldau.broker.network.channel import Channel, ChannelError, Transport, Unsu
 from moldau.broker.raft import quorum_events as e
 from moldau.broker.raft.asking_codec import decode_reply, encode_request
 from moldau.broker.raft.batches import (
+    DamagedBatch,
     MetadataBatch,
     decode_metadata_batches,
     encode_controls,
@@ -43,6 +44,7 @@ from moldau.wire.messages import DescribeQuorumResponse, KRaftVersionRecord, Vot
 
 # Telling the others is a courtesy: they find out by themselves.
 STOP_TIMEOUT_MS = 1_000
+COMPLAINT_INTERVAL_MS = 5_000
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +97,9 @@ class RaftNode:
         self._tasks: set[asyncio.Task[None]] = set()
         self._answers: dict[int, asyncio.Future[Reply]] = {}
         self._last_token = 0
-        self._syncing = False
+        self._syncing: asyncio.Task[None] | None = None
+        self._cuts = 0
+        self._complained_ms = -COMPLAINT_INTERVAL_MS
         self._incoming: SnapshotWriter | None = None
         self._failure: BaseException | None = None
         self._stopped = False
@@ -228,6 +232,8 @@ class RaftNode:
             await self._finished.wait()
             alarm.cancel()
         self._stopped = True
+        if self._syncing is not None:
+            await asyncio.gather(self._syncing, return_exceptions=True)
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -378,6 +384,7 @@ class RaftNode:
             case e.AppendRecords(records):
                 self._append_fetched(records, now_ms)
             case e.TruncateTo(offset):
+                self._cuts += 1
                 self._recent.truncate_to(offset)
                 log.truncate_to(offset, now_ms=now_ms)
                 self._sync()
@@ -402,9 +409,17 @@ class RaftNode:
             for batch in batches:
                 if before <= batch.base_offset and batch.next_offset <= self.log.end_offset:
                     self._recent.add(batch)
-        except (ApiError, MetadataError) as error:
+        except (ApiError, DamagedBatch) as error:
             self._recent.clear()
-            logger.error("the metadata leader sent what does not fit the log: %s", error)
+            self._events.append(e.AppendFailed())
+            now_ms = self._clock.elapsed_ms()
+            if now_ms - self._complained_ms >= COMPLAINT_INTERVAL_MS:
+                self._complained_ms = now_ms
+                logger.error("the metadata leader sent what does not fit the log: %s", error)
+        except MetadataError as error:
+            raise MetadataError(
+                f"{error}. If the leader runs a newer version of Moldau, start this node with that"
+            ) from error
 
     def _answer(self, token: int, reply: Reply) -> None:
         future = self._answers.pop(token, None)
@@ -468,24 +483,35 @@ class RaftNode:
         return channel
 
     def _sync(self) -> None:
-        if not self._syncing and self._failure is None:
-            self._syncing = True
-            self._spawn(self._sync_appended())
+        if self._syncing is None and self._failure is None:
+            self._syncing = asyncio.get_running_loop().create_task(self._sync_appended())
 
     async def _sync_appended(self) -> None:
         """Sync until nothing new has come in between; what comes meanwhile shares the next."""
+        synced = -1
         try:
-            while True:
-                end_offset = self.log.end_offset
-                await self.log.sync(end_offset, now_ms=self._clock.now_ms())
-                self._syncing = end_offset < self.log.end_offset
-                self.step(e.Synced(min(end_offset, self.log.end_offset)))
-                if not self._syncing:
-                    return
+            while self._failure is None and synced < self.log.end_offset:
+                end_offset, cuts = self.log.end_offset, self._cuts
+                if await self._sync_up_to(end_offset, cuts):
+                    synced = end_offset
+                    self.step(e.Synced(end_offset))
+                if cuts != self._cuts:
+                    synced = -1
         except asyncio.CancelledError:
             raise
         except Exception as error:
             self._fail(error)
+        finally:
+            self._syncing = None
+
+    async def _sync_up_to(self, end_offset: int, cuts: int) -> bool:
+        """False if the log was cut meanwhile: then nobody knows what the sync has covered."""
+        try:
+            await self.log.sync(end_offset, now_ms=self._clock.now_ms())
+        except ApiError:
+            if cuts == self._cuts:
+                raise
+        return cuts == self._cuts
 
     async def _install(self, snapshot_id: SnapshotId) -> None:
         writer, self._incoming = self._incoming, None
@@ -498,6 +524,7 @@ class RaftNode:
                 # Another leader may have filled the log meanwhile, and knows what this node has.
                 self.log.drop_fetched(snapshot_id)
                 return
+            self._cuts += 1
             snapshot = self.log.install_snapshot(snapshot_id, now_ms=self._clock.now_ms())
         except asyncio.CancelledError:
             raise

@@ -23,6 +23,7 @@ from typing import assert_never
 from moldau.broker.raft.quorum_events import (
     Answered,
     Appended,
+    AppendFailed,
     AppendRecords,
     Effect,
     Event,
@@ -81,6 +82,8 @@ class QuorumMachine(Asking):
                 self.on_answered(event)
             case Appended():
                 self._on_appended(event)
+            case AppendFailed():
+                self.peers.failed(self.election.leader_id, self.now_ms)
             case Synced(end_offset):
                 self._on_synced(end_offset)
             case SnapshotInstalled():

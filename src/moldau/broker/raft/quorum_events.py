@@ -65,6 +65,11 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True)
+class AppendFailed:
+    """What the leader sent could not be appended; the log is as it was."""
+
+
+@dataclass(frozen=True, slots=True)
 class Synced:
     """Everything before `end_offset` is on the own disk, and nothing that was cut off."""
 
@@ -98,6 +103,7 @@ Event = (
     | Received
     | Answered
     | Appended
+    | AppendFailed
     | Synced
     | SnapshotInstalled
     | Resigned
