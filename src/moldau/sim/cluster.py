@@ -103,6 +103,8 @@ class Node(Machine):
         super().__init__(cluster, node_id)
         self._layout = layout
         self.config = _config(layout, node_id, tuple(sorted(properties.items())))
+        self.directory_id = UUID(int=0)
+        """Of a controller, as it was formatted."""
         self._node: BrokerNode | None = None
 
     @property
@@ -112,6 +114,10 @@ class Node(Machine):
     @property
     def is_broker(self) -> bool:
         return "broker" in self._layout.roles(self.node_id)
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self._layout.roles(self.node_id)
 
     @property
     def metadata(self) -> MetadataShell | None:
@@ -130,12 +136,11 @@ class Node(Machine):
     def format(self, voters: str | None) -> None:
         """`voters` are the initial controllers, None where the configuration names them."""
         alone = self._layout.node_count == 1
-        is_controller = self.node_id in self._layout.controller_ids
         format_storage(
             self.config,
             CLUSTER_ID,
             standalone=alone,
-            initial_controllers=voters if is_controller and not alone else None,
+            initial_controllers=voters if self.is_controller and not alone else None,
             random_uuid=self.new_uuid,
             disk=self.platter.start(),
             now_ms=self.clock.now_ms(),
@@ -193,16 +198,21 @@ class Cluster(Fleet):
         return [node for node in self.nodes if node.is_broker]
 
     @property
+    def controllers(self) -> list[Node]:
+        return [node for node in self.nodes if node.is_controller]
+
+    @property
     def addresses(self) -> list[tuple[str, int]]:
         return [node.address for node in self.brokers]
 
     def format(self) -> None:
         voters = None
         if not self.layout.static:
+            for node in self.controllers:
+                node.directory_id = node.new_uuid()
             voters = ",".join(
-                f"{node.node_id}@{node.host}:{CONTROLLER_PORT}:{uuid_to_text(node.new_uuid())}"
-                for node in self.nodes
-                if node.node_id in self.layout.controller_ids
+                f"{node.node_id}@{node.host}:{CONTROLLER_PORT}:{uuid_to_text(node.directory_id)}"
+                for node in self.controllers
             )
         for node in self.nodes:
             node.format(voters)

@@ -48,25 +48,49 @@ class _Cut:
 
 @dataclass(slots=True, eq=False)
 class _Inode:
-    """What a file holds now, what would survive, and what lies between."""
+    """What a file holds now, what would survive, and what lies between.
+
+    Zeros that were never written are not held: files of indexes are long and mostly empty.
+    """
 
     mtime_ms: int = 0
     data: bytearray = field(default_factory=bytearray)
+    size: int = 0
     durable: bytes = b""
+    durable_size: int = 0
     pending: list[_Write | _Cut] = field(default_factory=list)
 
     def apply(self, change: _Write | _Cut) -> None:
-        _apply(self.data, change)
+        self._take(change)
         self.pending.append(change)
+
+    def _take(self, change: _Write | _Cut) -> None:
+        data = self.data
+        if isinstance(change, _Cut):
+            self.size = change.size
+            del data[change.size :]
+            return
+        if len(data) < change.position:
+            data.extend(bytes(change.position - len(data)))
+        data[change.position : change.position + len(change.data)] = change.data
+        self.size = max(self.size, len(data))
+
+    def read(self, position: int, length: int) -> bytes:
+        found = bytes(self.data[position : position + length])
+        missing = min(length, self.size - position) - len(found)
+        return found + bytes(missing) if missing > 0 else found
 
     def sync(self) -> int:
         """Make all of it durable; the journal entry that must be durable with it, or -1."""
         if not self.pending:
             return -1
         last = max((c.sequence for c in self.pending if isinstance(c, _Cut)), default=-1)
-        self.durable = bytes(self.data)
-        self.pending.clear()
+        self._keep()
         return last
+
+    def _keep(self) -> None:
+        self.durable, self.durable_size = bytes(self.data), self.size
+        self.pending.clear()
 
     def lose_power(self, random: Random, last_sequence: int) -> int:
         """Keep what the model lets survive; returns how many changes were lost or torn."""
@@ -79,24 +103,11 @@ class _Inode:
             changes.append(change)
         kept = _surviving(changes, random)
         lost = len(self.pending) - len(kept)
-        self.data = bytearray(self.durable)
+        self.data, self.size = bytearray(self.durable), self.durable_size
         for change in kept:
-            _apply(self.data, change)
-        self.durable = bytes(self.data)
-        self.pending.clear()
+            self._take(change)
+        self._keep()
         return lost
-
-
-def _apply(data: bytearray, change: _Write | _Cut) -> None:
-    if isinstance(change, _Cut):
-        if change.size < len(data):
-            del data[change.size :]
-        else:
-            data.extend(bytes(change.size - len(data)))
-        return
-    if len(data) < change.position:
-        data.extend(bytes(change.position - len(data)))
-    data[change.position : change.position + len(change.data)] = change.data
 
 
 def _surviving(changes: list[_Write | _Cut], random: Random) -> list[_Write | _Cut]:
@@ -278,7 +289,7 @@ class SimFile:
 
     @property
     def size(self) -> int:
-        return len(self._inode.data)
+        return self._inode.size
 
     @size.setter
     def size(self, value: int) -> None:
@@ -292,7 +303,7 @@ class SimFile:
 
     def read(self, position: int, length: int) -> bytes:
         self._disk.reading(self.path)
-        return bytes(self._inode.data[position : position + length])
+        return self._inode.read(position, length)
 
     def view(self, position: int, length: int) -> memoryview:
         if position + length > self.size:
@@ -304,7 +315,7 @@ class SimFile:
 
     def truncate(self, size: int) -> None:
         platter = self._disk.changing(self.path)
-        if size != len(self._inode.data):
+        if size != self._inode.size:
             self._inode.apply(_Cut(size, platter.note(_nothing)))
 
     def begin_sync(self) -> Callable[[], None]:
@@ -385,7 +396,7 @@ class SimDisk:
         names = self.list_dir(path)
         files = self._platter.files
         found = {name: files.get(f"{path}/{name}") for name in names}
-        return {name: len(inode.data) for name, inode in found.items() if inode is not None}
+        return {name: inode.size for name, inode in found.items() if inode is not None}
 
     def scan_dirs(self, path: str) -> list[str]:
         names = self.list_dir(path)

@@ -160,6 +160,10 @@ class FleetFaults:
     def _seconds(self, *scales: float) -> float:
         return self._world.random.choice(scales) * self._world.random.random()
 
+    def start(self, machine: Machine) -> None:
+        """Bring up a machine that has just been added."""
+        self._start(machine)
+
     def start_all(self) -> None:
         for machine in self._fleet.machines:
             self._start(machine)
@@ -217,6 +221,14 @@ class FleetFaults:
         self._world.note(f"kill {machine.host}")
         self._end(machine)
         await self._back(machine)
+
+    def bounce(self, machine: Machine) -> None:
+        """Kill it and start it again at once."""
+        if machine.up and machine not in self._troubled | self._paused and not self._over:
+            self._world.note(f"{machine.host} falls and rises")
+            self._end(machine)
+            self._troubled.discard(machine)
+            self._start(machine)
 
     async def _kill_inside(self) -> None:
         """In front of one of the next changes on disk, wherever that is."""

@@ -340,8 +340,15 @@ def _routes(service: RaftService) -> dict[ApiKey, Route]:
 
 
 class QuorumScenario:
-    def __init__(self, world: World, *, weights: Mapping[str, int] = FAULTS) -> None:
+    def __init__(
+        self, world: World, *, weights: Mapping[str, int] = FAULTS, falls_after_vote: float = 0.1
+    ) -> None:
+        """`falls_after_vote` is how often a node is killed just after it has voted."""
         self.world = world
+        self._falls_after_vote = falls_after_vote
+        self._voted: dict[QuorumNode, tuple[int, ReplicaKey | None]] = {}
+        self._falls = Random(f"{world.seed}/falls")
+        self._faults: FleetFaults | None = None
         self.quorum = Quorum(world)
         self.watch = QuorumWatch()
         self._weights = weights
@@ -364,6 +371,18 @@ class QuorumScenario:
             if process is not None and process.ran and program is not None:
                 process.ran = False
                 self.watch.look(node.node_id, node.boots, program.raft)
+                self._look_for_votes(node, program.raft)
+
+    def _look_for_votes(self, node: QuorumNode, raft: RaftNode) -> None:
+        election = raft.machine.election
+        vote = election.epoch, election.voted
+        if election.voted is None or self._voted.get(node) == vote:
+            return
+        self._voted[node] = vote
+        if self._faults is not None and self._falls.random() < self._falls_after_vote:
+            self.world.fault("kill after a vote")
+            delay_s = self._falls.choice((0.001, 0.01, 0.06)) * self._falls.random()
+            self.world.loop.call_later(delay_s, self._faults.bounce, node)
 
     async def _run(self) -> None:
         world, quorum = self.world, self.quorum
@@ -373,7 +392,7 @@ class QuorumScenario:
         )
         quorum.format()
         quorum.net.cut_chance = world.random.choice((0.0, 0.002, 0.01))
-        faults = FleetFaults(
+        faults = self._faults = FleetFaults(
             quorum,
             hosts=(),
             power=PowerRule(one=lambda machine: True, all=True),

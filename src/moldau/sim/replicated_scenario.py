@@ -71,17 +71,23 @@ class ReplicatedScenario(ClusterScenario):
         cluster.expected = ("does not tell its topic id",)
         self.promise = Promise(cluster)
         self.quorum_watch = QuorumWatch()
-        nodes = {node.node_id: node for node in cluster.nodes}
         self.partition_watch = PartitionWatch(
             cluster.newest_image,
-            lambda node_id: nodes[node_id].replicas if node_id in nodes else None,
-            lambda node_id: node_id in nodes and self.promise.is_excused(nodes[node_id]),
+            lambda node_id: cluster.nodes[node_id - 1].replicas,
+            lambda node_id: self.promise.is_excused(cluster.nodes[node_id - 1]),
         )
         cluster.leader_changes = lambda: self.partition_watch.leader_changes
-        self.operator: Operator | None = None
+        self.faults: FleetFaults
         if random.random() < 0.5 if operator is None else operator:
-            self.operator = Operator(cluster, self.history, "operator", self.profile.topics)
-            self.add(self.operator)
+            self.add(
+                Operator(
+                    cluster,
+                    self.history,
+                    "operator",
+                    self.profile.topics,
+                    on_new=lambda node: self.faults.start(node),
+                )
+            )
 
     def _timeouts(self) -> dict[str, str]:
         """Kafka's own, or shorter ones, so that more happens in less time."""
@@ -114,7 +120,7 @@ class ReplicatedScenario(ClusterScenario):
         world, cluster = self.world, self.cluster
         world.note(f"profile {self.profile.name}, {self.layout.name}")
         cluster.format()
-        faults = self._faults()
+        faults = self.faults = self._faults()
         world.loop.on_moment = self._look
         faults.start_all()
         await self._until(lambda: faults.all_up, faults, "nodes do not come up")
