@@ -37,12 +37,18 @@ def log_of(*epochs: int, high_watermark: int = 0) -> FailingLog:
 class Stage:
     """One fetcher of one partition, its requests answered by hand."""
 
-    def __init__(self, log: MemoryLog, leader_epoch: int = 5, throttled: bool = False) -> None:
+    def __init__(
+        self,
+        log: MemoryLog,
+        leader_epoch: int = 5,
+        throttled: bool = False,
+        backoff_ms: int = BACKOFF_MS,
+    ) -> None:
         self.log = log
         self.throttled = throttled
         self.failures: list[str] = []
         self.fetcher = Fetcher(
-            backoff_ms=lambda: BACKOFF_MS,
+            backoff_ms=lambda: backoff_ms,
             max_bytes=lambda: 100,
             is_throttled=lambda key: self.throttled,
             on_failed=lambda key, reason: self.failures.append(reason),
@@ -166,6 +172,24 @@ def test_an_error_that_passes_is_waited_out(error: ErrorCode) -> None:
     assert stage.fetcher.next_due_ms() == 100 + BACKOFF_MS
     assert stage.request(now_ms=109) is None
     assert stage.request(now_ms=110) == (9, 0, {KEY: wanted(1, 3)}, ())
+
+
+def test_a_leader_that_does_not_know_it_yet_is_asked_again_soon() -> None:
+    stage = Stage(log_of(3), backoff_ms=1000)
+    now_ms, pauses = 0, []
+    for _ in range(9):
+        stage.request(now_ms)
+        stage.answer(FetchedPartition(ErrorCode.UNKNOWN_LEADER_EPOCH), now_ms=now_ms)
+        due_ms = stage.fetcher.next_due_ms()
+        assert due_ms is not None
+        pauses.append(due_ms - now_ms)
+        now_ms = due_ms
+    assert pauses == [10, 20, 40, 80, 160, 320, 640, 1000, 1000]
+    # Another epoch is another leader's word.
+    stage.fetcher.add(KEY, "t", stage.log, leader_epoch=6)
+    stage.request(now_ms)
+    stage.answer(FetchedPartition(ErrorCode.NOT_LEADER_OR_FOLLOWER), now_ms=now_ms)
+    assert stage.fetcher.next_due_ms() == now_ms + 10
 
 
 def test_a_fenced_epoch_waits_for_the_next() -> None:

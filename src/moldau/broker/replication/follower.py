@@ -72,6 +72,18 @@ class FollowerLog(Protocol):
         ...
 
 
+# The first pause after a refusal that news will mend.
+FIRST_RETRY_MS = 10
+_NOT_HEARD_YET = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
 class FetchedPartition(NamedTuple):
     """What the leader answered for one partition."""
 
@@ -99,6 +111,7 @@ class FetchState:
         "leader_epoch",
         "log",
         "phase",
+        "refusals",
         "topic",
     )
 
@@ -109,6 +122,8 @@ class FetchState:
         self.leader_epoch = leader_epoch
         self.phase = Phase.FETCHING
         self.delayed_until_ms: int | None = None
+        # How often the leader did not know yet that it leads in this epoch.
+        self.refusals = 0
         # None until the first answer.
         self.lag: int | None = None
         self.fetch_offset = 0
@@ -304,8 +319,13 @@ class Fetcher:
                 self._changed[key] = None
             case ErrorCode.FENCED_LEADER_EPOCH:
                 self._fail(key, f"leader epoch {state.leader_epoch} is over")
+            case error if error in _NOT_HEARD_YET:
+                # The news of who leads reaches followers before leaders as often as not, and
+                # writers wait for followers: ask again soon, then less and less often.
+                pause_ms = FIRST_RETRY_MS << min(state.refusals, 10)
+                state.refusals += 1
+                self._delay(key, now_ms, pause_ms)
             case _:
-                # The leader has not heard yet that it leads, or of the topic, or has a problem.
                 self._delay(key, now_ms)
 
     def _on_records(
@@ -378,10 +398,11 @@ class Fetcher:
             return False
         return True
 
-    def _delay(self, key: PartitionKey, now_ms: int) -> None:
+    def _delay(self, key: PartitionKey, now_ms: int, pause_ms: int | None = None) -> None:
         state = self._states[key]
         if state.delayed_until_ms is None:
-            state.delayed_until_ms = now_ms + self._backoff_ms()
+            backoff_ms = self._backoff_ms()
+            state.delayed_until_ms = now_ms + min(pause_ms or backoff_ms, backoff_ms)
             self._delayed[key] = None
         self._changed[key] = None
 
