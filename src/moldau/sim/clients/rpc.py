@@ -88,6 +88,7 @@ class Wire:
         )
         self._channels: dict[Address, Channel] = {}
         self.view = View()
+        self._epochs: dict[TopicPartition, int] = {}
 
     @property
     def ends(self) -> Sequence[End]:
@@ -144,10 +145,14 @@ class Wire:
                 continue
             self.view.topic_ids[topic.name] = topic.topic_id
             for partition in topic.partitions:
+                where = topic.name, partition.partition_index
+                # As Kafka's clients do (KIP-320): a broker that is behind may name a leader that
+                # is none any more, and does not know it either.
+                if partition.leader_epoch < self._epochs.get(where, -1):
+                    continue
+                self._epochs[where] = partition.leader_epoch
                 if partition.leader_id in brokers:
-                    self.view.leaders[topic.name, partition.partition_index] = brokers[
-                        partition.leader_id
-                    ]
+                    self.view.leaders[where] = brokers[partition.leader_id]
 
     async def leader(self, topic: str, partition: int) -> Address:
         if (topic, partition) not in self.view.leaders:
