@@ -401,3 +401,45 @@ def test_idle_ids_expire() -> None:
         assert await world.state() == "TRANSACTIONAL_ID_NOT_FOUND"
 
     play(scenario, transactional_id_expiration_ms=3_600_000)
+
+
+# Partitions that are added at the same time.
+
+
+def test_leaders_that_add_partitions_together_wait_for_one_another() -> None:
+    async def scenario(world: World) -> None:
+        await world.begin(0)
+        world.log.holding = True
+        adding = [
+            asyncio.ensure_future(
+                world.coordinator.add_partitions("t", P, 0, [("topic", index)], verify_only=False)
+            )
+            for index in (1, 2, 3)
+        ]
+        for _ in adding:
+            await settle()
+            assert not all(each.done() for each in adding)
+            world.log.commit()
+        await settle()
+        assert [await each for each in adding] == [
+            {("topic", index): ErrorCode.NONE} for index in (1, 2, 3)
+        ]
+        world.log.holding = False
+        await world.coordinator.end_transaction("t", P, 0, committed=True)
+        await settle()
+        assert world.places() == [[0, 1, 2, 3]]
+
+    play(scenario)
+
+
+def test_who_comes_after_the_end_is_not_kept_waiting() -> None:
+    async def scenario(world: World) -> None:
+        await world.begin(0)
+        world.markers.gate = asyncio.Event()
+        await world.coordinator.end_transaction("t", P, 0, committed=True)
+        await settle()
+        late = await world.coordinator.add_partitions("t", P, 1, [("topic", 1)], verify_only=False)
+        assert late == {("topic", 1): ErrorCode.CONCURRENT_TRANSACTIONS}
+        world.markers.gate.set()
+
+    play(scenario)

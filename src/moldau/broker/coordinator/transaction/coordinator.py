@@ -51,6 +51,9 @@ from moldau.wire.messages import (
     ListTransactionsResponse,
 )
 
+# Every round is a write of another leader of the same transaction.
+_GROWTH_WAIT_COUNT_MAX = 20
+
 Decide = Callable[[TransactionShard, int | None, int], Decision[Outcome]]
 """Given the shard, a fresh producer id if there is one, and the time."""
 
@@ -193,6 +196,7 @@ class TransactionCoordinator:
                         transactional_id, producer, partitions
                     ),
                 )
+            await self._wait_while_growing(transactional_id)
             await self._run(
                 transactional_id,
                 lambda shard, fresh_id, now_ms: shard.add_partitions(
@@ -202,6 +206,16 @@ class TransactionCoordinator:
         except ApiError as error:
             return dict.fromkeys(partitions, error.code)
         return dict.fromkeys(partitions, ErrorCode.NONE)
+
+    async def _wait_while_growing(self, transactional_id: str) -> None:
+        """The leaders of a transaction's partitions add these at the same time. To be refused
+        while another's are written, and to ask again after a pause, costs them far more."""
+        partition = self.partition_for(transactional_id)
+        for _ in range(_GROWTH_WAIT_COUNT_MAX):
+            if not self._runtime.read(partition, lambda shard: shard.is_growing(transactional_id)):
+                return
+            # Answered when all that was appended before is committed.
+            await self._runtime.run(partition, lambda shard, now_ms: Decision(None))
 
     async def end_transaction(
         self,

@@ -371,6 +371,13 @@ class TransactionShard:
             return Decision(prepared)
         return self._write(prepared, ErrorCode.NONE, now_ms)
 
+    def is_growing(self, transactional_id: str) -> bool:
+        """Whether partitions are being added to the transaction right now."""
+        current = self.transactions.get(transactional_id)
+        return (
+            current is not None and current.state is ONGOING and transactional_id in self._writing
+        )
+
     def is_current(self, prepared: TransactionMetadata) -> bool:
         """Whether this decision is the last that was made about its transactional id."""
         return self.transactions.get(prepared.transactional_id) is prepared
