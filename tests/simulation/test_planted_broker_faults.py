@@ -14,7 +14,7 @@ from moldau.broker.coordinator.group.offsets import NO_PRODUCER_ID, OffsetStore
 from moldau.broker.coordinator.shell import ShardShell
 from moldau.broker.coordinator.transaction.shard import TransactionShard
 from moldau.broker.log import producer_snapshots
-from moldau.broker.share.persister import LocalPersister
+from moldau.broker.share.persister import RetryingPersister
 from moldau.broker.transactions.verification import UNVERIFIED, TransactionVerifier
 from moldau.sim.cluster_scenario import (
     CONSUMER,
@@ -75,17 +75,17 @@ def offsets_visible_before_the_marker(patch: pytest.MonkeyPatch) -> None:
 
 
 def shared_records_acknowledged_before_they_are_stored(patch: pytest.MonkeyPatch) -> None:
-    write = LocalPersister.write_state
+    write = RetryingPersister.write_state
     kept: set[asyncio.Task[None]] = set()
 
-    async def hasty(self: LocalPersister, *args: Any, **fields: Any) -> None:
+    async def hasty(self: RetryingPersister, *args: Any, **fields: Any) -> None:
         async def later() -> None:
             await asyncio.sleep(1.0)
             await write(self, *args, **fields)
 
         kept.add(asyncio.get_running_loop().create_task(later()))
 
-    patch.setattr(LocalPersister, "write_state", hasty)
+    patch.setattr(RetryingPersister, "write_state", hasty)
 
 
 def producers_forgotten_at_a_restart(patch: pytest.MonkeyPatch) -> None:

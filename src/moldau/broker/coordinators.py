@@ -44,7 +44,7 @@ from moldau.broker.network.channel import Transport
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.partition import Partition
 from moldau.broker.share.cluster_persister import ClusterShareCoordinator
-from moldau.broker.share.persister import LocalPersister
+from moldau.broker.share.persister import RetryingPersister
 from moldau.broker.topic_creation import TopicCreation
 from moldau.broker.topics import (
     GROUP_OFFSETS_TOPIC,
@@ -139,7 +139,7 @@ class Coordinators:
             node_id=around.node_id,
             timeout_ms=self._request_timeout_ms,
         )
-        self.persister = LocalPersister(
+        self.persister = RetryingPersister(
             self._share_coordinators,
             lambda: around.creation.ensure_internal_topic(SHARE_STATE_TOPIC),
         )

@@ -18,7 +18,7 @@ from moldau.broker.handlers.write_share_group_state import WriteShareGroupStateH
 from moldau.broker.network.context import RequestContext
 from moldau.broker.share.cluster_persister import ClusterShareCoordinator
 from moldau.broker.share.persister import (
-    LocalPersister,
+    RetryingPersister,
     SharePartitionKey,
     ShareState,
     ShareStateSummary,
@@ -120,7 +120,7 @@ class World:
         self.slept: list[float] = []
         self.created = 0
         self.on_sleep: Callable[[], None] = lambda: None
-        self.persister = LocalPersister(self.coordinator, self._create_topic, sleep=self._sleep)
+        self.persister = RetryingPersister(self.coordinator, self._create_topic, sleep=self._sleep)
 
     async def _sleep(self, delay: float) -> None:
         self.slept.append(delay)

@@ -1,9 +1,10 @@
 """How share-partition leaders and the group coordinator reach the stored state of share partitions.
 
 The state lives with the share coordinator, keyed by group, topic and partition. `Persister` is what
-its users see, wherever the coordinator runs; `LocalPersister` calls the one in this process. What
-always holds: a call ends with the stored result or with an `ApiError` whose code Kafka's persister
-would hand on, after at most `_ATTEMPT_COUNT_MAX` attempts.
+its users see, wherever the coordinator runs; `cluster_persister.py` finds it, and
+`RetryingPersister` tries again while it moves. What always holds: a call ends with the stored
+result or with an `ApiError` whose code Kafka's persister would hand on, after at most
+`_ATTEMPT_COUNT_MAX` attempts.
 """
 
 from __future__ import annotations
@@ -124,8 +125,8 @@ _BACKOFF_MS_MAX = 30_000
 _ATTEMPT_COUNT_MAX = 8
 
 
-class LocalPersister:
-    """Implements `Persister` over the share coordinator of this process, which makes one attempt.
+class RetryingPersister:
+    """Implements `Persister` over another one, which makes one attempt of each call.
 
     `create_topic` makes sure that the coordinator's topic exists, as Kafka's FindCoordinator does;
     `sleep` waits for seconds.

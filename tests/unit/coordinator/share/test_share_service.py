@@ -28,7 +28,7 @@ from moldau.broker.handlers.share_group_heartbeat import ShareGroupHeartbeatHand
 from moldau.broker.handlers.write_share_group_state import WriteShareGroupStateHandler
 from moldau.broker.network.context import RequestContext
 from moldau.broker.share.persister import (
-    LocalPersister,
+    RetryingPersister,
     SharePartitionKey,
     ShareState,
     StateBatch,
@@ -139,7 +139,7 @@ class Broker:
             report_bug=self.bugs.append,
             perform=lambda partition, action: self.service.perform(action),  # type: ignore[arg-type]
         )
-        self.persister = LocalPersister(self.states, self._create_topic, sleep=self._sleep)
+        self.persister = RetryingPersister(self.states, self._create_topic, sleep=self._sleep)
         self.service = ShareGroupService(
             self.runtime,
             self.persister,
