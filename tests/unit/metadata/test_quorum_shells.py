@@ -19,8 +19,10 @@ from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
+    ControllerRegistrationRequest,
     DescribeQuorumRequest,
     FeatureLevelRecord,
+    UpdateFeaturesRequest,
 )
 from support.metadata_quorum import CLUSTER_ID, Quorum, create, delete, play
 
@@ -359,6 +361,72 @@ def test_voters_come_and_go(new_quorum: Any) -> None:
         assert second.controller.config.quorum_node_ids == (2, 3)
         await quorum.nodes[1].stop()
         await quorum.run(create("d"))
+        await quorum.stop()
+
+    play(main())
+
+
+async def register_controllers(quorum: Quorum) -> None:
+    features = [
+        ControllerRegistrationRequest.Feature(
+            name=name,
+            min_supported_version=levels.min_version,
+            max_supported_version=levels.max_version,
+        )
+        for name, levels in SUPPORTED_FEATURES.items()
+    ]
+    for node_id in quorum.nodes:
+        request = ControllerRegistrationRequest(
+            controller_id=node_id, incarnation_id=UUID(int=node_id), features=features
+        )
+        await quorum.run(partial(lambda r, c: c.register_remote_controller(r), request))
+
+
+def test_a_static_quorum_becomes_a_dynamic_one(new_quorum: Any) -> None:
+    voters = "1@localhost:1,2@localhost:2,3@localhost:3"
+    quorum: Quorum = new_quorum(controller_quorum_voters=voters)
+
+    def upgrade(level: int) -> Callable[[Any], Any]:
+        update = UpdateFeaturesRequest.FeatureUpdateKey(
+            feature="kraft.version", max_version_level=level, upgrade_type=1
+        )
+        request = UpdateFeaturesRequest(feature_updates=[update])
+        return lambda controller: controller.update_features(request)
+
+    async def main() -> None:
+        active = await quorum.start()
+        await register_controllers(quorum)
+        early = await quorum.run(upgrade(1))
+        assert early.error_code == ErrorCode.INVALID_UPDATE_VERSION
+        assert "have not said yet" in early.error_message
+        assert active.finalized_features.get("kraft.version") is None
+        await asyncio.sleep(10)
+        done = await quorum.run(upgrade(1))
+        assert done.error_code == ErrorCode.NONE, done.error_message
+        again = await quorum.run(upgrade(1))
+        assert again.error_code == ErrorCode.NONE
+        back = await quorum.run(upgrade(0))
+        assert back.error_code == ErrorCode.INVALID_UPDATE_VERSION
+        await register(quorum)
+        await quorum.until_equal()
+        for node in quorum.nodes.values():
+            assert node.shell.finalized_features["kraft.version"] == 1
+            assert [v.key for v in node.shell.voters.voters.values()] == [
+                each.replica for each in quorum.nodes.values()
+            ]
+        # What was written counts from now on, whatever the configuration says.
+        for node in quorum.nodes.values():
+            node.kill()
+        for node in quorum.nodes.values():
+            await node.start()
+        active = await quorum.active()
+        gone = next(i for i in (1, 2, 3) if i != active.leader_id)
+        leader = quorum.nodes[active.leader_id]
+        removed = await leader.within(active.service.remove_voter(quorum.removal(gone)))
+        assert removed.error_code == ErrorCode.NONE, removed.error_message
+        assert gone not in active.voters.voters
+        await quorum.run(create("a"))
+        await quorum.until_equal()
         await quorum.stop()
 
     play(main())

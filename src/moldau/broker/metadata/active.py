@@ -47,6 +47,7 @@ class ActiveController:
         batch_size_max: int,
     ) -> None:
         """`controller` has replayed the whole log, what is not committed included."""
+        controller.check_kraft_upgrade = self._check_kraft_upgrade
         self.controller = controller
         self.epoch = epoch
         self._raft = raft
@@ -89,6 +90,8 @@ class ActiveController:
     def _decide(self, decide: Callable[[Controller], Decision[R]]) -> Decision[R]:
         self._follow_quorum()
         decision = decide(self.controller)
+        if decision.kraft_version is not None:
+            self._raft.upgrade_kraft_version(decision.kraft_version, epoch=self.epoch)
         if decision.records:
             self._append(decision)
         self._arm()
@@ -135,6 +138,9 @@ class ActiveController:
         voter_ids = tuple(history.voters.voters)
         if controller.config.quorum_node_ids != voter_ids:
             controller.config = replace(controller.config, quorum_node_ids=voter_ids)
+
+    def _check_kraft_upgrade(self, level: int) -> None:
+        self._raft.machine.check_upgrade(level)
 
     def _append(self, decision: Decision[Any]) -> None:
         for batch, data in self._encode(decision):

@@ -145,6 +145,8 @@ class Controller:
         self.next_offset = next_offset
         # The quorum's own feature level; it is not in the image but in control records.
         self.kraft_version = 0
+        self.check_kraft_upgrade: Callable[[int], None] = _no_quorum_to_upgrade
+        """Raises ApiError if the quorum cannot go to that level; given by who knows the quorum."""
         self.index = PartitionIndex(self.image.topics_by_id.values())
         self.heartbeats: BrokerHeartbeats | None = None
         self._periodic: PeriodicTasks | None = None
@@ -481,3 +483,10 @@ class Controller:
         self, request: UpdateFeaturesRequest, *, api_version: int = 2
     ) -> Decision[UpdateFeaturesResponse]:
         return feature_updates.update_features(self, request, api_version=api_version)
+
+
+def _no_quorum_to_upgrade(level: int) -> None:
+    raise ApiError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Invalid upgrade of kraft.version to {level}: this controller leads no quorum",
+    )

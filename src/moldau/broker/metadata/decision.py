@@ -16,11 +16,15 @@ RECORDS_PER_BATCH_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[R]):
-    """Append `records`, if `atomic` as one batch; answer only after all are committed."""
+    """Append `records`, if `atomic` as one batch; answer only after all are committed.
+
+    `kraft_version`, if not None, is the quorum's new feature level, which goes into the log first.
+    """
 
     records: tuple[Any, ...]
     response: R
     atomic: bool = True
+    kraft_version: int | None = None
 
     def __post_init__(self) -> None:
         if self.atomic and len(self.records) > RECORDS_PER_BATCH_MAX:

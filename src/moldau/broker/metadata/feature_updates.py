@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from moldau.broker.metadata.configs import MIN_INSYNC_REPLICAS
 from moldau.broker.metadata.decision import Decision
@@ -26,6 +26,7 @@ from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ConfigRecord,
     FeatureLevelRecord,
+    NoOpRecord,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
@@ -44,7 +45,8 @@ def update_features(
     controller: Controller, request: UpdateFeaturesRequest, *, api_version: int = 2
 ) -> Decision[UpdateFeaturesResponse]:
     """Versions 0 and 1 answer per feature; from 2 on one error stands for the whole request."""
-    records = []
+    records: list[Any] = []
+    kraft_version: int | None = None
     error: ApiError | None = None
     updates = {update.feature: update.max_version_level for update in request.feature_updates}
     proposed = {**controller.image.features, METADATA_VERSION: controller.image.metadata_version}
@@ -60,17 +62,19 @@ def update_features(
         except ApiError as problem:
             error = problem
             break
-        current = _current(controller, update.feature)
-        if update.max_version_level != current:
-            records.append(
-                FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
-            )
+        level, current = update.max_version_level, _current(controller, update.feature)
+        if update.feature == KRAFT_VERSION:
+            # The quorum writes its level itself; the answer waits for a record of ours after it.
+            records.append(NoOpRecord())
+            kraft_version = level if level != current else None
+        elif level != current:
+            records.append(FeatureLevelRecord(name=update.feature, feature_level=level))
     response = _response(updates, error, api_version)
     if error is not None or request.validate_only:
         return Decision((), response)
     if updates.get(ELR_VERSION, 0) > 0:
-        return Decision((*_records_before_elr(controller), *records), response)
-    return Decision(tuple(records), response)
+        records = [*_records_before_elr(controller), *records]
+    return Decision(tuple(records), response, kraft_version=kraft_version)
 
 
 def _records_before_elr(controller: Controller) -> list[ConfigRecord]:
@@ -120,6 +124,8 @@ def _response(
 def _current(controller: Controller, feature: str) -> int:
     if feature == METADATA_VERSION:
         return controller.image.metadata_version
+    if feature == KRAFT_VERSION:
+        return controller.kraft_version
     return controller.image.features.get(feature, 0)
 
 
@@ -150,6 +156,9 @@ def _check(
             _refuse_metadata_downgrade(current, level, upgrade_type)
     elif level > current and upgrade_type != UpgradeType.UPGRADE:
         raise _invalid(feature, level, "Can't downgrade to a newer version.")
+    if feature == KRAFT_VERSION:
+        _check_kraft_version(controller, level, current, upgrade_type)
+        return
     for needed, at_least in feature_dependencies(feature, level).items():
         if proposed.get(needed, 0) < at_least:
             raise _invalid(
@@ -159,9 +168,19 @@ def _check(
             )
 
 
+def _check_kraft_version(
+    controller: Controller, level: int, current: int, upgrade_type: int
+) -> None:
+    """It lives in the quorum's control records, and says how the voters are known."""
+    if upgrade_type != UpgradeType.UPGRADE:
+        if level != current:
+            raise _invalid(KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
+    elif level != current:
+        controller.check_kraft_upgrade(level)
+
+
 def _reason_not_supported(controller: Controller, feature: str, level: int) -> str | None:
-    # kraft.version lives in the quorum's control records and changes with the voters.
-    local = None if feature == KRAFT_VERSION else SUPPORTED_FEATURES.get(feature)
+    local = SUPPORTED_FEATURES.get(feature)
     problem = _range_problem(f"Local controller {controller.node_id}", local, level)
     if problem is not None:
         return problem

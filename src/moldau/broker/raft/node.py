@@ -269,6 +269,21 @@ class RaftNode:
         self._sync()
         return end_offset
 
+    def upgrade_kraft_version(self, version: int, *, epoch: int) -> None:
+        """Write the quorum's new feature level with its voters; ApiError if it cannot be now."""
+        if not self.is_leader or epoch != self.epoch:
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "this controller is not active")
+        controls = quorum_controls(version, self.machine.check_upgrade(version))
+        before = self.log.end_offset
+        try:
+            self._append_controls(controls, self._clock.now_ms())
+        except Exception as error:
+            self._fail(error)
+            raise
+        changes = [change for batch in self.batches(before) for change in _changes(batch)]
+        self.step(e.Appended(changes=tuple(changes)))
+        self._sync()
+
     async def ask(self, request: Request) -> Reply:
         """The machine's answer to another node's request."""
         if self._failure is not None:

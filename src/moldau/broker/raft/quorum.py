@@ -59,8 +59,9 @@ from moldau.broker.raft.rpcs import (
     VoterRemovalAsked,
     VoterUpdateAsked,
 )
+from moldau.broker.raft.voters import VoterSet
 from moldau.invariant import invariant
-from moldau.wire.errors import ErrorCode
+from moldau.wire.errors import ApiError, ErrorCode
 
 _MOVES_MAX = 8
 
@@ -104,6 +105,12 @@ class QuorumMachine(Asking):
         """After ShutDown: nobody has to be told anything any more."""
         role = self.role
         return self.shutting_down and not (isinstance(role, Resigned) and role.unacknowledged)
+
+    def check_upgrade(self, version: int) -> VoterSet:
+        """The voters to write with a new kraft.version; ApiError if it cannot be now."""
+        if not isinstance(self.role, Leader):
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "this node does not lead the quorum")
+        return self.role.changes.upgraded(version, self.local_voter)
 
     # Events -----------------------------------------------------------------------------
 

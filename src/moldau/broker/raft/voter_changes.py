@@ -7,12 +7,12 @@ something of its own epoch: else a change of a former leader could still come ba
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moldau.broker.raft.rpcs import Reply, VersionsReply
 from moldau.broker.raft.voter_history import VoterHistory
-from moldau.broker.raft.voters import ReplicaKey, Voter, VoterSet
-from moldau.wire.errors import ErrorCode
+from moldau.broker.raft.voters import KRAFT_VERSION_MAX, ReplicaKey, Voter, VoterSet
+from moldau.wire.errors import ApiError, ErrorCode
 
 PREVIOUS_PENDING = "Request timed out waiting for leader to handle previous voter change request"
 NO_HIGH_WATERMARK = (
@@ -38,6 +38,8 @@ class VoterChanges:
 
     history: VoterHistory
     pending: PendingChange | None = None
+    reported: dict[int, Voter] = field(default_factory=dict)
+    """What voters of a static quorum have said of themselves in this epoch."""
 
     def refusal(self, high_watermark: int | None, what: str) -> Reply | None:
         """Why no change can begin now; None if one can."""
@@ -93,8 +95,10 @@ class VoterChanges:
         if not voter.min_kraft_version <= history.kraft_version <= voter.max_kraft_version:
             return Reply(error=ErrorCode.INVALID_REQUEST)
         if not history.is_dynamic:
-            known = voter.key.id in history.voters.voters
-            return None if known else Reply(error=ErrorCode.VOTER_NOT_FOUND)
+            if voter.key.id not in history.voters.voters:
+                return Reply(error=ErrorCode.VOTER_NOT_FOUND)
+            self.reported[voter.key.id] = voter
+            return None
         current = history.voters.voters.get(voter.key.id)
         if current is None or current.key != voter.key:
             return Reply(error=ErrorCode.VOTER_NOT_FOUND)
@@ -133,6 +137,29 @@ class VoterChanges:
             max_kraft_version=high,
         )
         return self.history.voters.with_voter(voter)
+
+    def upgraded(self, version: int, local: Voter) -> VoterSet:
+        """The voters of a static quorum as a dynamic one knows them; ApiError if it cannot become
+        one now."""
+        current = self.history.kraft_version
+        if version <= current or version > KRAFT_VERSION_MAX:
+            raise _no_upgrade(f"from version {current} to {version}")
+        known = {**self.reported, local.key.id: local}
+        missing = [str(node_id) for node_id in self.history.voters.voters if node_id not in known]
+        if missing:
+            raise _no_upgrade(
+                f"to {version}, as the voters {', '.join(missing)} have not said yet which folder"
+                " they have; they do so within some seconds if they run"
+            )
+        voters = VoterSet.of(known[node_id] for node_id in self.history.voters.voters)
+        for voter in voters.voters.values():
+            if not voter.min_kraft_version <= version <= voter.max_kraft_version:
+                raise _no_upgrade(f"to {version} because not all of the voters support it")
+        return voters
+
+
+def _no_upgrade(reason: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid upgrade of kraft.version {reason}")
 
 
 def describe(key: ReplicaKey) -> str:
