@@ -5,9 +5,15 @@ is not looked at before the last one is answered and its answer is with the kern
 holds one answer at most; and no wake-up does more than a bounded piece of work, so a busy
 connection does not starve the others.
 
+There is one exception: a Produce whose records are appended and only wait to be replicated does not
+hold up the next Produce. Their answers leave in the order of the requests (`_appended`), and any
+other request waits for them all (`_held`). So what a producer has in flight is replicated together
+instead of one request after the other.
+
 A connection is busy while a request waits for its answer (`_work`), while the kernel takes no more
-of an answer (`_out`) and while it lets others go first (`_yielding`). A busy connection looks at no
-frames; it goes on with `_handle_frames` when the last of these ends.
+of an answer (`_out`), while it lets others go first (`_yielding`), and while it has a request that
+must wait for appended ones or too many of these. A busy connection looks at no frames; it goes on
+with `_handle_frames` when the last of these ends.
 """
 
 from __future__ import annotations
@@ -32,6 +38,8 @@ BUFFERS_PER_SEND_MAX: Final = 256
 #: What is received beyond the request that is being answered. To receive a little keeps the end
 #: of the stream visible; to receive more would only move the client's queue into our memory.
 READ_AHEAD_BYTES_MAX: Final = 64 * 1024
+#: How many requests may be appended and unanswered; clients have five in flight, as a rule.
+APPENDED_MAX: Final = 16
 
 logger = logging.getLogger(__name__)
 
@@ -55,11 +63,13 @@ class Connection:
     """See the module. All methods run on the loop's thread."""
 
     __slots__ = (
+        "_appended",
         "_busy",
         "_channel",
         "_closed",
         "_decoder",
         "_fd",
+        "_held",
         "_host",
         "_out",
         "_paused",
@@ -88,6 +98,8 @@ class Connection:
         self._decoder = FrameDecoder(request_bytes_max, host.pool)
         self._out: deque[Buffer] = deque()
         self._work: asyncio.Future[Reply] | None = None
+        self._appended: deque[asyncio.Future[Reply] | bytes | list[Buffer]] = deque()
+        self._held: memoryview | None = None
         self._yielding = False
         self._busy = False
         self._paused = False
@@ -101,7 +113,7 @@ class Connection:
     @property
     def waiting(self) -> bool:
         """Whether a request has been taken and not yet answered."""
-        return self._work is not None
+        return self._work is not None or bool(self._appended)
 
     # Receiving.
 
@@ -179,7 +191,13 @@ class Connection:
             self._send(answers)
         if self._closed:
             return
-        if self._out or self._work is not None or self._yielding:
+        if (
+            self._out
+            or self._work is not None
+            or self._yielding
+            or self._held is not None
+            or len(self._appended) >= APPENDED_MAX
+        ):
             self._busy = True
             if self._work is not None and self._stream_ended:
                 # Nobody is left to wait for the answer.
@@ -194,12 +212,18 @@ class Connection:
         next_frame = self._decoder.next_frame
         dispatch = self._receiver.dispatch
         info = self.info
+        appended = self._appended
         for _ in range(REQUESTS_PER_WAKEUP_MAX):
-            frame = next_frame()
+            frame = self._next_in_turn() if appended or self._held is not None else next_frame()
             if frame is None:
                 return
             reply = dispatch(info, frame)
-            if isinstance(reply, bytes):
+            if isinstance(reply, asyncio.Future) and _is_produce(frame):
+                appended.append(reply)
+                reply.add_done_callback(self._on_replicated)
+            elif appended and isinstance(reply, (bytes, list)):
+                appended.append(reply)
+            elif isinstance(reply, bytes):
                 answers.append(reply)
             elif isinstance(reply, list):
                 # Long answers leave at once: the next is not made before this one is gone.
@@ -217,8 +241,24 @@ class Connection:
         self._yielding = True
         self._host.loop.call_soon(self._on_turn)
 
+    def _next_in_turn(self) -> memoryview | None:
+        """The next frame, unless it has to wait for requests that are appended."""
+        if len(self._appended) >= APPENDED_MAX:
+            self._decoder.detach()
+            return None
+        frame = self._decoder.next_frame() if self._held is None else self._held
+        if frame is None or not self._appended or _is_produce(frame):
+            self._held = None
+            return frame
+        if self._held is None:
+            self._held = memoryview(bytearray(frame))
+            self._decoder.detach()
+        return None
+
     def _go_on(self) -> None:
         """All that was received is handled: read again, or end if that was planned."""
+        if self._stopping and self._appended:
+            return
         if self._stopping or self._stream_ended:
             self.close()
         else:
@@ -233,10 +273,10 @@ class Connection:
         """One reason to be busy has ended."""
         if self._closed or self._out or self._work is not None or self._yielding:
             return
-        if self._stopping:
-            self.close()
-        else:
+        if not self._stopping:
             self._handle_frames()
+        elif not self._appended:
+            self.close()
 
     def _wait_for(self, reply: Awaitable[Reply]) -> None:
         self._work = asyncio.ensure_future(reply, loop=self._host.loop)
@@ -244,25 +284,57 @@ class Connection:
 
     def _on_work_done(self, work: asyncio.Future[Reply]) -> None:
         self._work = None
+        if self._has_failed(work):
+            return
+        reply = work.result()
+        if reply is not None:
+            if self._appended:
+                self._appended.append(reply)
+            else:
+                self._send([reply] if isinstance(reply, bytes) else reply)
+        self._continue()
+
+    def _on_replicated(self, work: asyncio.Future[Reply]) -> None:
+        """Send the answers whose turn it is."""
+        if self._has_failed(work):
+            return
+        appended = self._appended
+        answers: list[Buffer] = []
+        while appended:
+            first = appended[0]
+            if isinstance(first, asyncio.Future):
+                if not first.done():
+                    break
+                if self._has_failed(first):
+                    return
+                reply = first.result()
+            else:
+                reply = first
+            del appended[0]
+            if isinstance(reply, bytes):
+                answers.append(reply)
+            elif reply is not None:
+                answers += reply
+        self._send(answers)
+        self._continue()
+
+    def _has_failed(self, work: asyncio.Future[Reply]) -> bool:
+        """Whether there is no answer to send; then the connection is closed."""
         self.seen_tick = self._host.tick
         if work.cancelled():
             self.close()
-            return
+            return True
         error = work.exception()
         if error is None:
-            reply = work.result()
-            if self._closed:
-                return
-            if reply is not None:
-                self._send([reply] if isinstance(reply, bytes) else reply)
-            self._continue()
-        elif isinstance(error, (InvalidRequest, ApiError)):
+            return self._closed
+        if isinstance(error, (InvalidRequest, ApiError)):
             self._close_for(error)
         else:
             logger.error(
                 "closing connection %s: request handling failed", self._name(), exc_info=error
             )
             self.close()
+        return True
 
     # Sending.
 
@@ -326,7 +398,7 @@ class Connection:
         """Close once the request in hand is answered; take no other."""
         self._stopping = True
         self._pause()
-        if not self._busy:
+        if not self._busy and not self._appended:
             self.close()
 
     def close(self) -> None:
@@ -346,6 +418,11 @@ class Connection:
         work = self._work
         if work is not None:
             work.cancel()
+        appended, self._appended = self._appended, deque()
+        for reply in appended:
+            if isinstance(reply, asyncio.Future):
+                reply.cancel()
+        self._held = None
         self._host.on_closed(self, work)
         self.info.closed()
 
@@ -361,3 +438,8 @@ class Connection:
 
     def _name(self) -> str:
         return f"from {self.info.peer} on {self.info.listener_name}"
+
+
+def _is_produce(frame: memoryview) -> bool:
+    # The API key stands first, and Produce is the first API.
+    return len(frame) >= 2 and not frame[0] and not frame[1]
