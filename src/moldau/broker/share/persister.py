@@ -119,10 +119,11 @@ _RETRIED = frozenset(
 )
 
 # Kafka waits 1, 2, 4 and 8 seconds between its five attempts. Beginning sooner spares the first
-# consumer of a new cluster a second; the last attempt is made after about as long a time.
+# consumer of a new cluster a second, and shorter pauses the others some when a coordinator's node
+# has died; the last attempt is made after about as long a time.
 _BACKOFF_MS_FIRST = 100
-_BACKOFF_MS_MAX = 30_000
-_ATTEMPT_COUNT_MAX = 8
+_BACKOFF_MS_MAX = 1_000
+_ATTEMPT_COUNT_MAX = 18
 
 
 class RetryingPersister:
