@@ -151,6 +151,7 @@ def test_three_nodes_of_which_one_dies(tmp_path: Path) -> None:
     assert read(second.bootstrap, 300) == list(range(300))
     assert second.interrupt() == 0
     assert second.output().endswith("everything is on disk.\n")
+    assert len(list(data.glob("node-*/.kafka_cleanshutdown"))) == 3
     assert _processes_of(data) == []
 
 

@@ -14,7 +14,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +36,8 @@ START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 LAST_LINES = 12
 FOLLOW_INTERVAL_S = 0.2
+# Long enough for a node that is just ending: a signal then would make it end badly.
+HURRY_AFTER_S = 1.0
 READY = b" is up.\n"
 _OWN_KEYS = (
     "process.roles",
@@ -407,17 +409,15 @@ class ClusterRun:
         while len(controllers) > majority:
             await self._stop_together([controllers.pop()])
         # From here on there is nobody to hand anything over to.
-        await self._stop_together(controllers)
+        await self._stop_together(controllers, majority)
         codes = [child.process.returncode for child in self._children]
         if running and not any(child.process.returncode for child in running):
             print("Moldau has stopped; everything is on disk.", flush=True)
         return 0 if not any(codes) else 1
 
-    async def _stop_together(self, children: Sequence[_Child]) -> None:
-        for child in children:
-            if child.process.returncode is None:
-                child.process.send_signal(signal.SIGTERM)
-        ended = asyncio.gather(*(child.process.wait() for child in children))
+    async def _stop_together(self, children: Sequence[_Child], majority: int = 0) -> None:
+        """Without a `majority` of controllers those that are left need not wait for anybody."""
+        ended = self._all_end(children, majority)
         await _first_of(ended, self._killing.wait(), seconds=self._stop_seconds_max)
         for child in children:
             if child.process.returncode is None:
@@ -425,6 +425,33 @@ class ClusterRun:
                 print(f"Killing {child.node.name}.{reason}", file=sys.stderr, flush=True)
                 child.process.kill()
                 await child.process.wait()
+
+    async def _all_end(self, children: Sequence[_Child], majority: int) -> None:
+        running = {asyncio.ensure_future(child.process.wait()): child for child in children}
+        _signal(children)
+        try:
+            while running:
+                hurry = len(running) < majority
+                done, _ = await asyncio.wait(
+                    running,
+                    timeout=HURRY_AFTER_S if hurry else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                for task in done:
+                    del running[task]
+                if hurry and not done:
+                    # Asked a second time a node does not wait until others have taken over.
+                    _signal(running.values())
+                    majority = 0
+        finally:
+            for task in running:
+                task.cancel()
+
+
+def _signal(children: Iterable[_Child]) -> None:
+    for child in children:
+        if child.process.returncode is None:
+            child.process.send_signal(signal.SIGTERM)
 
 
 async def _first_of(*waits: Awaitable[object], seconds: float) -> None:

@@ -326,6 +326,15 @@ def test_a_stop_takes_only_so_long(tmp_path: Path, capsys: Capture) -> None:
     assert all(gone(pid) for pid in cluster.run.pids.values())
 
 
+def test_the_last_controller_is_asked_twice(tmp_path: Path) -> None:
+    """Once the others have gone there is nobody who could take over from it."""
+    waits = GOOD.replace("sys.exit(0)", "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))")
+    waits = waits.replace("signal.pause()", "\nwhile True: signal.pause()")
+    cluster = Cluster(tmp_path, {1: waits, 2: GOOD, 3: GOOD})
+    assert cluster.serve(interrupt) == 0
+    assert "bye" in cluster.log(1)
+
+
 def test_a_second_ctrl_c_kills(tmp_path: Path, capsys: Capture) -> None:
     cluster = Cluster(tmp_path, {1: STUBBORN, 2: STUBBORN})
 
