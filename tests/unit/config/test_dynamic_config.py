@@ -62,6 +62,14 @@ def test_precedence_of_layers() -> None:
     assert config.current["message.max.bytes"] == 1048588
 
 
+def test_names_that_are_only_dynamic_have_a_value_at_any_time() -> None:
+    name = "leader.replication.throttled.rate"
+    config = dynamic(broker={}, cluster={})
+    assert config.current[name] == 2**63 - 1
+    config.apply(broker={name: "1000"}, cluster={})
+    assert config.current[name] == 1000
+
+
 def test_a_dynamic_value_hides_static_synonyms() -> None:
     config = dynamic(broker={"log.retention.ms": "777"})
     assert config.current.default_log_config.retention_ms == 777

@@ -18,6 +18,7 @@ from moldau.broker.config.listeners import (
     parse_security_protocol_map,
 )
 from moldau.broker.config.log_config import LogConfig, broker_defaults
+from moldau.broker.config.resource_keys import DYNAMIC_ONLY_KEYS
 from moldau.broker.config.rules import parse_host_port, parse_voters
 from moldau.broker.config.sections import (
     GroupCoordinatorConfig,
@@ -95,7 +96,7 @@ class BrokerConfig:
             texts.setdefault("broker.id", texts["node.id"])
         elif "broker.id" in texts:
             texts["node.id"] = texts["broker.id"]
-        return cls(texts, BROKER_KEYS.parse(texts))
+        return cls(texts, BROKER_KEYS.parse(texts) | DYNAMIC_ONLY_KEYS.parse(texts))
 
     def __getitem__(self, name: str) -> Any:
         """The parsed value of any Kafka broker key."""
