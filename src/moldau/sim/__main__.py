@@ -34,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m moldau.sim",
-        description="Run the broker in virtual time on disks and a network that fail, seed by seed,"
-        " and check after every step that nothing promised is lost.",
+        description="Run logs, brokers, quorums and clusters in virtual time on disks and a network"
+        " that fail, seed by seed, and check after every step that nothing promised is lost.",
     )
     parser.add_argument("--seeds", type=_count, default=200, help="how many seeds (200)")
     parser.add_argument("--first-seed", type=int, default=1, help="the first of them (1)")
@@ -95,7 +95,7 @@ def _report(summary: Summary, seconds: float, console: Console) -> None:
     console.print(
         f"{summary.seeds} seeds in {seconds:.1f} s"
         f" ({summary.seeds / max(seconds, 1e-9) * 60:.0f} per minute),"
-        f" {summary.steps} steps, {summary.virtual_s / 3600:.0f} virtual hours"
+        f" {summary.steps} steps, {summary.virtual_s / 3600:.1f} virtual hours"
     )
     _report_faults(summary.faults, console)
     if summary.failures:

@@ -44,6 +44,7 @@ WAYS: dict[str, int] = {
     "split": 6,
     "cuts": 6,
     "slow network": 4,
+    "slow election": 3,
 }
 OTHERS: dict[str, int] = {"slow disk": 4, "clock jump": 3}
 WEIGHTS: dict[str, int] = {**LIVES, **WAYS, **OTHERS}
@@ -70,8 +71,10 @@ class FleetFaults:
         hosts: Sequence[str],
         power: PowerRule,
         weights: Mapping[str, int] = WEIGHTS,
+        leader: Callable[[], Machine | None] = lambda: None,
     ) -> None:
-        """`hosts` are the clients'."""
+        """`hosts` are the clients'; `leader` gives the machine that leads the quorum."""
+        self._leader = leader
         self._fleet = fleet
         self._world: World = fleet.world
         self._hosts = list(hosts)
@@ -97,6 +100,7 @@ class FleetFaults:
             "split": self._split,
             "cuts": self._cuts,
             "slow network": self._slow_network,
+            "slow election": self._slow_election,
             "slow disk": self._slow_disk,
             "clock jump": self._jump,
         }
@@ -390,6 +394,22 @@ class FleetFaults:
         net.delay_long_s = self._world.random.choice((0.3, 1.5))
         await asyncio.sleep(self._seconds(2.0, 6.0))
         net.delay_long_chance, net.delay_long_s = 0.02, 0.3
+
+    async def _slow_election(self) -> None:
+        """The quorum's leader is gone or not heard, and votes take as long as election timeouts."""
+        machine, net = self._leader(), self._fleet.net
+        if machine is None or machine in self._troubled | self._paused:
+            return
+        if not self._power.may_end(machine):
+            return
+        self._world.fault("slow election")
+        self._world.note(f"kill {machine.host}, which leads, in a slow network")
+        net.delay_long_chance = 0.7
+        net.delay_long_s = self._world.random.choice((0.4, 1.0))
+        self._end(machine)
+        await asyncio.sleep(self._seconds(3.0, 5.0) + 2.0)
+        net.delay_long_chance, net.delay_long_s = 0.02, 0.3
+        await self._back(machine, 0.1)
 
     # Disks and clocks.
 

@@ -397,6 +397,7 @@ class QuorumScenario:
             hosts=(),
             power=PowerRule(one=lambda machine: True, all=True),
             weights=self._weights,
+            leader=self._leader,
         )
         faults.start_all()
         loop = world.loop
@@ -416,6 +417,10 @@ class QuorumScenario:
             if loop.time() > deadline:
                 raise Violation(Invariant.SETTLES, f"after {SETTLE_S} s: {self._described()}")
         self._check_end()
+
+    def _leader(self) -> QuorumNode | None:
+        program = self.quorum.leader()
+        return None if program is None else self.quorum.nodes[program.raft.machine.local.id - 1]
 
     async def _pass_time(self, tasks: list[asyncio.Task[None]], faults: FleetFaults) -> None:
         await asyncio.sleep(CHECK_EVERY_S)

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from moldau.sim.clients.operator import Operator
-from moldau.sim.cluster import APART, THREE, THREE_STATIC, Cluster, Layout
+from moldau.sim.cluster import APART, THREE, THREE_STATIC, Cluster, Layout, Node
 from moldau.sim.cluster_scenario import PROFILES, PROPERTIES, ClusterScenario, Profile
 from moldau.sim.fleet_faults import WEIGHTS, FleetFaults, PowerRule
 from moldau.sim.partition_watch import PartitionWatch
@@ -162,7 +162,13 @@ class ReplicatedScenario(ClusterScenario):
                 on_lost=promise.on_power_lost,
             ),
             weights=self._weights,
+            leader=self._controller,
         )
+
+    def _controller(self) -> Node | None:
+        """The active one."""
+        leading = [n for n in self.cluster.nodes if n.raft is not None and n.raft.is_leader]
+        return max(leading, key=lambda n: n.raft.epoch if n.raft else -1, default=None)
 
     async def _until(
         self, condition: Callable[[], bool], faults: FleetFaults, problem: str

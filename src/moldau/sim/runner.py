@@ -56,7 +56,7 @@ class Scenario(Protocol):
 
 ScenarioFactory: TypeAlias = Callable[[World], Scenario]
 
-#: By name, and which of them a seed tells: seed modulo the number of entries.
+#: By name. A seed tells one of `_TURNS`, by its number.
 SCENARIOS: dict[str, ScenarioFactory] = {
     "metadata": MetadataScenario,
     "logs": LogScenario,
@@ -64,7 +64,7 @@ SCENARIOS: dict[str, ScenarioFactory] = {
     "quorum": QuorumScenario,
     "cluster": ReplicatedScenario,
 }
-_TURNS = ("metadata", "logs", "broker", "logs", "broker")
+_TURNS = ("metadata", "logs", "broker", "quorum", "cluster")
 
 
 def scenario_of(seed: int) -> str:

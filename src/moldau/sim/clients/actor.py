@@ -93,6 +93,7 @@ class Actor:
                     partitions=[
                         FetchRequest.FetchPartition(
                             partition=partition,
+                            current_leader_epoch=self.wire.leader_epoch(topic, partition),
                             fetch_offset=offset,
                             partition_max_bytes=self.random.choice((200, FETCH_BYTES)),
                         )

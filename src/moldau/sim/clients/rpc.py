@@ -162,6 +162,10 @@ class Wire:
             raise Lost(f"nobody leads {topic}-{partition}")
         return found
 
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """That of the leader last heard of, -1 before."""
+        return self._epochs.get((topic, partition), -1)
+
     async def topic_id(self, topic: str) -> UUID:
         if topic not in self.view.topic_ids:
             await self.refresh([topic])
