@@ -152,6 +152,7 @@ class Node:
         self.shell: MetadataShell
         self.deltas: list[MetadataDelta] = []
         self.failures: list[BaseException] = []
+        self.cluster_id = CLUSTER_ID
         self.is_up = False
 
     async def start(self) -> MetadataShell:
@@ -161,7 +162,7 @@ class Node:
         self.deltas = []
         self.shell = shell = MetadataShell(
             self.config,
-            cluster_id=CLUSTER_ID,
+            cluster_id=self.cluster_id,
             directory_id=self.directory_id,
             rules=self.quorum.rules,
             random=self.random,

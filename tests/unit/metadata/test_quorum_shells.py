@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -491,6 +492,30 @@ def test_a_folder_of_another_disk_has_no_vote(
     play(main())
     told = [r for r in caplog.records if "Bring the former folder back" in r.getMessage()]
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("node_id", [3, 11])
+def test_a_node_of_another_cluster_ends(new_quorum: Any, node_id: int) -> None:
+    quorum: Quorum = new_quorum()
+
+    async def main() -> None:
+        await quorum.start()
+        if node_id == 11:
+            quorum.add(11)
+        else:
+            await quorum.nodes[node_id].stop()
+        stranger = quorum.nodes[node_id]
+        stranger.cluster_id = "T3RoZXJDbHVzdGVyMDAwMA"
+        await stranger.start()
+        await quorum.until(lambda: stranger.failures)
+        told = str(stranger.failures.pop())
+        assert re.search("belong to cluster T3RoZXJDbHVzdGVyMDAwMA.* Format its folders", told)
+        assert stranger.shell.offset == -1 or node_id == 3
+        stranger.kill()
+        await register(quorum)
+        await quorum.stop()
+
+    play(main())
 
 
 def test_without_a_majority_it_says_so_now_and_then(

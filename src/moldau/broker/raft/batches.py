@@ -119,9 +119,22 @@ def decode_metadata_batches(data: bytes | memoryview, source: str) -> Iterator[M
                 raise DamagedBatch(
                     f"{source}: the batch at offset {header.base_offset} is damaged (CRC mismatch)"
                 )
-            yield _decode(data, position, header)
+            yield _read(data, position, header, source)
     except WireError as error:
         raise MetadataError(f"{source}: {error}") from error
+
+
+def _read(
+    data: bytes | memoryview, position: int, header: BatchHeader, source: str
+) -> MetadataBatch:
+    try:
+        return _decode(data, position, header)
+    except WireError as error:
+        # It is as it was written, so whoever wrote it knows more.
+        raise MetadataError(
+            f"{source}: a record of the batch at offset {header.base_offset} cannot be read:"
+            f" {error}. If a newer version has written it, start that one"
+        ) from error
 
 
 def _decode(data: bytes | memoryview, position: int, header: BatchHeader) -> MetadataBatch:

@@ -18,9 +18,8 @@ from typing import Any, Protocol
 from moldau.broker.coordinator.clock import Alarm, Clock
 from moldau.broker.metadata.model import MetadataError
 from moldau.broker.metadata.placement import RandomSource
-from moldau.broker.network.channel import Channel, ChannelError, Transport, UnsupportedVersion
+from moldau.broker.network.channel import Transport
 from moldau.broker.raft import quorum_events as e
-from moldau.broker.raft.asking_codec import decode_reply, encode_request
 from moldau.broker.raft.batches import (
     DamagedBatch,
     MetadataBatch,
@@ -29,6 +28,7 @@ from moldau.broker.raft.batches import (
     leader_change,
     quorum_controls,
 )
+from moldau.broker.raft.calls import Address, PeerCalls
 from moldau.broker.raft.core import QuorumSettings
 from moldau.broker.raft.log import RaftLog
 from moldau.broker.raft.quorum import QuorumMachine
@@ -39,12 +39,11 @@ from moldau.broker.raft.snapshots import Snapshot, SnapshotId, SnapshotWriter
 from moldau.broker.raft.voter_history import VoterHistory
 from moldau.broker.raft.voters import Voter, VoterSet
 from moldau.invariant import invariant
-from moldau.wire.errors import ApiError, ErrorCode, WireError
+from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import DescribeQuorumResponse, KRaftVersionRecord, VotersRecord
 
 # Telling the others is a courtesy: they find out by themselves.
 STOP_TIMEOUT_MS = 1_000
-COMPLAINT_INTERVAL_MS = 5_000
 
 logger = logging.getLogger(__name__)
 
@@ -87,25 +86,20 @@ class RaftNode:
         self.log = log
         self.cluster_id = cluster_id
         self._listener = listener
-        self._settings = settings
-        self._transport = transport
         self._clock = clock
         self._events: deque[e.Event] = deque()
         self._stepping = False
         self._alarm: Alarm | None = None
-        self._channels: dict[tuple[str, str, int], Channel] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._answers: dict[int, asyncio.Future[Reply]] = {}
         self._last_token = 0
         self._syncing: asyncio.Task[None] | None = None
         self._cuts = 0
-        self._complained_ms = -COMPLAINT_INTERVAL_MS
         self._incoming: SnapshotWriter | None = None
         self._failure: BaseException | None = None
         self._stopped = False
         self._finished = asyncio.Event()
         self._armed_ms: int | None = None
-        self._heard_ms: dict[tuple[str, int], int] = {}
         self._recent = RecentBatches()
         history, self._delivered = self._load_history(static_voters)
         self.machine = QuorumMachine(
@@ -117,6 +111,13 @@ class RaftNode:
             random_below=random.randrange,
             high_watermark=self._delivered,
         )
+        self._calls = PeerCalls(
+            transport, clock, settings, cluster_id=cluster_id, voters=self._other_voters
+        )
+
+    def _other_voters(self) -> list[Address]:
+        others = self.machine.voters.others(self.machine.local)
+        return [(end.host, end.port) for voter in others for end in voter.endpoints]
 
     def _load_history(self, static_voters: VoterSet) -> tuple[VoterHistory, int]:
         history = VoterHistory(static_voters)
@@ -166,11 +167,9 @@ class RaftNode:
 
     def voters_heard(self, within_ms: int) -> int:
         """How many voters, this node included, have answered anything lately."""
-        since_ms = self._clock.elapsed_ms() - within_ms
-        heard = {where for where, at_ms in self._heard_ms.items() if at_ms >= since_ms}
+        heard = self._calls.heard(within_ms)
         return sum(
-            voter.key == self.machine.local
-            or voter.key.id == self.machine.local.id
+            voter.key.id == self.machine.local.id
             or any((end.host, end.port) in heard for end in voter.endpoints)
             for voter in self.machine.voters.voters.values()
         )
@@ -237,8 +236,7 @@ class RaftNode:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        for channel in self._channels.values():
-            channel.close()
+        self._calls.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -427,14 +425,7 @@ class RaftNode:
         except (ApiError, DamagedBatch) as error:
             self._recent.clear()
             self._events.append(e.AppendFailed())
-            now_ms = self._clock.elapsed_ms()
-            if now_ms - self._complained_ms >= COMPLAINT_INTERVAL_MS:
-                self._complained_ms = now_ms
-                logger.error("the metadata leader sent what does not fit the log: %s", error)
-        except MetadataError as error:
-            raise MetadataError(
-                f"{error}. If the leader runs a newer version of Moldau, start this node with that"
-            ) from error
+            self._calls.complain(f"the metadata leader sent what does not fit the log: {error}")
 
     def _answer(self, token: int, reply: Reply) -> None:
         future = self._answers.pop(token, None)
@@ -470,32 +461,12 @@ class RaftNode:
         task.add_done_callback(self._tasks.discard)
 
     async def _call(self, effect: e.Send) -> None:
-        peer, request = effect.to, effect.request
-        reply: Reply | None = None
         try:
-            key, message = encode_request(request, self.cluster_id)
-            response = await self._channel(peer).call(
-                key, message, timeout_ms=self._settings.request_timeout_ms
-            )
-            self._heard_ms[peer.host, peer.port] = self._clock.elapsed_ms()
-            reply = decode_reply(request, response, self._settings.listener_name)
-            if reply.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
-                logger.error("node %d at %s belongs to another cluster", peer.id, peer.host)
-        except UnsupportedVersion:
-            reply = Reply(error=ErrorCode.UNSUPPORTED_VERSION)
-        except ChannelError as error:
-            logger.debug("%s", error)
-        except (WireError, ValueError) as error:
-            logger.warning("node %d answers with what cannot be read: %s", peer.id, error)
+            reply = await self._calls.call(effect.to, effect.request)
+        except MetadataError as error:
+            self._fail(error)
+            return
         self.step(e.Answered(request_id=effect.request_id, reply=reply))
-
-    def _channel(self, peer: Peer) -> Channel:
-        where = (self._settings.listener_name, peer.host, peer.port)
-        channel = self._channels.get(where)
-        if channel is None:
-            channel = self._transport.channel(peer.id, peer.host, peer.port, where[0])
-            self._channels[where] = channel
-        return channel
 
     def _sync(self) -> None:
         if self._syncing is None and self._failure is None:

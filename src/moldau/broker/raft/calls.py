@@ -1,0 +1,108 @@
+"""Asking other nodes of the quorum, and what their answers say about being one of theirs.
+
+Channels are made when they are needed and kept. A node that everybody it knows takes for another
+cluster's cannot go on; one that a single server takes for that may just be told a wrong server.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from moldau.broker.coordinator.clock import Clock
+from moldau.broker.metadata.model import MetadataError
+from moldau.broker.network.channel import Channel, ChannelError, Transport, UnsupportedVersion
+from moldau.broker.raft.asking_codec import decode_reply, encode_request
+from moldau.broker.raft.core import QuorumSettings
+from moldau.broker.raft.rpcs import Peer, Reply, Request
+from moldau.wire.errors import ErrorCode, WireError
+
+COMPLAINT_INTERVAL_MS = 5_000
+
+logger = logging.getLogger(__name__)
+
+Address = tuple[str, int]
+
+
+class PeerCalls:
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        settings: QuorumSettings,
+        *,
+        cluster_id: str,
+        voters: Callable[[], Iterable[Address]],
+    ) -> None:
+        """`voters` are the addresses of the other voters as they are known now."""
+        self._transport = transport
+        self._clock = clock
+        self._settings = settings
+        self._cluster_id = cluster_id
+        self._voters = voters
+        self._channels: dict[Address, Channel] = {}
+        self._heard_ms: dict[Address, int] = {}
+        self._strangers: set[Address] = set()
+        self._known_to_others = False
+        self._complained_ms = -COMPLAINT_INTERVAL_MS
+
+    async def call(self, peer: Peer, request: Request) -> Reply | None:
+        """The answer, None if none came; MetadataError if this node belongs to another cluster."""
+        settings = self._settings
+        try:
+            key, message = encode_request(request, self._cluster_id)
+            response = await self._channel(peer).call(
+                key, message, timeout_ms=settings.request_timeout_ms
+            )
+            self._heard_ms[peer.host, peer.port] = self._clock.elapsed_ms()
+            reply = decode_reply(request, response, settings.listener_name)
+        except UnsupportedVersion:
+            return Reply(error=ErrorCode.UNSUPPORTED_VERSION)
+        except ChannelError as error:
+            logger.debug("%s", error)
+            return None
+        except (WireError, ValueError) as error:
+            self.complain(f"node {peer.id} answers with what cannot be read: {error}")
+            return None
+        self._look_at_cluster(peer, reply)
+        return reply
+
+    def heard(self, within_ms: int) -> set[Address]:
+        """Who has answered anything lately."""
+        since_ms = self._clock.elapsed_ms() - within_ms
+        return {where for where, at_ms in self._heard_ms.items() if at_ms >= since_ms}
+
+    def complain(self, what: str) -> None:
+        """Say it, but not all the time."""
+        now_ms = self._clock.elapsed_ms()
+        if now_ms - self._complained_ms >= COMPLAINT_INTERVAL_MS:
+            self._complained_ms = now_ms
+            logger.error("%s", what)
+
+    def close(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+
+    def _channel(self, peer: Peer) -> Channel:
+        where = (peer.host, peer.port)
+        channel = self._channels.get(where)
+        if channel is None:
+            name = self._settings.listener_name
+            channel = self._transport.channel(peer.id, peer.host, peer.port, name)
+            self._channels[where] = channel
+        return channel
+
+    def _look_at_cluster(self, peer: Peer, reply: Reply) -> None:
+        if reply.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
+            self._known_to_others = True
+            return
+        self._strangers.add((peer.host, peer.port))
+        asked = {(each.host, each.port) for each in self._settings.bootstrap} | {*self._voters()}
+        if not self._known_to_others and asked <= self._strangers:
+            where = ", ".join(f"{host}:{port}" for host, port in sorted(asked))
+            raise MetadataError(
+                f"the folders of this node belong to cluster {self._cluster_id}, but the"
+                f" controllers at {where} to another one. Format its folders with that cluster's"
+                " id, or correct controller.quorum.bootstrap.servers (or controller.quorum.voters)"
+            )
+        self.complain(f"{peer.host}:{peer.port} belongs to another cluster than this node")
