@@ -176,6 +176,7 @@ class _FetcherTask:
             max_bytes=lambda: node.settings().replica_fetch_max_bytes,
             is_throttled=self._is_held_up,
             on_failed=self._on_failed,
+            on_fenced=self._on_fenced,
         )
         self._wake = asyncio.Event()
         self.task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._guarded())
@@ -219,13 +220,14 @@ class _FetcherTask:
         return moved
 
     def _on_failed(self, key: PartitionKey, reason: str) -> None:
-        replica = self.replicas.get(key)
+        partition = self.replicas[key].partition
         logger.warning(
-            "%s: %r is not copied until its leader changes: %s",
-            self._name,
-            None if replica is None else replica.partition,
-            reason,
+            "%s: %r is not copied until its leader changes: %s", self._name, partition, reason
         )
+
+    def _on_fenced(self, key: PartitionKey, leader_epoch: int) -> None:
+        partition = self.replicas[key].partition
+        logger.info("%s: leader epoch %d of %r is over", self._name, leader_epoch, partition)
 
     def _is_throttled(self, key: PartitionKey) -> bool:
         replica = self.replicas.get(key)

@@ -162,14 +162,17 @@ class Fetcher:
         max_bytes: Callable[[], int],
         is_throttled: Callable[[PartitionKey], bool] = lambda key: False,
         on_failed: Callable[[PartitionKey, str], None] = lambda key, reason: None,
+        on_fenced: Callable[[PartitionKey, int], None] = lambda key, leader_epoch: None,
     ) -> None:
         """`backoff_ms` is replica.fetch.backoff.ms, `max_bytes` replica.fetch.max.bytes;
         `is_throttled(key)` says that no bytes are left now for a partition that is not in sync;
-        `on_failed` hears of partitions that are given up until they are added again."""
+        `on_failed` hears of partitions that are given up until they are added again, `on_fenced`
+        of those whose leader epoch is over, of which the metadata is about to tell."""
         self._backoff_ms = backoff_ms
         self._max_bytes = max_bytes
         self._is_throttled = is_throttled
         self._on_failed = on_failed
+        self._on_fenced = on_fenced
         self._states: dict[PartitionKey, FetchState] = {}
         self._session = FollowerFetchSession()
         # Partitions of which the next request may have to tell something, and those that pause:
@@ -318,7 +321,7 @@ class Fetcher:
                 self._resetting[key] = None
                 self._changed[key] = None
             case ErrorCode.FENCED_LEADER_EPOCH:
-                self._fail(key, f"leader epoch {state.leader_epoch} is over")
+                self._fence(key)
             case error if error in _NOT_HEARD_YET:
                 # The news of who leads reaches followers before leaders as often as not, and
                 # writers wait for followers: ask again soon, then less and less often.
@@ -411,6 +414,11 @@ class Fetcher:
         self._drop(key)
         self._on_failed(key, reason)
 
+    def _fence(self, key: PartitionKey) -> None:
+        leader_epoch = self.failed[key] = self._states[key].leader_epoch
+        self._drop(key)
+        self._on_fenced(key, leader_epoch)
+
     # Starting where the leader is.
 
     def resets(self, now_ms: int) -> list[Reset]:
@@ -442,7 +450,7 @@ class Fetcher:
         ):
             return
         if error is ErrorCode.FENCED_LEADER_EPOCH:
-            self._fail(reset.key, f"leader epoch {state.leader_epoch} is over")
+            self._fence(reset.key)
             return
         if error is not ErrorCode.NONE:
             self._delay(reset.key, now_ms)
