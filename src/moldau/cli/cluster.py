@@ -331,6 +331,8 @@ class ClusterRun:
     async def _spawn(self, node: NodePlan) -> _Child:
         log = self._data / f"{node.name}.log"
         with log.open("ab") as output:
+            # Before the child writes: it shares the position.
+            log_start = output.tell()
             process = await asyncio.create_subprocess_exec(
                 *self._command_of(node, self._data),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -340,7 +342,7 @@ class ClusterRun:
                 start_new_session=True,
                 env={**os.environ, PARENT_VARIABLE: str(os.getpid())},
             )
-            return _Child(node, log, output.tell(), process)
+            return _Child(node, log, log_start, process)
 
     async def _started(self) -> bool:
         """Wait until every node serves; False when a signal came first."""
