@@ -80,6 +80,14 @@ def test_initialising_anew_forgets_batches_but_not_epochs(states: Any) -> None:
     assert states.read(key, leader_epoch=3) == ShareState(2, 100, ())
 
 
+def test_a_second_initialisation_that_was_long_on_its_way_forgets_nothing(states: Any) -> None:
+    key = states.key()
+    states.initialize(key, state_epoch=2)
+    states.write(key, StateBatch(0, 9, ACKNOWLEDGED, 1), state_epoch=2, start_offset=0)
+    states.initialize(key, state_epoch=5)
+    assert states.read(key) == ShareState(2, 0, (StateBatch(0, 9, ACKNOWLEDGED, 1),))
+
+
 def test_a_summary_of_nothing_is_no_error(states: Any) -> None:
     assert states.perform(states.shard.read_summary(states.key())) == ShareStateSummary(
         0, 0, -1, -1

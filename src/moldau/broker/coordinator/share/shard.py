@@ -189,6 +189,12 @@ class ShareShard:
         self._check_topic(key)
         # Before the first offset is known nothing can be counted as delivered.
         unknown = start_offset == UNINITIALIZED_START_OFFSET
+        if unknown and entry is not None:
+            known_offset = entry.snapshot.start_offset
+            if known_offset != UNINITIALIZED_START_OFFSET:
+                # Asked for again because the first answer was late: since then members have
+                # acknowledged records, which must not be forgotten.
+                return Decision(None)
         snapshot = Snapshot(
             snapshot_epoch=0 if entry is None else entry.snapshot.snapshot_epoch + 1,
             state_epoch=state_epoch,
