@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from moldau.broker.log import reader, surgery
+from moldau.broker.log import copying, reader, surgery
 from moldau.broker.log.checkpoints import encode_epochs, encode_partition_metadata
 from moldau.broker.log.context import AppendInfo, AppendOrigin, LogContext, LogDirState
 from moldau.broker.log.disk import Buffer
@@ -33,7 +33,7 @@ from moldau.broker.log.transaction_index import AbortedTransaction
 from moldau.broker.log.validation import ValidatedBatch, ValidationRules, validate_batch
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.records import BatchHeader, crc_matches, iterate_headers, read_header
+from moldau.wire.records import BatchHeader, read_header
 
 if TYPE_CHECKING:
     from moldau.broker.config import LogConfig
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["AppendInfo", "AppendOrigin", "Log", "ReadResult"]
 
 NEVER_CUT = 2**63 - 1
+EPOCH_MAX = 2**31 - 1
 
 
 class Log:
@@ -183,7 +184,7 @@ class Log:
         if self.dir_state.failure is not None:
             raise self.dir_state.failure.again()
         if origin is AppendOrigin.RAFT_LEADER:
-            return self._append_stamped(batch, now_ms)
+            return copying.append_stamped(self, memoryview(batch), now_ms)
         valid = validate_batch(
             batch,
             self._rules,
@@ -268,7 +269,7 @@ class Log:
             self.producers.check_marker(
                 header.producer_id, header.producer_epoch, marker[1], transaction_version
             )
-        self._write_recorded(batch, header, now_ms)
+        self.write_recorded(batch, header, now_ms)
         return AppendInfo(
             header.base_offset,
             header.last_offset,
@@ -279,70 +280,21 @@ class Log:
             header.size,
         )
 
-    def _append_stamped(self, batches: Buffer, now_ms: int) -> AppendInfo:
-        base_offset = self.log_end_offset
-        view = memoryview(batches)
-        for position, header in iterate_headers(view):
-            invariant(
-                header.base_offset == self.log_end_offset,
-                f"{self.dir}: batch at {header.base_offset} for offset {self.log_end_offset}",
-            )
-            self._write_recorded(view[position : position + header.size], header, now_ms)
-        return AppendInfo(
-            base_offset,
-            self.log_end_offset - 1,
-            -1,
-            self.log_start_offset,
-            False,
-            self.flush_due,
-            len(view),
-        )
-
-    def append_as_follower(self, batches: Buffer, *, now_ms: int) -> AppendInfo:
-        """Append what the leader sent: whole batches with their offsets and epochs.
+    def append_as_follower(
+        self, batches: Buffer, *, now_ms: int, epoch_max: int = EPOCH_MAX
+    ) -> AppendInfo:
+        """Append what the leader sent: whole batches with their offsets and epochs, up to the
+        first of an epoch after `epoch_max`.
 
         A cut-off last batch is left out. Raises ApiError when a batch is damaged or does
         not continue the log; batches before it are in the log then.
         """
         if self.dir_state.failure is not None:
             raise self.dir_state.failure.again()
-        view = memoryview(batches)
-        base_offset = -1
-        size = 0
-        for position, header in iterate_headers(view):
-            log_start_offset = self.log_start_offset
-            if header.base_offset < self.log_end_offset <= header.last_offset and not self.size:
-                # DeleteRecords may put a log's start inside a batch, and a copy begins with
-                # that batch as a whole.
-                self.truncate_fully_and_start_at(header.base_offset, now_ms=now_ms)
-            if header.base_offset < self.log_end_offset:
-                raise ApiError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"{self.dir}: batch at offset {header.base_offset} is below the log end "
-                    f"{self.log_end_offset}",
-                )
-            if header.last_offset_delta < 0 or not crc_matches(view, position, header):
-                raise ApiError(
-                    ErrorCode.CORRUPT_MESSAGE,
-                    f"{self.dir}: batch at offset {header.base_offset} from the leader is damaged",
-                )
-            if base_offset < 0:
-                base_offset = header.base_offset
-            self._write_recorded(view[position : position + header.size], header, now_ms)
-            if self.log_start_offset < log_start_offset:
-                self.set_log_start(log_start_offset)
-            size += header.size
-        return AppendInfo(
-            base_offset,
-            self.log_end_offset - 1,
-            -1,
-            self.log_start_offset,
-            False,
-            self.flush_due,
-            size,
-        )
+        return copying.append_fetched(self, memoryview(batches), now_ms, epoch_max)
 
-    def _write_recorded(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+    def write_recorded(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+        """Put a batch that has its place at the end of the log; see `copying`."""
         self._write(
             batch,
             header.size,

@@ -83,6 +83,8 @@ def _decode_tags(body: memoryview, position: int) -> tuple[tuple[int, int] | Non
 
 
 def _code(number: int) -> ErrorCode:
+    if not number:
+        return ErrorCode.NONE
     try:
         return ErrorCode(number)
     except ValueError:

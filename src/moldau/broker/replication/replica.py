@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moldau.broker.replication.partition import Partition
-from moldau.wire.records import iterate_headers
 
 Buffer = bytes | bytearray | memoryview
 
@@ -44,14 +43,10 @@ class FollowerReplica:
         return self.partition.log.end_offset_for_epoch(epoch)
 
     def append_fetched(self, records: Buffer, *, leader_epoch: int) -> int:
-        view = memoryview(records)
-        for position, header in iterate_headers(view):
-            if header.partition_leader_epoch > leader_epoch:
-                # The request came before the leader's log was cut and written anew (KAFKA-18723).
-                view = view[:position]
-                break
         log, now_ms = self.partition.log, self._now_ms()
-        info = log.append_as_follower(view, now_ms=now_ms)
+        # There may be later ones if the request came before the leader's log was cut and written
+        # anew (KAFKA-18723).
+        info = log.append_as_follower(records, now_ms=now_ms, epoch_max=leader_epoch)
         if info.flush_due:
             log.request_flush(now_ms=now_ms)
         return info.size
