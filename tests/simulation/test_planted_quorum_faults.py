@@ -22,7 +22,7 @@ from moldau.sim.world import Invariant
 SEEDS_MAX = 200
 ENDS = {"kill": 10, "kill of all": 4, "power failure": 5, "isolation": 4, "split": 4}
 SPLITS = {"isolation": 10, "split": 10, "one-way block": 5, "kill": 5, "pause": 3}
-VOTES = {"slow network": 12, "kill": 8, "isolation": 4}
+VOTES = {"slow election": 10}
 POWER = {"power failure of all": 10, "power failure": 5, "slow disk": 5}
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -396,7 +396,7 @@ class FleetFaults:
         net.delay_long_chance, net.delay_long_s = 0.02, 0.3
 
     async def _slow_election(self) -> None:
-        """The quorum's leader is gone or not heard, and votes take as long as election timeouts."""
+        """The quorum's leader falls, and votes take as long as election timeouts."""
         machine, net = self._leader(), self._fleet.net
         if machine is None or machine in self._troubled | self._paused:
             return
@@ -407,9 +407,12 @@ class FleetFaults:
         net.delay_long_chance = 0.7
         net.delay_long_s = self._world.random.choice((0.4, 1.0))
         self._end(machine)
-        await asyncio.sleep(self._seconds(3.0, 5.0) + 2.0)
+        await asyncio.sleep(self._seconds(0.5, 2.0))
+        # It is back in time to vote for those who stand.
+        self._troubled.discard(machine)
+        self._start(machine)
+        await asyncio.sleep(self._seconds(3.0, 5.0) + 1.0)
         net.delay_long_chance, net.delay_long_s = 0.02, 0.3
-        await self._back(machine, 0.1)
 
     # Disks and clocks.
 

@@ -127,7 +127,7 @@ class ReplicatedScenario(ClusterScenario):
         await self._watch([world.loop.create_task(self._create_topics())], [])
         cluster.net.cut_chance = world.random.choice((0.0, 0.002, 0.005))
         tasks = {world.loop.create_task(actor.run()): actor.name for actor in self.actors}
-        seconds = world.random.choice((10.0, 20.0, 35.0))
+        seconds = world.random.choice((8.0, 15.0, 25.0))
         trouble = world.loop.create_task(faults.run(seconds, world.random.randint(1, 3)))
         await self._watch([trouble], list(tasks))
         world.note("heal")
