@@ -117,6 +117,10 @@ async def serve(service: RaftService, key: ApiKey, message: Any) -> Message:
             return await service.fetch_snapshot(message, LISTENER)
         case ApiKey.UPDATE_RAFT_VOTER:
             return await service.update_voter(message, LISTENER)
+        case ApiKey.ADD_RAFT_VOTER:
+            return await service.add_voter(message)
+        case ApiKey.REMOVE_RAFT_VOTER:
+            return await service.remove_voter(message)
         case ApiKey.API_VERSIONS:
             feature = ApiVersionsResponse.SupportedFeatureKey(
                 name="kraft.version", min_version=0, max_version=1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -362,6 +363,27 @@ def test_voters_come_and_go(new_quorum: Any) -> None:
         assert second.controller.config.quorum_node_ids == (2, 3)
         await quorum.nodes[1].stop()
         await quorum.run(create("d"))
+        await quorum.stop()
+
+    play(main())
+
+
+def test_a_controller_joins_by_itself_also_with_a_new_folder(new_quorum: Any) -> None:
+    quorum: Quorum = new_quorum(controller_quorum_auto_join_enable="true")
+
+    async def main() -> None:
+        active = await quorum.start()
+        await quorum.add(4, initial=False).start()
+        await quorum.until(lambda: list(active.voters.voters) == [1, 2, 3, 4])
+        # Its disk is replaced: the old voter goes, the new one comes.
+        quorum.nodes[4].kill()
+        shutil.rmtree(quorum.folder / "node4")
+        node = quorum.add(4, initial=False)
+        node.directory_id = UUID(int=77, version=4)
+        await node.start()
+        await quorum.until(lambda: node.replica in active.voters)
+        await register(quorum)
+        await quorum.until_equal()
         await quorum.stop()
 
     play(main())

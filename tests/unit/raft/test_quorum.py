@@ -261,6 +261,28 @@ def test_who_follows_a_living_leader_grants_no_pre_vote() -> None:
     assert not node.ask(vote(5, pre_vote=True)).granted
 
 
+def test_a_leader_that_cannot_be_reached_is_given_up_before_the_fetch_timeout() -> None:
+    node = Subject()
+    node.follow()
+    for waited_ms in (0, 100, FETCH_MS // 4 - 100):
+        fetch = node.sent(FetchAsked)[0]
+        assert node.state == "FOLLOWER"
+        node.step(Answered(request_id=fetch.request_id, reply=None), later_ms=waited_ms)
+        if node.state == "FOLLOWER":
+            node.wait(node.machine.settings.retry_backoff_ms)
+    assert node.state == "PROSPECTIVE"
+
+
+def test_a_leader_that_answers_late_is_given_the_whole_fetch_timeout() -> None:
+    node = Subject()
+    node.follow()
+    fetch = node.sent(FetchAsked)[0]
+    node.step(Answered(request_id=fetch.request_id, reply=None), later_ms=FETCH_MS - 100)
+    assert node.state == "FOLLOWER"
+    node.wait(100)
+    assert node.state == "PROSPECTIVE"
+
+
 def test_the_own_epoch_decides_what_is_committed() -> None:
     node = Subject(log=FixedLog(5, 3), election=Election(epoch=3))
     node.lead()

@@ -51,6 +51,11 @@ _TRY_ADDING_LATER = (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.DUPL
 _TRY_REMOVING_LATER = (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.VOTER_NOT_FOUND)
 
 
+# A leader that cannot be reached so often, for this part of the fetch timeout, counts as gone.
+FAILURES_MAX = 3
+UNREACHABLE_PART = 4
+
+
 class Asking(Answering):
     """The part of the machine that asks."""
 
@@ -60,6 +65,8 @@ class Asking(Answering):
             return
         if isinstance(sent.request, VersionsAsked):
             self._on_versions(event.request_id, event.reply)
+        if event.reply is None and isinstance(sent.request, FetchAsked | SnapshotAsked):
+            self._on_unreachable(sent.peer.id)
         if event.reply is None or not self._on_reply(sent, event.reply):
             if self.shutting_down and isinstance(self.role, Resigned):
                 # Who cannot be told once finds out by himself.
@@ -185,8 +192,25 @@ class Asking(Answering):
         self.history.truncate_to(offset)
         self.out.append(TruncateTo(offset))
 
+    def _on_unreachable(self, peer_id: int) -> None:
+        """A leader that several calls in a row do not even reach is most likely gone: do not wait
+        for the fetch timeout. If it is not, the others know, and refuse their pre-votes."""
+        role = self.role
+        if not isinstance(role, Follower) or peer_id != self.election.leader_id:
+            return
+        if role.failures == 0:
+            role.failing_since_ms = self.now_ms
+        role.failures += 1
+        waited_ms = self.now_ms - role.failing_since_ms
+        if (
+            role.failures >= FAILURES_MAX
+            and waited_ms >= self.settings.fetch_timeout_ms // UNREACHABLE_PART
+        ):
+            role.fetch_deadline_ms = min(role.fetch_deadline_ms, self.now_ms)
+
     def _fetch_succeeded(self, role: Follower) -> None:
         role.has_fetched = True
+        role.failures = 0
         # Followers that lose their leader at one moment should not stand at one moment.
         timeout_ms = self.settings.fetch_timeout_ms
         role.fetch_deadline_ms = (

@@ -54,11 +54,16 @@ class SnapshotProgress:
 
 @dataclass(slots=True)
 class Follower:
-    """`has_fetched`: a fetch from this leader succeeded, so it lives and needs no successor."""
+    """`has_fetched`: a fetch from this leader succeeded, so it lives and needs no successor.
+
+    `failures` counts what could not be asked of it since, from `failing_since_ms` on.
+    """
 
     fetch_deadline_ms: int
     update_at_ms: int
     has_fetched: bool = False
+    failures: int = 0
+    failing_since_ms: int = 0
     has_updated: bool = False
     snapshot: SnapshotProgress | None = None
 
