@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -101,18 +100,3 @@ def test_documentation_is_of_existing_keys_and_covers_topics() -> None:
         "ssl.keystore.location"
     )
     assert documentation("no.such.key") is None
-
-
-def test_parsing_the_tables_is_cheap() -> None:
-    from moldau.broker.config import broker_keys
-    from moldau.broker.config.rules import RULES
-    from moldau.config.table import parse_table
-
-    best = min(_seconds(lambda: parse_table(broker_keys._TABLE, RULES)) for _ in range(5))
-    assert best < 0.015
-
-
-def _seconds(run: Any) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start

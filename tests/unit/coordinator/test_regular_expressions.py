@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from moldau.broker.coordinator.group.regular_expressions import check_pattern, matching_topics
@@ -70,6 +68,5 @@ def test_a_pattern_that_would_take_too_much_memory_is_refused() -> None:
 
 
 def test_nested_repetition_does_not_explode() -> None:
-    began = time.perf_counter()
+    # A matcher that goes back and forth would not end in a lifetime.
     assert matching_topics("(a*)*(a*)*(a|a)*b", ["a" * 249]) == frozenset()
-    assert time.perf_counter() - began < 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
+import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -225,13 +226,30 @@ def test_topics_are_ordered_as_signed_halves() -> None:
     assert sorted([zero, high, low], key=topic_order) == [low, high, zero]
 
 
-def test_five_hundred_members_and_a_thousand_partitions_take_little_time() -> None:
+def uniformly(members: int, partitions: int) -> Result:
     member = MemberSubscription(None, None, frozenset(topic(n) for n in range(1, 11)), {})
-    spec = GroupSpec({f"member-{index}": member for index in range(500)}, True)
-    counts = dict.fromkeys(range(1, 11), 100)
-    began = time.perf_counter()
-    result = ASSIGNORS["uniform"].assign(spec, facts(counts))
-    took = time.perf_counter() - began
-    assert {load(found) for found in result.values()} == {2}
-    # Some 3 ms; the bound allows for a busy machine and still tells quadratic from linear.
-    assert took < 0.05
+    spec = GroupSpec({f"member-{index}": member for index in range(members)}, True)
+    return ASSIGNORS["uniform"].assign(spec, facts(dict.fromkeys(range(1, 11), partitions)))
+
+
+def lines_run(work: Callable[[], object]) -> int:
+    count = 0
+
+    def trace(frame: object, event: str, arg: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def test_an_assignment_costs_what_there_is_to_assign() -> None:
+    assert {load(found) for found in uniformly(500, 100).values()} == {2}
+    small = lines_run(lambda: uniformly(100, 20))
+    large = lines_run(lambda: uniformly(500, 100))
+    assert large < 7 * small
