@@ -417,7 +417,8 @@ def main(arguments: list[str]) -> int:
     if unknown:
         parser.error(f"no suite {unknown[0]!r}: choose from {', '.join(SUITES)}")
     names = options.suite or list(SUITES)
-    console = Console()
+    # Into a file there is no terminal's width to keep to.
+    console = Console(width=None if sys.stdout.isatty() else 150)
     with_kafka = not options.without_kafka and servers.kafka_available()
     if not with_kafka:
         console.print("Apache Kafka is left out (asked for, or no jars: `make kafka`).")
