@@ -97,6 +97,8 @@ class LogManager:
             producer_id_expiration_ms=producer_id_expiration_ms,
         )
         self._future_logs: dict[Partition, Log] = {}
+        # How many current logs each folder has, by its id; None: to be counted anew.
+        self._counts: Counter[int] | None = None
         self._cordoned: frozenset[str] = frozenset()
         # Dicts as ordered sets: the order of work must be the same in every simulated run.
         self._timed_flush: dict[Log, None] = {}
@@ -323,6 +325,8 @@ class LogManager:
             topic_id=topic_id,
         )
         self._logs[topic, partition] = log
+        if self._counts is not None:
+            self._counts[id(target)] += 1
         self._note_config(log)
         return log
 
@@ -334,12 +338,15 @@ class LogManager:
         live = [directory for directory in live if directory.path not in self._cordoned] or live
         if len(live) == 1:
             return live[0]
-        counts = Counter(id(log.dir_state) for log in self._logs.values())
+        if self._counts is None:
+            self._counts = Counter(id(log.dir_state) for log in self._logs.values())
+        counts = self._counts
         return min(live, key=lambda directory: counts[id(directory)])
 
     def delete_log(self, topic: str, partition: int) -> None:
         """Forget a partition; its directory is renamed now and removed after the delay."""
         key = (topic, partition)
+        self._counts = None
         for logs in (self._future_logs, self._logs):
             log = logs.pop(key, None)
             if log is not None:
@@ -347,6 +354,7 @@ class LogManager:
 
     def set_stray(self, log: Log) -> None:
         """Put aside a log that the cluster does not assign to this broker."""
+        self._counts = None
         self._logs.pop((log.topic, log.partition), None)
         self._set_aside(log, STRAY_DIR_SUFFIX)
 
@@ -449,6 +457,7 @@ class LogManager:
         future = self._future_logs.pop(key)
         future.rename_dir(f"{future.dir_state.path}/{partition_dir(*key)}", sync=True)
         future.is_future = False
+        self._counts = None
         self._logs[key] = future
         self._note_config(future)
         return future

@@ -39,6 +39,8 @@ OPENED_AT_ONCE_MAX = 100
 OPENED_PER_TURN = 10
 CHANGED_AT_ONCE_MAX = 2_000
 CHANGED_PER_TURN = 200
+# And on a slow disk no more than takes so long: a broker that is silent is taken for dead.
+TURN_MS_MAX = 20
 
 
 class FollowerFetchers(Protocol):
@@ -231,6 +233,8 @@ class ReplicaManager:
 
     def _host_all(self, delta: MetadataDelta) -> None:
         opened = changed = 0
+        elapsed_ms = self._surroundings.elapsed_ms
+        over_ms = elapsed_ms() + TURN_MS_MAX
         for topic_delta in delta.topics.values():
             topic = topic_delta.topic
             hosted = self._topics.get(topic.id.bytes, {})
@@ -242,7 +246,7 @@ class ReplicaManager:
                     wait = changed > CHANGED_AT_ONCE_MAX
                 else:
                     opened += self._node_id in state.replicas
-                    wait = opened > OPENED_AT_ONCE_MAX
+                    wait = opened > OPENED_AT_ONCE_MAX or elapsed_ms() > over_ms
                 if wait and not at_once:
                     self._put_off(topic.id, index)
                 else:
@@ -257,8 +261,10 @@ class ReplicaManager:
 
     def _host_some(self) -> None:
         opened = 0
+        elapsed_ms = self._surroundings.elapsed_ms
+        over_ms = elapsed_ms() + TURN_MS_MAX
         for topic_id, index in list(islice(self._backlog, CHANGED_PER_TURN)):
-            if opened == OPENED_PER_TURN:
+            if opened == OPENED_PER_TURN or elapsed_ms() > over_ms:
                 break
             del self._backlog[topic_id, index]
             # The topic may have changed or gone meanwhile.

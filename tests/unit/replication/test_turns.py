@@ -1,0 +1,141 @@
+"""Very many partitions at once are worked off in turns, between which a node does other things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.broker.metadata.delta import MetadataDelta
+from moldau.broker.replication.manager import (
+    CHANGED_AT_ONCE_MAX,
+    CHANGED_PER_TURN,
+    OPENED_AT_ONCE_MAX,
+    OPENED_PER_TURN,
+    TURN_MS_MAX,
+    ReplicaManager,
+    Replication,
+)
+from moldau.broker.replication.names import NodeEndpoint
+from moldau.broker.replication.partition import Partition
+from moldau.wire.errors import ErrorCode
+from moldau.wire.messages import PartitionChangeRecord
+from support.hosting import NODE_ID, OTHER_NODE_ID, Host
+
+
+class Idle:
+    """Fetchers that copy nothing."""
+
+    def follow(self, partition: Partition, leader: NodeEndpoint) -> None:
+        pass
+
+    def leave(self, partition: Partition) -> None:
+        pass
+
+    def relocate(self, leader: NodeEndpoint) -> None:
+        pass
+
+
+class Turns:
+    """A node whose turns a test takes one by one, on a disk that takes its time."""
+
+    def __init__(self, folder: Path, *, open_ms: int = 0) -> None:
+        self.put_off: list[Callable[[], None]] = []
+        self.now_ms = 0
+        self.host = Host(folder)
+        create_log = self.host.logs.create_log
+
+        def create_slowly(*args: Any, **options: Any) -> Any:
+            self.now_ms += open_ms
+            return create_log(*args, **options)
+
+        self.host.logs.create_log = create_slowly  # type: ignore[method-assign]
+        self.host.replicas = ReplicaManager(
+            node_id=NODE_ID,
+            logs=self.host.logs,
+            log_config=self.host.log_config,
+            defer=self.put_off.append,
+            replication=Replication(
+                fetchers=Idle(),
+                propose=lambda partition, proposal: None,
+                elapsed_ms=lambda: self.now_ms,
+                lag_ms_max=lambda: 30_000,
+                inter_broker_listener="PLAINTEXT",
+            ),
+        )
+
+    @property
+    def opened(self) -> int:
+        return len(list(self.host.replicas.partitions()))
+
+    @property
+    def led(self) -> int:
+        return sum(each.error is None for each in self.host.replicas.partitions())
+
+    def turn(self) -> None:
+        (work,) = self.put_off
+        self.put_off.clear()
+        work()
+
+
+def test_new_partitions_are_opened_in_turns(tmp_path: Path) -> None:
+    turns = Turns(tmp_path)
+    settled: list[int] = []
+    turns.host.create_topic("t", OPENED_AT_ONCE_MAX + OPENED_PER_TURN + 3)
+    turns.host.replicas.when_settled(lambda: settled.append(turns.opened))
+    assert turns.opened == OPENED_AT_ONCE_MAX
+    last = OPENED_AT_ONCE_MAX + OPENED_PER_TURN + 2
+    assert turns.host.replicas.absence("t", last) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    turns.turn()
+    assert (turns.opened, settled) == (OPENED_AT_ONCE_MAX + OPENED_PER_TURN, [])
+    turns.turn()
+    assert settled == [OPENED_AT_ONCE_MAX + OPENED_PER_TURN + 3]
+    assert turns.put_off == []
+
+
+@pytest.mark.parametrize("open_ms", [TURN_MS_MAX // 4, TURN_MS_MAX, 10 * TURN_MS_MAX])
+def test_a_slow_disk_makes_the_turns_smaller(tmp_path: Path, open_ms: int) -> None:
+    turns = Turns(tmp_path, open_ms=open_ms)
+    turns.host.create_topic("t", 20)
+    while turns.put_off:
+        before, opened = turns.now_ms, turns.opened
+        turns.turn()
+        assert turns.opened > opened
+        assert turns.now_ms - before <= TURN_MS_MAX + open_ms
+    assert turns.opened == 20
+
+
+def test_other_leaders_are_taken_at_once_up_to_thousands(tmp_path: Path) -> None:
+    turns = Turns(tmp_path)
+    count = 130
+    topic_id = turns.host.create_topic(
+        "t", count, replicas=(NODE_ID, OTHER_NODE_ID), leader=OTHER_NODE_ID
+    )
+    while turns.put_off:
+        turns.turn()
+    assert (turns.opened, turns.led) == (count, 0)
+    turns.host.apply(
+        *(
+            PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=NODE_ID)
+            for index in range(count)
+        )
+    )
+    assert turns.led == count
+    assert CHANGED_AT_ONCE_MAX > CHANGED_PER_TURN > OPENED_AT_ONCE_MAX
+
+
+def test_what_was_put_off_is_done_as_the_metadata_then_says(tmp_path: Path) -> None:
+    turns = Turns(tmp_path)
+    gone = turns.host.create_topic("gone", OPENED_AT_ONCE_MAX + 1)
+    kept = turns.host.create_topic("kept", OPENED_AT_ONCE_MAX + 1)
+    turns.host.delete_topic(gone)
+    turns.host.change_partition(
+        kept, OPENED_AT_ONCE_MAX, replicas=[OTHER_NODE_ID], leader=OTHER_NODE_ID
+    )
+    while turns.put_off:
+        turns.turn()
+    assert turns.opened == OPENED_AT_ONCE_MAX
+    assert turns.host.replicas.find("kept", OPENED_AT_ONCE_MAX) is None
+    turns.host.replicas.apply(MetadataDelta(), turns.host.image)
