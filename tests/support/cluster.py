@@ -312,18 +312,13 @@ class ClusterUnderTest:
 
     def start(self) -> ClusterUnderTest:
         if self.shape.with_proxy:
-            self.proxy = Proxy(lambda: {
-                node.pid: node.node_id for node in self.nodes.values() if node.is_running
-            }).start()  # fmt: skip
+            self.proxy = Proxy().start()
             for node in self.nodes.values():
                 for name, port in node.listeners.items():
                     self.proxy.serve(node.node_id, node.advertised[name], port)
         try:
             self.format()
-            for node in self.nodes.values():
-                node.spawn()
-            for node in self.nodes.values():
-                node.wait_until_listening()
+            self.start_node(*self.nodes)
             self.wait_for_brokers()
         except BaseException:
             self.close()
@@ -355,6 +350,9 @@ class ClusterUnderTest:
     def start_node(self, *node_ids: int) -> None:
         for node_id in node_ids:
             self.nodes[node_id].spawn()
+        if self.proxy is not None:
+            running = [node for node in self.nodes.values() if node.is_running]
+            self.proxy.know({node.pid: node.node_id for node in running})
         for node_id in node_ids:
             self.nodes[node_id].wait_until_listening()
 
@@ -606,5 +604,5 @@ def always_whole(cluster: ClusterUnderTest) -> Iterator[ClusterUnderTest]:
             if node.paused:
                 node.resume()
             if not node.is_running:
-                node.spawn()
+                cluster.start_node(node.node_id)
         cluster.wait_until_whole()

@@ -4,87 +4,115 @@ Nodes advertise the proxy's ports. Who opened a connection is found out by its p
 network can be cut between two nodes, or between a node and all that are none (the clients), and
 in one direction only. What is cut off is silent, as with lost packets: bytes are held back and
 connections stay; when the cut is healed TCP delivers what was sent. Memory is bounded: what cannot
-be delivered is not read.
+be delivered is not read. The proxy is a process of its own: it waits for no client's thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Coroutine
+import multiprocessing
+import os
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Final
-
-import psutil
 
 #: In the place of a node's id: whoever is no node.
 CLIENTS: Final = 0
+ANSWER_SECONDS_MAX = 30
 
 Pair = tuple[int, int]
+_CONTEXT = multiprocessing.get_context("forkserver")
 
 
 class Proxy:
-    """An event loop in a thread; its methods may be called from any other."""
+    """The handle of the proxy's process; `close` ends it."""
 
-    def __init__(self, node_by_pid: Callable[[], dict[int, int]]) -> None:
-        self._node_by_pid = node_by_pid
-        self._blocked: frozenset[Pair] = frozenset()
-        self._links: set[_Link] = set()
-        self._servers: list[asyncio.Server] = []
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="proxy")
+    def __init__(self) -> None:
+        self._orders, theirs = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=_main, args=(theirs,), daemon=True)
 
     def start(self) -> Proxy:
-        self._thread.start()
+        self._process.start()
         return self
 
     def serve(self, node_id: int, port: int, target_port: int) -> None:
         """Take connections at `port` to the node's `target_port`."""
+        self._order("serve", node_id, port, target_port)
 
-        async def listen() -> None:
-            server = await self._loop.create_server(
-                lambda: _End(_Link(self, node_id, target_port), None), "127.0.0.1", port
-            )
-            self._servers.append(server)
-
-        self._run(listen())
+    def know(self, node_by_pid: Mapping[int, int]) -> None:
+        """Which processes are nodes; to be told before one of them opens its first connection."""
+        self._order("know", dict(node_by_pid))
 
     def block(self, pairs: set[Pair]) -> None:
         """From now on no bytes from the first to the second of each pair; all others flow."""
+        self._order("block", frozenset(pairs))
 
-        async def change() -> None:
-            self._blocked = frozenset(pairs)
-            for link in self._links:
-                link.update()
-
-        self._run(change())
+    def _order(self, *words: Any) -> None:
+        self._orders.send(words)
+        assert self._orders.poll(ANSWER_SECONDS_MAX), f"the proxy does not answer to {words}"
+        assert self._orders.recv() == "done"
 
     def close(self) -> None:
-        async def end() -> None:
-            for server in self._servers:
-                server.close()
-            for link in list(self._links):
-                link.close()
+        self._orders.close()
+        self._process.join(5)
+        self._process.kill()
+        self._process.join()
 
-        self._run(end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
-        self._loop.close()
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+def _main(orders: Connection) -> None:
+    asyncio.run(_Network(orders).run())
+
+
+class _Network:
+    """All links, and what may flow on them."""
+
+    def __init__(self, orders: Connection) -> None:
+        self._orders = orders
+        self._ended = asyncio.Event()
+        self._node_by_pid: dict[int, int] = {}
+        self._blocked: frozenset[Pair] = frozenset()
+        self._links: set[_Link] = set()
+        self._servers: list[asyncio.Server] = []
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        arrived = asyncio.Event()
+        loop.add_reader(self._orders.fileno(), arrived.set)
+        with suppress(EOFError, OSError):
+            while True:
+                await arrived.wait()
+                arrived.clear()
+                while self._orders.poll():
+                    await self._obey(*self._orders.recv())
+                    self._orders.send("done")
+
+    async def _obey(self, order: str, *what: Any) -> None:
+        if order == "serve":
+            node_id, port, target_port = what
+            server = await asyncio.get_running_loop().create_server(
+                lambda: _End(_Link(self, node_id, target_port)), "127.0.0.1", port
+            )
+            self._servers.append(server)
+        elif order == "know":
+            (self._node_by_pid,) = what
+        else:
+            (self._blocked,) = what
+            for link in self._links:
+                link.update()
 
     def is_blocked(self, source: int, target: int) -> bool:
         return (source, target) in self._blocked
 
-    def opener(self, port: int) -> int:
-        """Which node has a connection with this local port."""
-        for pid, node_id in self._node_by_pid().items():
-            try:
-                connections = psutil.Process(pid).net_connections("tcp")
-            except psutil.Error:
-                continue
-            if any(each.laddr and each.laddr.port == port for each in connections):
-                return node_id
+    def opener(self, local_port: int, remote_port: int) -> int:
+        """Which node has a connection between these ports."""
+        inode = _inode(local_port, remote_port)
+        if inode is not None:
+            wanted = f"socket:[{inode}]"
+            for pid, node_id in self._node_by_pid.items():
+                if _has_open(pid, wanted):
+                    return node_id
         return CLIENTS
 
     def add(self, link: _Link) -> None:
@@ -93,27 +121,39 @@ class Proxy:
     def remove(self, link: _Link) -> None:
         self._links.discard(link)
 
-    def connect(self, link: _Link, accepted: _End, port: int) -> asyncio.Task[Any]:
-        way = self._loop.create_connection(lambda: _End(link, accepted), "127.0.0.1", port)
-        return self._loop.create_task(self._reach(link, way))
 
-    async def _reach(self, link: _Link, way: Coroutine[Any, Any, Any]) -> None:
-        try:
-            await way
-        except OSError:
-            link.close()
+def _inode(local_port: int, remote_port: int) -> str | None:
+    """The socket's number, from the kernel's table of IPv4 or IPv6 connections."""
+    local, remote = f":{local_port:04X}", f":{remote_port:04X}"
+    for table in ("/proc/net/tcp6", "/proc/net/tcp"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[1].endswith(local) and fields[2].endswith(remote):
+                return fields[9]
+    return None
+
+
+def _has_open(pid: int, wanted: str) -> bool:
+    folder = f"/proc/{pid}/fd"
+    with suppress(OSError):
+        # A new connection has one of the last numbers, mostly.
+        for number in sorted(map(int, os.listdir(folder)), reverse=True):
+            with suppress(OSError):
+                if os.readlink(f"{folder}/{number}") == wanted:
+                    return True
+    return False
 
 
 class _Link:
     """One connection: the end that was accepted, and the one made to the node."""
 
-    def __init__(self, proxy: Proxy, target: int, port: int) -> None:
-        self.proxy = proxy
+    def __init__(self, network: _Network, target: int, port: int) -> None:
+        self.network = network
         self.source = CLIENTS
         self.target = target
         self._port = port
         self._ends: list[_End] = []
-        self._reaching: asyncio.Task[Any] | None = None
+        self._reaching: asyncio.Task[None] | None = None
 
     def opened(self, end: _End) -> None:
         self._ends.append(end)
@@ -121,10 +161,19 @@ class _Link:
             accepted, reached = self._ends
             accepted.other, reached.other = reached, accepted
         else:
-            self.source = self.proxy.opener(end.peer_port)
-            self.proxy.add(self)
-            self._reaching = self.proxy.connect(self, end, self._port)
+            (_, peer), (_, own) = (end.transport.get_extra_info(each) for each in _ADDRESSES)
+            self.source = self.network.opener(peer, own)
+            self.network.add(self)
+            loop = asyncio.get_running_loop()
+            way = loop.create_connection(lambda: _End(self), "127.0.0.1", self._port)
+            self._reaching = loop.create_task(self._reach(way))
         self.update()
+
+    async def _reach(self, way: Coroutine[Any, Any, Any]) -> None:
+        try:
+            await way
+        except OSError:
+            self.close()
 
     def update(self) -> None:
         for end in self._ends:
@@ -133,30 +182,30 @@ class _Link:
     def may_flow(self, end: _End) -> bool:
         from_source = end is self._ends[0]
         pair = (self.source, self.target) if from_source else (self.target, self.source)
-        return len(self._ends) == 2 and not self.proxy.is_blocked(*pair)
+        return not self.network.is_blocked(*pair)
 
     def close(self) -> None:
-        self.proxy.remove(self)
-        if self._reaching is not None:
-            self._reaching.cancel()
+        self.network.remove(self)
         for end in self._ends:
             end.transport.close()
+
+
+_ADDRESSES = ("peername", "sockname")
 
 
 class _End(asyncio.Protocol):
     """One of a link's two sockets; it is read only while the other can take it."""
 
-    def __init__(self, link: _Link, other: _End | None) -> None:
+    transport: asyncio.Transport
+
+    def __init__(self, link: _Link) -> None:
         self.link = link
-        self.other = other
+        self.other: _End | None = None
         self.congested = False
-        self.peer_port = 0
-        self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        self.peer_port = transport.get_extra_info("peername")[1]
         self.link.opened(self)
 
     def data_received(self, data: bytes) -> None:

@@ -27,6 +27,7 @@ from support.cluster import ClusterUnderTest
 from support.waiting import eventually
 
 SECONDS_MAX = 90.0
+PACE_SECONDS = 0.02
 # At a client's door a node that is gone looks like this, and it goes on by itself.
 PASSING = {
     KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT,
@@ -99,13 +100,13 @@ class Client:
 class Writing(Client):
     """Numbers each partition's records from 0; idempotent, acks=all."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int, pace: int = 20) -> None:
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         super().__init__(bootstrap)
         self.counts = [0] * partitions
         self.acknowledged: dict[tuple[int, int], bytes] = {}
         self.refused: list[KafkaError] = []
         self.slowest_seconds = 0.0
-        self._topic, self._pace = topic, pace
+        self._topic = topic
         self._config |= {
             "enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 120_000,
             "queue.buffering.max.messages": 2_000,
@@ -123,8 +124,9 @@ class Writing(Client):
                     self.counts[index] += 1
                 except BufferError:
                     producer.poll(0.05)
+            producer.poll(0)
             # A pace, not a wait: readers keep up with it.
-            producer.poll(1 / self._pace / len(self.counts))
+            self._stop.wait(PACE_SECONDS)
         assert producer.flush(SECONDS_MAX) == 0, f"not all is delivered: {self.errors}"
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
