@@ -258,7 +258,10 @@ def test_who_follows_a_living_leader_grants_no_pre_vote() -> None:
     assert fetching == []
     reply = FetchReply(epoch=5, leader_id=2, high_watermark=0)
     node.step(Answered(request_id=1, reply=reply))
+    fetch = node.sent(FetchAsked)[0]
     assert not node.ask(vote(5, pre_vote=True)).granted
+    node.step(Answered(request_id=fetch.request_id, reply=None))
+    assert node.ask(vote(5, pre_vote=True)).granted
 
 
 def test_a_leader_that_cannot_be_reached_is_given_up_before_the_fetch_timeout() -> None:

@@ -117,7 +117,9 @@ class Answering(QuorumCore):
                 self.election, request.candidate, up_to_date=up_to_date, pre_vote=request.pre_vote
             )
         if isinstance(role, Follower):
-            return request.pre_vote and up_to_date and not role.has_fetched
+            # Who does not reach the leader either cannot say that it lives.
+            leader_lives = role.has_fetched and role.failures == 0
+            return request.pre_vote and up_to_date and not leader_lives
         if isinstance(role, Candidate | Resigned):
             return request.pre_vote and up_to_date
         return False
