@@ -267,8 +267,7 @@ class BrokerServer:
         self._waits.apply(delta, image)
 
     def _take_subscriptions(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        keys = image.configs if delta.from_snapshot else delta.configs
-        for kind, name in keys:
+        for kind, name in delta.configs:
             if kind == ResourceType.CLIENT_METRICS:
                 self._telemetry.update_subscription(name, image.configs.get((kind, name), {}))
 
