@@ -10,15 +10,17 @@ from typing import Any
 import pytest
 
 from moldau.broker.coordinator.group.shard import GroupShard
+from moldau.broker.coordinator.partition_log import PartitionLog
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
 from moldau.broker.coordinator.shell import ShardShell
+from moldau.broker.coordinator.transaction import sending
 from moldau.broker.log.producer_state import ProducerStates
 from moldau.broker.metadata import brokers, elections
 from moldau.broker.replication import reading
-from moldau.broker.replication.leader import Follower, PartitionLeader
+from moldau.broker.replication.leader import PartitionLeader
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.replica import FollowerReplica
-from moldau.sim.cluster_scenario import CONSUMER, LOGS, Profile
+from moldau.sim.cluster_scenario import CONSUMER, LOGS, TRANSACTIONS, Profile
 from moldau.sim.replicated_scenario import ReplicatedScenario
 from moldau.sim.runner import Outcome, run_seed
 from moldau.sim.world import Invariant
@@ -68,18 +70,6 @@ def in_sync_before_it_has_everything(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionLeader, "_may_join", hasty)
 
 
-def in_sync_for_what_a_former_life_had(patch: pytest.MonkeyPatch) -> None:
-    """A follower counts for what it had when it fetched before."""
-    fetched = Follower.fetched
-
-    def kept(self: Follower, event: Any, leader_end: int) -> None:
-        before = self.end_offset
-        fetched(self, event, leader_end)
-        self.end_offset = max(before, self.end_offset)
-
-    patch.setattr(Follower, "fetched", kept)
-
-
 def the_isr_shrinks_without_the_controller(patch: pytest.MonkeyPatch) -> None:
     propose = PartitionLeader._propose
 
@@ -119,7 +109,7 @@ def followers_forget_producers(patch: pytest.MonkeyPatch) -> None:
 
     def forgetful(self: FollowerReplica, records: Any, *, leader_epoch: int) -> int:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(ProducerStates, "update", lambda *args, **fields: None)
+            inner.setattr(ProducerStates, "record_batch", lambda *args, **fields: None)
             return append(self, records, leader_epoch=leader_epoch)
 
     patch.setattr(FollowerReplica, "append_fetched", forgetful)
@@ -133,6 +123,18 @@ def a_new_coordinator_knows_nothing(patch: pytest.MonkeyPatch) -> None:
             await replay(self, shell)
 
     patch.setattr(CoordinatorRuntime, "_replay_log", forgetful)
+
+
+def a_coordinator_answers_before_commit(patch: pytest.MonkeyPatch) -> None:
+    def hasty(self: Any, next_offset: int, waiter: Callable[[ErrorCode], None]) -> None:
+        waiter(ErrorCode.NONE)
+
+    patch.setattr(PartitionLog, "when_committed", hasty)
+
+
+def markers_not_sent_again(patch: pytest.MonkeyPatch) -> None:
+    """What a leader refuses, because it leads no more, counts as done."""
+    patch.setattr(sending, "unsettled", lambda result, sent: frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,16 +163,16 @@ CASES = [
         weights=SPLITS,
     ),
     Case(
-        in_sync_for_what_a_former_life_had,
-        {Invariant.IN_SYNC_COMPLETE, Invariant.LEADER_COMPLETE},
-        weights=POWER,
-    ),
-    Case(
         the_isr_shrinks_without_the_controller,
         {Invariant.IN_SYNC_COMPLETE, Invariant.LEADER_COMPLETE},
         weights=SPLITS,
     ),
-    Case(led_from_outside_the_isr, {Invariant.LEADER_COMPLETE}, weights=SPLITS),
+    Case(
+        led_from_outside_the_isr,
+        {Invariant.LEADER_COMPLETE, Invariant.IN_SYNC_COMPLETE},
+        weights=SPLITS,
+        first_seed=2,
+    ),
     Case(
         a_diverging_log_not_cut,
         {Invariant.REPLICAS_AGREE, Invariant.IN_SYNC_COMPLETE, Invariant.LEADER_COMPLETE},
@@ -178,7 +180,22 @@ CASES = [
     ),
     Case(unclean_shutdowns_taken_for_clean, {Invariant.LEADER_COMPLETE}, weights=POWER),
     Case(followers_forget_producers, {Invariant.NO_DUPLICATES}),
-    Case(a_new_coordinator_knows_nothing, {Invariant.OFFSETS_KEPT}, profile=CONSUMER),
+    Case(
+        a_new_coordinator_knows_nothing,
+        {Invariant.OFFSETS_KEPT, Invariant.OWNED_ONCE},
+        profile=CONSUMER,
+    ),
+    Case(
+        a_coordinator_answers_before_commit,
+        {Invariant.TRANSACTIONS_ATOMIC, Invariant.SETTLES, Invariant.NO_SURPRISE},
+        profile=TRANSACTIONS,
+        weights=SPLITS,
+    ),
+    Case(
+        markers_not_sent_again,
+        {Invariant.TRANSACTIONS_ATOMIC, Invariant.SETTLES},
+        profile=TRANSACTIONS,
+    ),
 ]
 
 

@@ -113,7 +113,12 @@ def test_a_planted_fault_is_found(
     def run(seed: int) -> Outcome:
         return run_seed(
             seed,
-            scenario=lambda world: QuorumScenario(world, weights=weights, falls_after_vote=0.5),
+            scenario=lambda world: QuorumScenario(
+                world,
+                weights=weights,
+                falls_after_vote=0.5,
+                delay_s=0.3 if weights is VOTES else None,
+            ),
         )
 
     plant(monkeypatch)

@@ -70,6 +70,7 @@ class PartitionWatch:
         self._excused = excused
         self.committed: dict[PartitionKey, Committed] = {}
         self.leader_changes = 0
+        self._isr: dict[PartitionKey, tuple[int, ...]] = {}
         self._seen: dict[int, tuple[int, dict[Partition, _Seen]]] = {}
 
     def look(self, node_id: int, boot: int, replicas: ReplicaManager) -> None:
@@ -158,17 +159,33 @@ class PartitionWatch:
         if committed.end_offset > before:
             self._check_in_sync(partition)
 
+    def look_at_image(self) -> None:
+        """The newest metadata has changed: maybe somebody has joined an ISR."""
+        image = self._newest_image()
+        if image is None:
+            return
+        for topic in image.topics_by_id.values():
+            for index, state in topic.partitions.items():
+                key = topic.id, index
+                if self._isr.get(key) != state.isr:
+                    self._isr[key] = state.isr
+                    self._check_members(topic.name, index, state.isr)
+
     def _check_in_sync(self, partition: Partition) -> None:
-        """Every member of the ISR that can be looked at has what is committed."""
+        """More is committed now."""
         image = self._newest_image()
         topic = None if image is None else image.topics_by_id.get(partition.topic_id)
-        if topic is None:
-            return
-        for node_id in topic.partitions[partition.index].isr:
+        if topic is not None:
+            isr = topic.partitions[partition.index].isr
+            self._check_members(partition.topic, partition.index, isr)
+
+    def _check_members(self, topic: str, index: int, isr: tuple[int, ...]) -> None:
+        """Every member of the ISR that can be looked at has what is committed."""
+        for node_id in isr:
             replicas = self._replicas(node_id)
             if replicas is None or self._excused(node_id):
                 continue
-            replica = replicas.find(partition.topic, partition.index)
+            replica = replicas.find(topic, index)
             if replica is not None:
                 self._check_complete(node_id, replica, Invariant.IN_SYNC_COMPLETE)
 

@@ -341,10 +341,17 @@ def _routes(service: RaftService) -> dict[ApiKey, Route]:
 
 class QuorumScenario:
     def __init__(
-        self, world: World, *, weights: Mapping[str, int] = FAULTS, falls_after_vote: float = 0.1
+        self,
+        world: World,
+        *,
+        weights: Mapping[str, int] = FAULTS,
+        falls_after_vote: float = 0.1,
+        delay_s: float | None = None,
     ) -> None:
-        """`falls_after_vote` is how often a node is killed just after it has voted."""
+        """`falls_after_vote` is how often a node is killed just after it has voted, `delay_s` the
+        longest that a message usually takes."""
         self.world = world
+        self._delay_s = delay_s or world.random.choice((0.002, 0.002, 0.01, 0.2))
         self._falls_after_vote = falls_after_vote
         self._voted: dict[QuorumNode, tuple[int, ReplicaKey | None]] = {}
         self._falls = Random(f"{world.seed}/falls")
@@ -391,6 +398,7 @@ class QuorumScenario:
             f" {'dynamic' if quorum.dynamic else 'static'}"
         )
         quorum.format()
+        quorum.net.delay_s = self._delay_s
         quorum.net.cut_chance = world.random.choice((0.0, 0.002, 0.01))
         faults = self._faults = FleetFaults(
             quorum,

@@ -76,6 +76,7 @@ class ReplicatedScenario(ClusterScenario):
             lambda node_id: cluster.nodes[node_id - 1].replicas,
             lambda node_id: self.promise.is_excused(cluster.nodes[node_id - 1]),
         )
+        self._metadata_offset = -1
         cluster.leader_changes = lambda: self.partition_watch.leader_changes
         self.faults: FleetFaults
         if random.random() < 0.5 if operator is None else operator:
@@ -115,6 +116,10 @@ class ReplicatedScenario(ClusterScenario):
                 self.quorum_watch.look(node.node_id, node.boots, raft)
             if replicas is not None:
                 self.partition_watch.look(node.node_id, node.boots, replicas)
+            metadata = node.metadata
+            if metadata is not None and metadata.offset > self._metadata_offset:
+                self._metadata_offset = metadata.offset
+                self.partition_watch.look_at_image()
 
     async def _run(self) -> None:
         world, cluster = self.world, self.cluster

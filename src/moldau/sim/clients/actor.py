@@ -82,6 +82,7 @@ class Actor:
     ) -> Fetched:
         topic, partition = where
         address = await self.wire.leader(topic, partition)
+        reign = self.cluster.reign(topic, partition)
         request = FetchRequest(
             max_wait_ms=max_wait_ms,
             min_bytes=1,
@@ -104,6 +105,13 @@ class Actor:
         response = await self.wire.call(address, request, FetchResponse)
         check(response.error_code)
         answer = response.responses[0].partitions[0]
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and (
+            reign != self.cluster.reign(topic, partition) or reign[0] != address[0]
+        ):
+            # Who leads no more does not have what was committed since. Kafka's consumers notice by
+            # the leader epochs of what they have read and committed.
+            self.wire.forget()
+            raise Lost("the answer may be that of a former leader")
         check(answer.error_code)
         return _read(offset, answer, committed=committed)
 
