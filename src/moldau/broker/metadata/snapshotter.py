@@ -140,7 +140,8 @@ class Snapshotter:
         except BaseException:
             writer.abandon()
             raise
-        self._covered_offset = snapshot_id.end_offset
+        # A later one may have been fetched meanwhile.
+        self._covered_offset = max(self._covered_offset, snapshot_id.end_offset)
         logger.info("wrote metadata snapshot %s (%d bytes)", snapshot_id.file_name, writer.size)
         return snapshot_id
 

@@ -360,9 +360,8 @@ class RaftNode:
                 logger.info("no longer leading the metadata quorum in epoch %d", epoch)
                 self._listener.on_step_down(epoch)
             case e.LeaderChanged():
-                logger.info(
-                    "epoch %d of the metadata quorum: leader %d", effect.epoch, effect.leader_id
-                )
+                who = f"node {effect.leader_id} leads" if effect.leader_id >= 0 else "no leader yet"
+                logger.info("epoch %d of the metadata quorum: %s", effect.epoch, who)
                 self._listener.on_leader(effect.epoch, effect.leader_id)
             case e.StartSnapshot(snapshot_id):
                 self._drop_incoming()
