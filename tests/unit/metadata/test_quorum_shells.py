@@ -480,6 +480,27 @@ def test_a_silent_broker_is_fenced_also_by_a_new_controller(new_quorum: Any) -> 
     play(main())
 
 
+def test_a_controller_that_was_stopped_for_a_while_fences_nobody_for_it(new_quorum: Any) -> None:
+    quorum: Quorum = new_quorum(voters=1, broker_session_timeout_ms="3000")
+
+    async def main() -> None:
+        active = await quorum.start()
+        epoch = await register(quorum)
+        process = quorum.nodes[1].process
+        process.pause()
+        await asyncio.sleep(20)
+        process.resume(asyncio.get_running_loop())
+        await asyncio.sleep(0.001)
+        assert active.image.brokers[11].active
+        assert not (await beat(quorum, 11, epoch)).is_fenced
+        before = now_ms()
+        await quorum.until(lambda: active.image.brokers[11].fenced)
+        assert 2_900 < now_ms() - before < 3_500
+        await quorum.stop()
+
+    play(main())
+
+
 def test_idle_controllers_write_no_op_records(new_quorum: Any) -> None:
     quorum: Quorum = new_quorum()
 

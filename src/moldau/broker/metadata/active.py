@@ -25,6 +25,10 @@ from moldau.wire.errors import ApiError, ErrorCode
 
 R = TypeVar("R")
 
+# It wakes up so often at least: an alarm that goes off much too late tells that the process was
+# stopped, or starved.
+WAKE_INTERVAL_MS = 1_000
+
 logger = logging.getLogger(__name__)
 
 
@@ -189,12 +193,17 @@ class ActiveController:
             if self._alarm_ms <= due_ms:
                 return
             self._alarm.cancel()
-        self._alarm_ms = due_ms
-        delay_ms = max(0, due_ms - self._clock.elapsed_ms())
-        self._alarm = self._clock.call_later(delay_ms, self._on_alarm)
+        now_ms = self._clock.elapsed_ms()
+        self._alarm_ms = min(max(due_ms, now_ms), now_ms + WAKE_INTERVAL_MS)
+        self._alarm = self._clock.call_later(self._alarm_ms - now_ms, self._on_alarm)
 
     def _on_alarm(self) -> None:
         self._alarm = None
+        now_ms = self._clock.elapsed_ms()
+        late_ms = now_ms - self._alarm_ms
+        if late_ms > self.controller.config.broker_session_timeout_ms // 3:
+            logger.warning("the controller could do nothing for %d ms", late_ms)
+            self.controller.was_away(now_ms)
         try:
             while self.leads:
                 self._follow_quorum()

@@ -290,6 +290,12 @@ class Controller:
         fencing = fence_expired(self, self.heartbeats, now_ms)
         return self._periodic.on_time(self, now_ms) if fencing is None else fencing
 
+    def was_away(self, now_ms: int) -> None:
+        """This process did nothing for a while: what brokers said meanwhile is still to be heard,
+        so nobody is fenced for it."""
+        if self.heartbeats is not None:
+            self.heartbeats.renew_all(now_ms=now_ms)
+
     def has_session(self, broker: Broker, now_ms: int) -> bool:
         """Whether a registered broker still sends heartbeats."""
         return self.heartbeats is not None and self.heartbeats.has_session(

@@ -151,6 +151,11 @@ class BrokerHeartbeats:
         broker_id, contact = self._contacts.popitem(last=False)
         return broker_id, contact.broker_epoch
 
+    def renew_all(self, *, now_ms: int) -> None:
+        """Every session begins anew: nobody could be heard here."""
+        for broker_id, contact in self._contacts.items():
+            self._contacts[broker_id] = contact._replace(seen_ms=now_ms)
+
     def lowest_active_offset(self) -> int:
         return self._active[0][0] if self._active else OFFSET_MAX
 
