@@ -338,6 +338,8 @@ class BrokerServer:
         """The network has stopped."""
         if hasattr(self, "_requests"):
             await self._requests.stop()
+        if self.loaded:
+            await self._shared.logs.flush_all()
 
 
 def _report_bug(error: Exception) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from moldau.broker.config import LogConfig
 from moldau.broker.log.background import Done, InlineBackground, ThreadBackground
 from moldau.broker.log.context import LogContext, LogDirState
 from moldau.broker.log.disk import OsDisk
+from moldau.broker.log.flusher import FLUSHED_AT_ONCE
 from moldau.broker.log.loader import open_log
 from moldau.broker.log.log_dirs import WrongLogDir
 from moldau.broker.log.manager import LogManager
@@ -487,3 +489,40 @@ def test_two_thousand_partitions_load_quickly(broker: Broker) -> None:
     assert len(manager) == 2000
     assert all(log.log_end_offset == 1 for log in manager.logs())
     assert len(os.listdir("/proc/self/fd")) - descriptors < 20
+
+
+def test_everything_is_flushed_together_before_a_stop(tmp_path: Path) -> None:
+    at_once = Counter[str]()
+
+    class Threads(InlineBackground):
+        """Ends work only when the loop gets to it, so that much is under way."""
+
+        def submit(self, work: Callable[[], object], done: Done) -> None:
+            at_once["now"] += 1
+            at_once["most"] = max(at_once["most"], at_once["now"])
+
+            def end() -> None:
+                at_once["now"] -= 1
+                super(Threads, self).submit(work, done)
+
+            asyncio.get_running_loop().call_soon(end)
+
+    async def run() -> None:
+        manager = LogManager(
+            [str(tmp_path / "logs")],
+            disk=OsDisk(),
+            background=Threads(),
+            now_ms=lambda: NOW_MS,
+            random_bytes=os.urandom,
+        )
+        manager.open_dirs(cluster_id="c", node_id=1)
+        manager.load(lambda topic: CONFIG)
+        logs = [manager.create_log("t", index, CONFIG) for index in range(100)]
+        for log in logs:
+            append(log, b"x")
+        await manager.flush_all()
+        assert [log.recovery_point for log in logs] == [1] * 100
+        assert 1 < at_once["most"] <= FLUSHED_AT_ONCE
+        manager.close()
+
+    asyncio.run(run())

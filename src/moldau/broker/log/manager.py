@@ -18,6 +18,7 @@ from moldau.broker.log.background import Background
 from moldau.broker.log.checkpoints import Partition
 from moldau.broker.log.context import LogContext, LogDirFailure, LogDirState
 from moldau.broker.log.disk import Disk
+from moldau.broker.log.flusher import flush_together
 from moldau.broker.log.leader_epochs import LeaderEpochs
 from moldau.broker.log.loader import open_log, topic_id_is_lost
 from moldau.broker.log.log import Log
@@ -563,6 +564,10 @@ class LogManager:
         )
 
     # Stop ---------------------------------------------------------------------------
+
+    async def flush_all(self) -> None:
+        """Do most of what `close` has to do before it is called, faster and off the loop."""
+        await flush_together([*self._logs.values(), *self._future_logs.values()], self._now_ms())
 
     def close(self, *, broker_epoch: int = -1) -> None:
         """Flush and close everything, write checkpoints and the mark of a clean stop.
