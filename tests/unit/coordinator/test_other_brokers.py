@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import pytest
 
 from moldau.broker.coordinator.gathering import Gathering
+from moldau.broker.coordinator.topics import ImageTopics, Node
 from moldau.broker.network.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.message import Message
 from moldau.wire.messages import ListOffsetsRequest, ListOffsetsResponse
-from support.other_brokers import FAR, ME, NEAR, OtherBrokers, settle
+from support.other_brokers import FAR, LISTENER, ME, NEAR, OtherBrokers, settle
 
 # Channels.
 
@@ -188,3 +189,20 @@ def test_closing_fails_what_waits() -> None:
                 await task
 
     asyncio.run(scene())
+
+
+# What FindCoordinator answers from.
+
+
+def test_a_coordinator_is_named_by_the_listener_that_was_asked() -> None:
+    brokers = OtherBrokers()
+    brokers.create_topic("__consumer_offsets", NEAR, -1)
+    topics = ImageTopics(lambda: brokers.image)
+    assert topics.leader("__consumer_offsets", 0, LISTENER) == Node(NEAR, "host2", 9_002)
+    assert topics.leader("__consumer_offsets", 0, "EXTERNAL") == Node(NEAR, "nobody", 1)
+    assert topics.leader("__consumer_offsets", 0, "UNKNOWN") is None
+    assert topics.leader("__consumer_offsets", 1, LISTENER) is None
+    brokers.fence(NEAR)
+    assert topics.leader("__consumer_offsets", 0, LISTENER) is None
+    brokers.move("__consumer_offsets", 0, FAR)
+    assert topics.leader("__consumer_offsets", 0, LISTENER) == Node(FAR, "host3", 9_003)
