@@ -89,11 +89,25 @@ class LogDir(LogDirState):
 
         With `cluster_id` None no owner is asked for (tools and tests).
         """
+        self.claim(cluster_id=cluster_id, node_id=node_id, new_id=new_id)
+        self.begin()
+
+    def claim(
+        self, *, cluster_id: str | None, node_id: int | None, new_id: Callable[[], uuid.UUID]
+    ) -> None:
+        """The first half of `open`: a start that is refused has taken no mark away."""
         self._disk.make_dirs(self.path)
         self._lock = self._disk.lock(f"{self.path}/{LOCK_FILE}")
         try:
             if cluster_id is not None:
                 self._own(cluster_id, node_id, new_id)
+        except BaseException:
+            self.unlock()
+            raise
+
+    def begin(self) -> None:
+        """The second half of `open`, before anything is written."""
+        try:
             mark = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
             self.clean_shutdown = self._disk.exists(mark)
             if self.clean_shutdown:

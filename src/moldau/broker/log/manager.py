@@ -134,7 +134,7 @@ class LogManager:
         """
         for directory in self.dirs:
             try:
-                directory.open(cluster_id=cluster_id, node_id=node_id, new_id=self._new_id)
+                directory.claim(cluster_id=cluster_id, node_id=node_id, new_id=self._new_id)
             except BlockingIOError:
                 self.unlock()
                 raise
@@ -143,6 +143,12 @@ class LogManager:
                 raise
             except OSError as error:
                 directory.fail("opening it", error)
+        for directory in self.dirs:
+            if directory.failure is None:
+                try:
+                    directory.begin()
+                except OSError as error:
+                    directory.fail("opening it", error)
         if all(directory.failure for directory in self.dirs):
             self.unlock()
             raise WrongLogDir(
