@@ -23,6 +23,7 @@ SEEDS_MAX = 200
 ENDS = {"kill": 10, "kill of all": 4, "power failure": 5, "isolation": 4, "split": 4}
 SPLITS = {"isolation": 10, "split": 10, "one-way block": 5, "kill": 5, "pause": 3}
 VOTES = {"slow election": 10}
+CONTESTS = {"contested election": 10}
 POWER = {"power failure of all": 10, "power failure": 5, "slow disk": 5}
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -88,7 +89,7 @@ def acknowledged_before_the_fsync(patch: pytest.MonkeyPatch) -> None:
 
 CASES: list[tuple[Plant, dict[str, int], int, set[Invariant]]] = [
     (a_vote_not_remembered, VOTES, 1, {Invariant.QUORUM_LEADER_ONE}),
-    (a_vote_not_written, VOTES, 1, {Invariant.QUORUM_LEADER_ONE}),
+    (a_vote_not_written, CONTESTS, 1, {Invariant.QUORUM_LEADER_ONE}),
     (an_epoch_not_written, ENDS, 1, {Invariant.QUORUM_EPOCH_KEPT, Invariant.QUORUM_LEADER_ONE}),
     (any_log_gets_the_vote, SPLITS, 1, {Invariant.METADATA_SURVIVES}),
     (an_older_epoch_committed_by_counting, ENDS, 1, {Invariant.QUORUM_OWN_EPOCH}),

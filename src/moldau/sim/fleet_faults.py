@@ -41,10 +41,12 @@ LIVES: dict[str, int] = {
 WAYS: dict[str, int] = {
     "one-way block": 8,
     "isolation": 8,
+    "broken pair": 5,
     "split": 6,
     "cuts": 6,
     "slow network": 4,
     "slow election": 3,
+    "contested election": 3,
 }
 OTHERS: dict[str, int] = {"slow disk": 4, "clock jump": 3}
 WEIGHTS: dict[str, int] = {**LIVES, **WAYS, **OTHERS}
@@ -97,10 +99,12 @@ class FleetFaults:
             "pause": self._pause,
             "one-way block": self._one_way,
             "isolation": self._isolation,
+            "broken pair": self._broken_pair,
             "split": self._split,
             "cuts": self._cuts,
             "slow network": self._slow_network,
             "slow election": self._slow_election,
+            "contested election": self._contested_election,
             "slow disk": self._slow_disk,
             "clock jump": self._jump,
         }
@@ -357,6 +361,13 @@ class FleetFaults:
             ways = ways[:: 1 if random.random() < 0.5 else 2]
         await self._block("isolation", ways)
 
+    async def _broken_pair(self) -> None:
+        """Two nodes do not hear of each other; everybody else hears both."""
+        hosts = [each.host for each in self._fleet.machines]
+        if len(hosts) > 1:
+            one, other = self._world.random.sample(hosts, 2)
+            await self._block("broken pair", [(one, other), (other, one)])
+
     async def _split(self) -> None:
         """Two halves, with clients on either side."""
         random = self._world.random
@@ -397,22 +408,44 @@ class FleetFaults:
 
     async def _slow_election(self) -> None:
         """The quorum's leader falls, and votes take as long as election timeouts."""
-        machine, net = self._leader(), self._fleet.net
-        if machine is None or machine in self._troubled | self._paused:
-            return
-        if not self._power.may_end(machine):
+        machine, net = self._falling_leader(), self._fleet.net
+        if machine is None:
             return
         self._world.fault("slow election")
         self._world.note(f"kill {machine.host}, which leads, in a slow network")
         net.delay_long_chance = 0.7
         net.delay_long_s = self._world.random.choice((0.4, 1.0))
-        self._end(machine)
-        await asyncio.sleep(self._seconds(0.5, 2.0))
-        # It is back in time to vote for those who stand.
-        self._troubled.discard(machine)
-        self._start(machine)
+        await self._fall_and_rise(machine)
         await asyncio.sleep(self._seconds(3.0, 5.0) + 1.0)
         net.delay_long_chance, net.delay_long_s = 0.02, 0.3
+
+    async def _contested_election(self) -> None:
+        """The quorum's leader falls, and two others that stand do not hear of each other."""
+        machine = self._falling_leader()
+        others = [each.host for each in self._fleet.machines if each is not machine]
+        if machine is None or len(others) < 2:
+            return
+        self._world.fault("contested election")
+        self._world.note(f"kill {machine.host}, which leads")
+        one, other = self._world.random.sample(others, 2)
+        block = self._world.loop.create_task(
+            self._block("broken pair", [(one, other), (other, one)])
+        )
+        await self._fall_and_rise(machine)
+        await asyncio.wait({block})
+
+    def _falling_leader(self) -> Machine | None:
+        machine = self._leader()
+        if machine is None or machine in self._troubled | self._paused:
+            return None
+        return machine if self._power.may_end(machine) else None
+
+    async def _fall_and_rise(self, machine: Machine) -> None:
+        """It is back in time to vote for those who stand."""
+        self._end(machine)
+        await asyncio.sleep(self._seconds(0.5, 2.0))
+        self._troubled.discard(machine)
+        self._start(machine)
 
     # Disks and clocks.
 
