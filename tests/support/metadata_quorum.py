@@ -17,6 +17,7 @@ from moldau.broker.config import BrokerConfig
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
 from moldau.broker.metadata.delta import MetadataDelta
+from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.formatting import format_storage
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import Endpoint
@@ -32,6 +33,8 @@ from moldau.wire.message import Message
 from moldau.wire.messages import (
     AddRaftVoterRequest,
     ApiVersionsResponse,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     RemoveRaftVoterRequest,
@@ -359,6 +362,55 @@ def create(*names: str, partitions: int = 1) -> Callable[[Any], Any]:
 def delete(name: str) -> Callable[[Any], Any]:
     request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=name)])
     return lambda controller: controller.delete_topics(request)
+
+
+def registration(broker_id: int, incarnation: int = 1) -> BrokerRegistrationRequest:
+    return BrokerRegistrationRequest(
+        broker_id=broker_id,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=UUID(int=broker_id * 100 + incarnation),
+        listeners=[
+            BrokerRegistrationRequest.Listener(name="PLAINTEXT", host="localhost", port=broker_id)
+        ],
+        features=[
+            BrokerRegistrationRequest.Feature(
+                name=name,
+                min_supported_version=levels.min_version,
+                max_supported_version=levels.max_version,
+            )
+            for name, levels in SUPPORTED_FEATURES.items()
+        ],
+        log_dirs=[UUID(int=broker_id * 1000, version=4)],
+    )
+
+
+def now_ms() -> int:
+    return round(asyncio.get_running_loop().time() * 1000)
+
+
+async def register(quorum: Quorum, broker_id: int = 11, incarnation: int = 1) -> int:
+    """Register a broker and unfence it; its epoch."""
+    response = await quorum.run(
+        lambda controller: controller.register_broker(
+            registration(broker_id, incarnation), now_ms=now_ms()
+        )
+    )
+    await beat(quorum, broker_id, response.broker_epoch)
+    return int(response.broker_epoch)
+
+
+async def beat(quorum: Quorum, broker_id: int, broker_epoch: int) -> Any:
+    active = await quorum.active()
+    request = BrokerHeartbeatRequest(
+        broker_id=broker_id,
+        broker_epoch=broker_epoch,
+        current_metadata_offset=active.raft.log.end_offset,
+        want_fence=False,
+        want_shut_down=False,
+    )
+    return await quorum.run(
+        lambda controller: controller.process_heartbeat(request, now_ms=now_ms())
+    )
 
 
 def play(main: Coroutine[Any, Any, None]) -> None:

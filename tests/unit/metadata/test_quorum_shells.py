@@ -5,28 +5,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from moldau.broker.metadata.decision import Decision
-from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.model import MetadataError
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-    ControllerRegistrationRequest,
     DescribeQuorumRequest,
     FeatureLevelRecord,
-    UpdateFeaturesRequest,
 )
-from support.metadata_quorum import CLUSTER_ID, Quorum, create, delete, play
+from support.metadata_quorum import (
+    Quorum,
+    beat,
+    create,
+    delete,
+    now_ms,
+    play,
+    register,
+    registration,
+)
 
 NO_BEATS = {"metadata_max_idle_interval_ms": "0"}
 
@@ -34,55 +36,6 @@ NO_BEATS = {"metadata_max_idle_interval_ms": "0"}
 @pytest.fixture
 def new_quorum(tmp_path: Path, new_world: Any) -> Callable[..., Quorum]:
     return lambda **options: Quorum(tmp_path, new_world().controller.rules, **options)
-
-
-def registration(broker_id: int, incarnation: int = 1) -> BrokerRegistrationRequest:
-    return BrokerRegistrationRequest(
-        broker_id=broker_id,
-        cluster_id=CLUSTER_ID,
-        incarnation_id=UUID(int=broker_id * 100 + incarnation),
-        listeners=[
-            BrokerRegistrationRequest.Listener(name="PLAINTEXT", host="localhost", port=broker_id)
-        ],
-        features=[
-            BrokerRegistrationRequest.Feature(
-                name=name,
-                min_supported_version=levels.min_version,
-                max_supported_version=levels.max_version,
-            )
-            for name, levels in SUPPORTED_FEATURES.items()
-        ],
-        log_dirs=[UUID(int=broker_id * 1000, version=4)],
-    )
-
-
-def now_ms() -> int:
-    return round(asyncio.get_running_loop().time() * 1000)
-
-
-async def register(quorum: Quorum, broker_id: int = 11, incarnation: int = 1) -> int:
-    """Register a broker and unfence it; its epoch."""
-    response = await quorum.run(
-        lambda controller: controller.register_broker(
-            registration(broker_id, incarnation), now_ms=now_ms()
-        )
-    )
-    await beat(quorum, broker_id, response.broker_epoch)
-    return int(response.broker_epoch)
-
-
-async def beat(quorum: Quorum, broker_id: int, broker_epoch: int) -> Any:
-    active = await quorum.active()
-    request = BrokerHeartbeatRequest(
-        broker_id=broker_id,
-        broker_epoch=broker_epoch,
-        current_metadata_offset=active.raft.log.end_offset,
-        want_fence=False,
-        want_shut_down=False,
-    )
-    return await quorum.run(
-        lambda controller: controller.process_heartbeat(request, now_ms=now_ms())
-    )
 
 
 @pytest.mark.parametrize("static", [False, True])
@@ -334,127 +287,6 @@ def test_every_node_writes_its_snapshots_with_the_voters_of_then(new_quorum: Any
     play(main())
 
 
-def test_voters_come_and_go(new_quorum: Any) -> None:
-    quorum: Quorum = new_quorum(voters=1)
-
-    async def main() -> None:
-        first = await quorum.start()
-        # Alone it never heard of anybody, which must not count against it later.
-        await asyncio.sleep(60)
-        await register(quorum)
-        await quorum.run(create("a"))
-        for node_id in (2, 3):
-            await quorum.add(node_id, initial=False).start()
-            await quorum.until_equal()
-            service = first.service
-            added = await quorum.nodes[1].within(service.add_voter(quorum.addition(node_id)))
-            assert added.error_code == ErrorCode.NONE, added.error_message
-        assert list(first.voters.voters) == [1, 2, 3]
-        assert first.controller.image == first.image
-        await quorum.run(create("b"))
-        removed = await quorum.nodes[1].within(first.service.remove_voter(quorum.removal(1)))
-        assert removed.error_code == ErrorCode.NONE, removed.error_message
-        second = await quorum.active()
-        assert second is not first
-        await quorum.run(create("c"))
-        image = await quorum.until_equal()
-        assert sorted(image.topics_by_name) == ["a", "b", "c"]
-        assert list(second.voters.voters) == [2, 3]
-        assert second.controller.config.quorum_node_ids == (2, 3)
-        await quorum.nodes[1].stop()
-        await quorum.run(create("d"))
-        await quorum.stop()
-
-    play(main())
-
-
-def test_a_controller_joins_by_itself_also_with_a_new_folder(new_quorum: Any) -> None:
-    quorum: Quorum = new_quorum(controller_quorum_auto_join_enable="true")
-
-    async def main() -> None:
-        active = await quorum.start()
-        await quorum.add(4, initial=False).start()
-        await quorum.until(lambda: list(active.voters.voters) == [1, 2, 3, 4])
-        # Its disk is replaced: the old voter goes, the new one comes.
-        quorum.nodes[4].kill()
-        shutil.rmtree(quorum.folder / "node4")
-        node = quorum.add(4, initial=False)
-        node.directory_id = UUID(int=77, version=4)
-        await node.start()
-        await quorum.until(lambda: node.replica in active.voters)
-        await register(quorum)
-        await quorum.until_equal()
-        await quorum.stop()
-
-    play(main())
-
-
-async def register_controllers(quorum: Quorum) -> None:
-    features = [
-        ControllerRegistrationRequest.Feature(
-            name=name,
-            min_supported_version=levels.min_version,
-            max_supported_version=levels.max_version,
-        )
-        for name, levels in SUPPORTED_FEATURES.items()
-    ]
-    for node_id in quorum.nodes:
-        request = ControllerRegistrationRequest(
-            controller_id=node_id, incarnation_id=UUID(int=node_id), features=features
-        )
-        await quorum.run(partial(lambda r, c: c.register_remote_controller(r), request))
-
-
-def test_a_static_quorum_becomes_a_dynamic_one(new_quorum: Any) -> None:
-    voters = "1@localhost:1,2@localhost:2,3@localhost:3"
-    quorum: Quorum = new_quorum(controller_quorum_voters=voters)
-
-    def upgrade(level: int) -> Callable[[Any], Any]:
-        update = UpdateFeaturesRequest.FeatureUpdateKey(
-            feature="kraft.version", max_version_level=level, upgrade_type=1
-        )
-        request = UpdateFeaturesRequest(feature_updates=[update])
-        return lambda controller: controller.update_features(request)
-
-    async def main() -> None:
-        active = await quorum.start()
-        await register_controllers(quorum)
-        early = await quorum.run(upgrade(1))
-        assert early.error_code == ErrorCode.INVALID_UPDATE_VERSION
-        assert "have not said yet" in early.error_message
-        assert active.finalized_features.get("kraft.version") is None
-        await asyncio.sleep(10)
-        done = await quorum.run(upgrade(1))
-        assert done.error_code == ErrorCode.NONE, done.error_message
-        again = await quorum.run(upgrade(1))
-        assert again.error_code == ErrorCode.NONE
-        back = await quorum.run(upgrade(0))
-        assert back.error_code == ErrorCode.INVALID_UPDATE_VERSION
-        await register(quorum)
-        await quorum.until_equal()
-        for node in quorum.nodes.values():
-            assert node.shell.finalized_features["kraft.version"] == 1
-            assert [v.key for v in node.shell.voters.voters.values()] == [
-                each.replica for each in quorum.nodes.values()
-            ]
-        # What was written counts from now on, whatever the configuration says.
-        for node in quorum.nodes.values():
-            node.kill()
-        for node in quorum.nodes.values():
-            await node.start()
-        active = await quorum.active()
-        gone = next(i for i in (1, 2, 3) if i != active.leader_id)
-        leader = quorum.nodes[active.leader_id]
-        removed = await leader.within(active.service.remove_voter(quorum.removal(gone)))
-        assert removed.error_code == ErrorCode.NONE, removed.error_message
-        assert gone not in active.voters.voters
-        await quorum.run(create("a"))
-        await quorum.until_equal()
-        await quorum.stop()
-
-    play(main())
-
-
 def test_a_silent_broker_is_fenced_also_by_a_new_controller(new_quorum: Any) -> None:
     quorum: Quorum = new_quorum(broker_session_timeout_ms="3000")
 
@@ -516,27 +348,6 @@ def test_idle_controllers_write_no_op_records(new_quorum: Any) -> None:
     play(main())
 
 
-def test_a_folder_of_another_disk_has_no_vote(
-    new_quorum: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    quorum: Quorum = new_quorum()
-
-    async def main() -> None:
-        active = await quorum.start()
-        swapped = next(i for i in (1, 2, 3) if i != active.leader_id)
-        await quorum.nodes[swapped].stop()
-        quorum.nodes[swapped].directory_id = UUID(int=5, version=4)
-        shell = await quorum.nodes[swapped].start()
-        await register(quorum)
-        await quorum.until_equal()
-        assert not shell.raft.machine.is_voter
-        await quorum.stop()
-
-    play(main())
-    told = [r for r in caplog.records if "Bring the former folder back" in r.getMessage()]
-    assert len(told) == 1
-
-
 @pytest.mark.parametrize("node_id", [3, 11])
 def test_a_node_of_another_cluster_ends(new_quorum: Any, node_id: int) -> None:
     quorum: Quorum = new_quorum()
@@ -587,6 +398,25 @@ def test_without_a_majority_it_says_so_now_and_then(
     told = [r.getMessage() for r in caplog.records if "no leader of the metadata" in r.getMessage()]
     assert 8 <= len(told) <= 14
     assert "1 of 3 voters (1, 2, 3) can be reached, a leader needs 2" in told[-1]
+
+
+def test_a_broker_that_finds_no_controller_says_whom_it_asked(
+    new_quorum: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    quorum: Quorum = new_quorum()
+
+    async def main() -> None:
+        await quorum.add(11).start()
+        await asyncio.sleep(12)
+        assert quorum.nodes[11].shell.controller_node() is None
+        await quorum.start()
+        await quorum.until_equal()
+        await quorum.stop()
+
+    with caplog.at_level(logging.WARNING):
+        play(main())
+    told = [r.getMessage() for r in caplog.records if "no leader of the metadata" in r.getMessage()]
+    assert told[0].endswith("bootstrap.servers (localhost:1, localhost:2, localhost:3) names one")
 
 
 def test_a_newer_metadata_version_ends_a_follower(new_quorum: Any, monkeypatch: Any) -> None:

@@ -399,16 +399,20 @@ class MetadataShell:
 
     def _complain(self) -> None:
         if not self.raft.has_contact and self._failure is None:
-            voters = self.voters
-            logger.warning(
-                "no leader of the metadata quorum is known: %d of %d voters (%s) can be reached,"
-                " a leader needs %d",
-                self.raft.voters_heard(COMPLAINT_INTERVAL_MS),
-                len(voters),
-                ", ".join(map(str, voters.voters)) or "none known yet",
-                voters.majority,
-            )
+            logger.warning("no leader of the metadata quorum is known: %s", self._who_is_missed())
         self._complain_later()
+
+    def _who_is_missed(self) -> str:
+        voters = self.voters
+        if not voters:
+            servers = self._config["controller.quorum.bootstrap.servers"]
+            return f"none of controller.quorum.bootstrap.servers ({', '.join(servers)}) names one"
+        heard = self.raft.voters_heard(COMPLAINT_INTERVAL_MS)
+        ids = ", ".join(map(str, voters.voters))
+        return (
+            f"{heard} of {len(voters)} voters ({ids}) can be reached, a leader needs"
+            f" {voters.majority}"
+        )
 
     # Loading ----------------------------------------------------------------------------
 

@@ -541,7 +541,12 @@ class RaftNode:
         if self._failure is not None:
             return
         self._failure = error
-        logger.critical("the metadata quorum's node has failed: %s", error)
+        expected = isinstance(error, OSError | MetadataError | ApiError)
+        logger.critical(
+            "the metadata quorum's node has failed: %s",
+            error,
+            exc_info=None if expected else error,
+        )
         self._finished.set()
         failure = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log has failed: {error}")
         for future in self._answers.values():
