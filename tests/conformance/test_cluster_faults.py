@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from support.cluster import ClusterUnderTest, always_whole, cluster_for
-from support.traffic import Traffic
+from support.traffic import SLOWEST_SECONDS_MAX, Traffic
 
 
 @pytest.fixture(scope="module")
@@ -141,5 +141,5 @@ def test_a_rolling_restart(cluster: ClusterUnderTest) -> None:
             traffic.wait_for_progress(count=30, transactions=1)
         traffic.check()
         # Leaders were moved before their node went: no record waited for a session to end.
-        assert traffic.writing.slowest_seconds < 2.5
+        assert traffic.writing.slowest_seconds < SLOWEST_SECONDS_MAX
         assert traffic.writing.errors.keys() <= {"_TRANSPORT", "_ALL_BROKERS_DOWN"}
