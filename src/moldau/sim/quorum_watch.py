@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from moldau.broker.raft.node import RaftNode
+from moldau.broker.raft.quorum_state import NO_NODE, Election
 from moldau.sim.world import Invariant, require
 from moldau.wire.records import iterate_headers
 
@@ -30,6 +31,8 @@ class _Seen:
 
     boot: int = -1
     epoch: int = -1
+    voted: int | None = None
+    """In this epoch, by node id: a static quorum's file knows no more."""
     led_epoch: int = -1
     high_watermark: int = 0
 
@@ -55,7 +58,8 @@ class QuorumWatch:
                 Invariant.QUORUM_EPOCH_KEPT,
                 lambda: f"node {node_id} is in epoch {epoch} and was in {seen.epoch}",
             )
-            seen.epoch = epoch
+            seen.epoch, seen.voted = epoch, None
+        self._look_at_vote(node_id, machine.election, seen)
         if machine.is_leader and seen.led_epoch != epoch:
             seen.led_epoch = epoch
             self._on_leader(node_id, epoch, raft)
@@ -75,6 +79,20 @@ class QuorumWatch:
                     lambda: f"node {node_id} commits {last} in epoch {epoch}",
                 )
             seen.high_watermark = high_watermark
+
+    def _look_at_vote(self, node_id: int, election: Election, seen: _Seen) -> None:
+        voted = None if election.voted is None else election.voted.id
+        if voted == seen.voted:
+            return
+        # Once it knows who leads it votes no more, so then it may forget.
+        kept = seen.voted is None or (voted is None and election.leader_id != NO_NODE)
+        require(
+            kept,
+            Invariant.QUORUM_VOTE_KEPT,
+            lambda: f"node {node_id} in epoch {election.epoch}: {seen.voted}, then {voted}",
+        )
+        if voted is not None:
+            seen.voted = voted
 
     def _on_leader(self, node_id: int, epoch: int, raft: RaftNode) -> None:
         known = self.leaders.setdefault(epoch, node_id)

@@ -43,6 +43,7 @@ class Invariant(Enum):
     METADATA_SURVIVES = "committed metadata survives"
     QUORUM_LEADER_ONE = "the quorum has one leader in an epoch"
     QUORUM_EPOCH_KEPT = "the epoch of a node of the quorum never goes back"
+    QUORUM_VOTE_KEPT = "a node of the quorum votes once in an epoch and never forgets it"
     QUORUM_COMMIT_AGREES = "nodes of the quorum commit the same at an offset"
     QUORUM_OWN_EPOCH = "a leader of the quorum commits by entries of its own epoch"
     QUORUM_WATERMARK_KEPT = "the quorum's high watermark never retreats"
