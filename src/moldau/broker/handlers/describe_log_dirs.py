@@ -39,9 +39,7 @@ class DescribeLogDirsHandler:
         )
 
 
-def _result(
-    info: LogDirInfo, wanted: set[tuple[str, int]] | None, *, is_cordoned: bool
-) -> Result:
+def _result(info: LogDirInfo, wanted: set[tuple[str, int]] | None, *, is_cordoned: bool) -> Result:
     topics: dict[str, list[Partition]] = {}
     for replica in info.replicas:
         if wanted is None or (replica.topic, replica.partition) in wanted:
