@@ -299,6 +299,9 @@ class BrokerServer:
 
     async def stop(self, *, controlled: bool) -> None:
         """Have the leaderships moved away if it is `controlled`, then begin nothing new."""
+        if self._built:
+            # First: to copy on would only make the rest take longer.
+            await self._moves.stop()
         await self._leave(controlled)
         if self._built:
             self.coordinators.close()
@@ -308,6 +311,7 @@ class BrokerServer:
             await self._reports.stop()
             self._maintenance.stop()
             await self._cleaner.stop()
+            # Another may have been asked for meanwhile.
             await self._moves.stop()
         for task in tuple(self._tasks):
             task.cancel()
