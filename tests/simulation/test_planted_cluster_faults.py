@@ -166,7 +166,7 @@ CASES = [
         in_sync_before_it_has_everything,
         {Invariant.IN_SYNC_COMPLETE, Invariant.LEADER_COMPLETE},
         weights=SPLITS,
-        first_seed=10,
+        first_seed=15,
     ),
     Case(
         the_isr_shrinks_without_the_controller,

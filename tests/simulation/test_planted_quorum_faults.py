@@ -88,14 +88,14 @@ def acknowledged_before_the_fsync(patch: pytest.MonkeyPatch) -> None:
 
 
 CASES: list[tuple[Plant, dict[str, int], int, set[Invariant]]] = [
-    (a_vote_not_remembered, VOTES, 1, {Invariant.QUORUM_LEADER_ONE}),
+    (a_vote_not_remembered, VOTES, 3, {Invariant.QUORUM_LEADER_ONE}),
     (
         a_vote_not_written,
         CONTESTS,
         1,
         {Invariant.QUORUM_VOTE_KEPT, Invariant.QUORUM_LEADER_ONE},
     ),
-    (an_epoch_not_written, ENDS, 1, {Invariant.QUORUM_EPOCH_KEPT, Invariant.QUORUM_LEADER_ONE}),
+    (an_epoch_not_written, ENDS, 1, {Invariant.QUORUM_EPOCH_KEPT, Invariant.QUORUM_VOTE_KEPT}),
     (any_log_gets_the_vote, SPLITS, 1, {Invariant.METADATA_SURVIVES}),
     (an_older_epoch_committed_by_counting, ENDS, 1, {Invariant.QUORUM_OWN_EPOCH}),
     (one_voter_too_few, SPLITS, 1, {Invariant.METADATA_SURVIVES}),
