@@ -352,7 +352,8 @@ def _not_concurrent_produce(answer: Any) -> bool:
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerProcess, ...]]:
     ours, kafkas = tmp_path_factory.mktemp("moldau"), tmp_path_factory.mktemp("kafka")
-    settings = {"transaction.max.timeout.ms": "120000"}
+    # Records here are old enough to expire whenever a broker looks.
+    settings = {"transaction.max.timeout.ms": "120000", "log.retention.ms": "-1"}
     overrides = [f"{key}={value}" for key, value in settings.items()]
     with moldau(ours, overrides) as first, apache_kafka(kafkas, settings) as second:
         for broker in (first, second):
