@@ -46,6 +46,18 @@ def test_clusters_of_every_layout(layout: Layout, profile: Profile) -> None:
     )
 
 
+def test_any_power_may_fail_where_everything_is_synced_first() -> None:
+    weights = {"power failure of all": 10, "power failure": 5, "isolation": 5, "slow disk": 5}
+    outcome = run_seed(
+        3,
+        scenario=lambda world: ReplicatedScenario(
+            world, profile=LOGS, flushed=True, weights=weights, operator=False
+        ),
+    )
+    check(outcome)
+    assert outcome.faults["power failure of all"] > 0
+
+
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_a_quorum_commits_what_it_says(seed: int) -> None:
     check(run_seed(seed, scenario="quorum"))

@@ -53,8 +53,11 @@ class ReplicatedScenario(ClusterScenario):
         weights: Mapping[str, int] = WEIGHTS,
         operator: bool | None = None,
         properties: Mapping[str, str] | None = None,
+        flushed: bool = False,
     ) -> None:
+        """`flushed`: every record is synced before it is acknowledged, and any power may fail."""
         self.world = world
+        self._flushed = flushed
         random = world.random
         self.profile = profile or random.choices(PROFILES, [each.weight for each in PROFILES])[0]
         self.layout = layout or random.choices(LAYOUTS, LAYOUT_WEIGHTS)[0]
@@ -62,7 +65,13 @@ class ReplicatedScenario(ClusterScenario):
         self._populate(
             Cluster(
                 world,
-                {**PROPERTIES, **REPLICATED, **self._timeouts(), **(properties or {})},
+                {
+                    **PROPERTIES,
+                    **REPLICATED,
+                    **self._timeouts(),
+                    **({"log.flush.interval.messages": "1"} if flushed else {}),
+                    **(properties or {}),
+                },
                 layout=self.layout,
             )
         )
@@ -157,15 +166,18 @@ class ReplicatedScenario(ClusterScenario):
 
     def _faults(self) -> FleetFaults:
         promise = self.promise
+        rule = PowerRule(
+            one=promise.may_lose_power,
+            all=False,
+            may_end=promise.may_end,
+            on_lost=promise.on_power_lost,
+        )
+        if self._flushed:
+            rule = PowerRule(one=lambda machine: True, all=True)
         return FleetFaults(
             self.cluster,
             hosts=[actor.name for actor in self.actors],
-            power=PowerRule(
-                one=promise.may_lose_power,
-                all=False,
-                may_end=promise.may_end,
-                on_lost=promise.on_power_lost,
-            ),
+            power=rule,
             weights=self._weights,
             leader=self._controller,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -90,7 +91,10 @@ def run_seed(
     # What the code under test logs is expected here and would bury the report.
     logging.disable(logging.CRITICAL)
     try:
-        world.loop.run(factory(world).run())
+        with warnings.catch_warnings():
+            # Whoever is killed between making a coroutine and awaiting it never does.
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+            world.loop.run(factory(world).run())
     except Violation as violation:
         failed = violation
     except Exception as error:
