@@ -107,6 +107,7 @@ def test_a_disk_is_exchanged_for_an_empty_one(
         traffic.wait_for_progress()
         shutil.rmtree(second)
         second.mkdir()
+        cluster.format_new_folders(VICTIM)
         cluster.start_node(VICTIM)
         cluster.wait_until_whole()
         traffic.wait_for_progress()

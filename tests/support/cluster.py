@@ -298,17 +298,21 @@ class ClusterUnderTest:
         with ThreadPoolExecutor(len(nodes)) as pool:
             list(pool.map(lambda node: self._format(node, cluster_id), nodes))
 
-    def _format(self, node: ClusterNode, cluster_id: str) -> None:
+    def format_new_folders(self, node_id: int) -> None:
+        """What an operator does with a new disk of a node that exists."""
+        self._format(self.nodes[node_id], CLUSTER_ID, "--ignore-formatted")
+
+    def _format(self, node: ClusterNode, cluster_id: str, *how: str) -> None:
         if self.shape.static_voters:
-            node.format(cluster_id=cluster_id)
+            node.format(*how, cluster_id=cluster_id)
         elif CONTROLLER in node.roles:
             voters = ",".join(
                 f"{id}@127.0.0.1:{self.nodes[id].advertised['CONTROLLER']}:{directory}"
                 for id, directory in self._directories.items()
             )
-            node.format("--initial-controllers", voters, cluster_id=cluster_id)
+            node.format("--initial-controllers", voters, *how, cluster_id=cluster_id)
         else:
-            node.format("--no-initial-controllers", cluster_id=cluster_id)
+            node.format("--no-initial-controllers", *how, cluster_id=cluster_id)
 
     def start(self) -> ClusterUnderTest:
         if self.shape.with_proxy:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.cluster_stage import ClusterAsBroker
 from support.either import create_and_wait, either_broker
 from support.processes import BrokerProcess
 from support.raw import RawConnection
@@ -46,6 +47,11 @@ class Stage:
     @property
     def bootstrap(self) -> str:
         return self.broker.bootstrap
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether a restart is that of one node of several, perhaps of one that matters not."""
+        return isinstance(self.broker, ClusterAsBroker)
 
     def name(self, what: str) -> str:
         return f"{what}-{next(self._numbers)}"
