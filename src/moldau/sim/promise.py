@@ -9,8 +9,11 @@ keeps its data. So the power of a machine fails only if
 And until the controller has taken the machine out of every ISR (its session was over, or it has
 registered again and said that its shutdown was not clean) nobody else's process ends: such a
 restart, too, takes a broker out of the ISR (KIP-966), and then the machine that has lost its data
-would be the last member. Pauses, blocked ways and slow disks come at any time, also then, and
-metadata survives any power failure, as it is synced before it is committed.
+would be the last member. From then on until it is in sync everywhere again, a process ends only if
+each of its partitions has another such replica on a machine that is up and has lost nothing: what
+Kafka is left with after restarts of all of them that were not clean is the last leader, whoever
+that was. Pauses, blocked ways and slow disks come at any time, also then, and metadata survives any
+power failure, as it is synced before it is committed.
 """
 
 from __future__ import annotations
@@ -47,7 +50,24 @@ class Promise:
 
     def may_end(self, machine: Machine) -> bool:
         """Whether its process may end now."""
-        return not any(other is not machine and self.is_excused(other) for other in self._lost)
+        self._forget_recovered()
+        lost = [other for other in self._lost if other is not machine]
+        if not lost:
+            return True
+        image = self._cluster.newest_image()
+        if image is None or any(self.is_excused(other) for other in lost):
+            return False
+        holders = {
+            each.node_id
+            for each in self._cluster.machines
+            if each.up and each.running and each is not machine and each not in lost
+        }
+        for topic in image.topics_by_id.values():
+            for state in topic.partitions.values():
+                able = {*state.isr, *state.elr}
+                if machine.node_id in able and not able & holders:
+                    return False
+        return True
 
     def is_excused(self, machine: Machine) -> bool:
         """Whether it has lost what it had, and the controller takes it for its former self."""
