@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from moldau.broker.api_table import Parts, broker_routes
@@ -53,6 +54,9 @@ LEADERLESS_STOP_MS: Final = 5_000
 #: How long the start waits for its own unfencing to come by the metadata, and for coordinators.
 UNFENCED_MS_MAX: Final = 30_000
 
+#: How many logs are loaded before others get their turn.
+LOADED_PER_TURN: Final = 4
+
 logger = logging.getLogger(__name__)
 
 
@@ -85,7 +89,7 @@ class BrokerServer:
         self.report_cordoned()
         self.lifecycle.start()
         await self._reached(self.lifecycle.caught_up)
-        shared.logs.load(self._log_config)
+        await self._load_logs()
         self.loaded = True
         self._build_parts()
         shared.metadata.subscribe(self._on_metadata)
@@ -105,6 +109,12 @@ class BrokerServer:
         for name in listeners:
             shared.transport.serve(name, self._requests)
         await network.start(self._requests, listeners)
+
+    async def _load_logs(self) -> None:
+        """In turns: a controller in the same process must go on, and heartbeats must leave."""
+        for number, _ in enumerate(self._shared.logs.loading(self._log_config)):
+            if number % LOADED_PER_TURN == 0:
+                await asyncio.sleep(0)
 
     async def _reached(self, state: asyncio.Future[None]) -> None:
         await asyncio.wait([state])
@@ -248,8 +258,11 @@ class BrokerServer:
         await settled.wait()
 
     async def _heard(self, condition: Callable[[MetadataImage], bool], timeout_ms: int) -> None:
-        if await self._waits.until(condition, timeout_ms=timeout_ms):
-            await self._settled()
+        """Both together take no longer than that: very many partitions are opened later."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                if await self._waits.until(condition, timeout_ms=timeout_ms):
+                    await self._settled()
 
     # What the metadata log says.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import struct
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from moldau.broker.log.loader import open_log
 from moldau.broker.log.log_dirs import WrongLogDir
 from moldau.broker.log.manager import LogManager
 from moldau.broker.log.moves import copy_step
+from moldau.broker.log.offset_index import OffsetIndex
 from moldau.wire.errors import ApiError
 from support.faulty_disk import FaultyDisk
 from support.log_folder import NOW_MS, append, batch_of, read_all, values_of
@@ -47,6 +49,11 @@ class Broker:
         self.manager = self.start()
 
     def start(self) -> LogManager:
+        self.opened().load(lambda topic: self.configs.get(topic, CONFIG))
+        return self.manager
+
+    def opened(self) -> LogManager:
+        """Its folders are, its logs are not loaded yet."""
         self.manager = LogManager(
             self.paths,
             disk=self.disk,
@@ -55,7 +62,6 @@ class Broker:
             random_bytes=os.urandom,
         )
         self.manager.open_dirs(cluster_id="cluster", node_id=1)
-        self.manager.load(lambda topic: self.configs.get(topic, CONFIG))
         return self.manager
 
     def kill(self) -> None:
@@ -526,3 +532,24 @@ def test_everything_is_flushed_together_before_a_stop(tmp_path: Path) -> None:
         manager.close()
 
     asyncio.run(run())
+
+
+def test_loading_may_be_left_off_after_each_log(broker: Broker) -> None:
+    """A controller in the same process must not wait for thousands of logs."""
+    for number in range(3):
+        append(broker.manager.create_log("t", number, CONFIG), b"x")
+    broker.stop()
+    manager = broker.opened()
+    assert [len(manager) for _ in manager.loading(lambda topic: CONFIG)] == [1, 2, 3]
+
+
+def test_a_preallocated_index_ends_where_its_zeros_begin(broker: Broker) -> None:
+    """As a killed Kafka leaves it below the recovery point; for any number of entries."""
+    log = broker.manager.create_log("t", 0, CONFIG)
+    path = f"{log.dir}/00000000000000000000.index"
+    for count in (0, 1, 2, 3, 4, 5, 8, 9, 31, 32, 33, 1000):
+        entries = b"".join(struct.pack(">ii", n + 1, 100 * n + 1) for n in range(count))
+        Path(path).write_bytes(entries.ljust(8 * 1001, b"\0"))
+        index = OffsetIndex(broker.disk, path, 0, size_max=8 * 1001, file_size=8 * 1001)
+        index.load()
+        assert index.entry_count == count

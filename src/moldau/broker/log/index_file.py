@@ -79,9 +79,7 @@ class IndexFile(ABC):
             raise CorruptIndex(f"{self.path}: size {self._file_size} is no multiple of {size}")
         count = self._file_size // size
         if count and self._handle().read((count - 1) * size, size) == bytes(size):
-            view = self._handle().view(0, count * size)
-            count = self._count_real(view, count)
-            view.release()
+            count = self._count_real(count)
         entry = None
         if count:
             entry = self.ENTRY.unpack(self._handle().read((count - 1) * size, size))
@@ -90,12 +88,21 @@ class IndexFile(ABC):
         self.entry_count = count
         self._take_last(entry)
 
-    def _count_real(self, view: memoryview, count: int) -> int:
-        """How many leading entries are real when zeros of the preallocation follow them."""
-        low, high = 0, count
+    def _count_real(self, count: int) -> int:
+        """How many leading entries are real when zeros of the preallocation follow them.
+
+        Looked for from the front, as most indexes are short, and by plain reads: to map a
+        preallocated file costs milliseconds.
+        """
+        read, size = self._handle().read, self.ENTRY.size
+        empty = bytes(size)
+        low, high = 0, 1
+        while high < count and read((high - 1) * size, size) != empty:
+            low, high = high, 2 * high
+        high = min(high, count)
         while low < high:
             middle = (low + high) >> 1
-            if self._entry(view, middle) != (0, 0):
+            if read(middle * size, size) != empty:
                 low = middle + 1
             else:
                 high = middle

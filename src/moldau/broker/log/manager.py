@@ -162,17 +162,24 @@ class LogManager:
 
     def load(self, config_for: Callable[[str], LogConfig]) -> None:
         """Load every log found, recovering those of folders that were not stopped cleanly."""
+        for _ in self.loading(config_for):
+            pass
+
+    def loading(self, config_for: Callable[[str], LogConfig]) -> Iterator[None]:
+        """`load`, which the caller may leave off after each log and go on with later."""
         for directory in self.dirs:
             if directory.failure is None:
                 try:
-                    self._load_dir(directory, config_for)
+                    yield from self._load_dir(directory, config_for)
                 except OSError as error:
                     directory.fail("loading its logs", error)
                 except LogDirFailure:
                     continue
         self._settle_future_logs()
 
-    def _load_dir(self, directory: LogDir, config_for: Callable[[str], LogConfig]) -> None:
+    def _load_dir(
+        self, directory: LogDir, config_for: Callable[[str], LogConfig]
+    ) -> Iterator[None]:
         recovery_points = self.checkpoints.read(directory, RECOVERY_POINT_CHECKPOINT)
         log_starts = self.checkpoints.read(directory, LOG_START_CHECKPOINT)
         high_watermarks = self.checkpoints.read(directory, HIGH_WATERMARK_CHECKPOINT)
@@ -213,6 +220,7 @@ class LogManager:
                 is_future=parsed.suffix == FUTURE_DIR_SUFFIX,
             )
             self._add_loaded(key, log)
+            yield
         # A log may end before its recovery point (a power failure in the middle of a cut), and a
         # clean stop put it at the very end: what is appended from now on is not durable there.
         for log in self._of_dir(directory, self._logs.values()):

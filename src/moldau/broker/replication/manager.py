@@ -228,19 +228,23 @@ class ReplicaManager:
             self._remove_topic(topic.name, topic.id)
         for broker_id in delta.brokers:
             self._relocate(broker_id)
-        self._host_all(delta)
+        self._host_all(
+            (each.topic, [(index, state) for index, (_, state) in each.changed_partitions.items()])
+            for each in delta.topics.values()
+        )
         self._apply_configs(delta)
 
-    def _host_all(self, delta: MetadataDelta) -> None:
+    def _host_all(
+        self, partitions: Iterable[tuple[Topic, Iterable[tuple[int, PartitionState]]]]
+    ) -> None:
         opened = changed = 0
         elapsed_ms = self._surroundings.elapsed_ms
         over_ms = elapsed_ms() + TURN_MS_MAX
-        for topic_delta in delta.topics.values():
-            topic = topic_delta.topic
+        for topic, states in partitions:
             hosted = self._topics.get(topic.id.bytes, {})
             # A coordinator looks for its partitions when it hears of the same delta.
             at_once = topic.name in INTERNAL_TOPICS
-            for index, (_, state) in topic_delta.changed_partitions.items():
+            for index, state in states:
                 if index in hosted:
                     changed += 1
                     wait = changed > CHANGED_AT_ONCE_MAX
@@ -296,9 +300,7 @@ class ReplicaManager:
             current = image.topics_by_name.get(key)
             if hosted is not None and (current is None or current.id != hosted.topic_id):
                 self._remove_topic(key, hosted.topic_id)
-        for topic in image.topics_by_id.values():
-            for index, state in topic.partitions.items():
-                self._host(topic, index, state)
+        self._host_all((topic, topic.partitions.items()) for topic in image.topics_by_id.values())
         self._configure({partition.topic for partition in self.partitions()})
 
     def set_strays_aside(self) -> None:
