@@ -215,3 +215,21 @@ def test_cordoned_folders_get_nothing_new(tmp_path: Path) -> None:
         cordon(to, None)
         asking.create_topic(to, "anywhere", 4)
         assert len(asking.log_folders(to)[str(two)].current) == 4
+
+
+def test_an_empty_folder_in_the_place_of_a_used_one_is_refused(tmp_path: Path) -> None:
+    """A disk that is not mounted: a broker that filled its mount point would seem to have lost
+    everything."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    with broker_on(tmp_path, one, two):
+        pass
+    two.rename(tmp_path / "elsewhere")
+    two.mkdir()
+    broker = broker_on(tmp_path, one, two)
+    with pytest.raises(RuntimeError, match=f"{two} has no meta.properties: mount its disk"):
+        broker.start()
+    assert list(two.iterdir()) == []
+    two.rmdir()
+    (tmp_path / "elsewhere").rename(two)
+    with broker_on(tmp_path, one, two):
+        pass

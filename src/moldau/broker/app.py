@@ -139,7 +139,21 @@ class Node:
         return found or LogDir(self._environment.disk, config.metadata_log_dir)
 
     def _owner_of_folders(self) -> str:
-        """The cluster id that the folders were formatted with."""
+        """The cluster id that the folders were formatted with, all of them."""
+        cluster_id = self._cluster_of_folders()
+        disk = self._environment.disk
+        for directory in self.logs.dirs:
+            path = directory.path
+            usable = disk.is_dir(path) or not disk.exists(path)
+            if usable and not disk.exists(f"{path}/{META_PROPERTIES}"):
+                # An empty folder in the place of one that has replicas would look like all lost.
+                raise WrongLogDir(
+                    f"{path} has no meta.properties: mount its disk, or if the folder is new, run "
+                    f"moldau storage format --ignore-formatted -t {cluster_id} -c FILE"
+                )
+        return cluster_id
+
+    def _cluster_of_folders(self) -> str:
         disk = self._environment.disk
         for directory in (self._metadata_dir, *self.logs.dirs):
             path = f"{directory.path}/{META_PROPERTIES}"
