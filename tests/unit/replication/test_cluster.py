@@ -280,7 +280,7 @@ def test_acks_all_means_all_in_sync(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_too_few_after_the_append(tmp_path: Path) -> None:
+def test_who_was_appended_before_too_few_were_left_waits_on(tmp_path: Path) -> None:
     async def story(cluster: ReplicaCluster) -> None:
         cluster.create(config={"min.insync.replicas": "2"})
         first = cluster.nodes[1]
