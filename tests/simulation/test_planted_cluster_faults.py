@@ -207,6 +207,7 @@ CASES = [
         markers_written_by_nobody_else,
         {Invariant.TRANSACTIONS_ATOMIC, Invariant.SETTLES},
         profile=TRANSACTIONS,
+        first_seed=3,
     ),
 ]
 
