@@ -28,6 +28,8 @@ from support.waiting import eventually
 
 SECONDS_MAX = 90.0
 PACE_SECONDS = 0.02
+# So many that a node never dies without some on their way.
+BURST = 5
 # For a record while a node is stopped in good order, on a machine that is busy with other tests.
 SLOWEST_SECONDS_MAX = 5.0
 # At a client's door a node that is gone looks like this, and it goes on by itself.
@@ -117,19 +119,22 @@ class Writing(Client):
     def _work(self) -> None:
         producer = Producer(self._config)
         while not self._stop.is_set():
-            for index, count in enumerate(self.counts):
-                value = b"%d " % count + bytes(count * 37 % 200)
-                try:
-                    producer.produce(
-                        self._topic, value, partition=index, on_delivery=self._delivered
-                    )
-                    self.counts[index] += 1
-                except BufferError:
-                    producer.poll(0.05)
+            for index in range(len(self.counts)):
+                for _ in range(BURST):
+                    self._write(producer, index)
             producer.poll(0)
             # A pace, not a wait: readers keep up with it.
             self._stop.wait(PACE_SECONDS)
         assert producer.flush(SECONDS_MAX) == 0, f"not all is delivered: {self.errors}"
+
+    def _write(self, producer: Producer, index: int) -> None:
+        count = self.counts[index]
+        value = b"%d " % count + bytes(count * 37 % 200)
+        try:
+            producer.produce(self._topic, value, partition=index, on_delivery=self._delivered)
+            self.counts[index] += 1
+        except BufferError:
+            producer.poll(0.05)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
