@@ -232,6 +232,26 @@ def test_folders_of_two_clusters_in_one_node(cluster: ClusterUnderTest) -> None:
     cluster.wait_until_whole()
 
 
+def test_one_folder_of_several_is_empty(cluster: ClusterUnderTest) -> None:
+    """Perhaps a disk that is not mounted: what would be written there is not meant to be there."""
+    cluster.stop(3)
+    node = cluster.nodes[3]
+    empty = cluster.folder / "empty"
+    empty.mkdir()
+    before = content_of(node.data)
+    write_properties(node.config, node.properties | {"log.dirs": f"{node.data},{empty}"})
+    try:
+        started_in_vain(cluster, 3)
+        check_last_line(node, re.escape(str(empty)), "meta.properties", "format|mount")
+        assert content_of(empty) == {}
+        assert changed_files(before, content_of(node.data)) == set()
+    finally:
+        write_properties(node.config, node.properties)
+        shutil.rmtree(empty)
+    cluster.start_node(3)
+    cluster.wait_until_whole()
+
+
 NEWER = {
     "metadata.version": encode_metadata_record(
         FeatureLevelRecord(name="metadata.version", feature_level=999), 0
