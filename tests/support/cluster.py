@@ -7,11 +7,6 @@ and waited for; nothing here sleeps for a time and hopes.
 from __future__ import annotations
 
 import random
-import signal
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -32,20 +27,15 @@ from moldau.wire.messages import (
     MetadataRequest,
 )
 from moldau.wire.uuids import random_uuid, uuid_to_text
+from support.cluster_node import BROKER, CLUSTER_ID, CONTROLLER, ClusterNode
 from support.processes import (
-    KAFKA_JARS,
-    START_SECONDS_MAX,
-    BrokerProcess,
     kafka_missing,
-    kafka_tool,
     write_properties,
 )
 from support.proxy import CLIENTS, Proxy
 from support.raw import RawConnection
 from support.waiting import eventually
 
-CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
-BROKER, CONTROLLER = "broker", "controller"
 GROUP_COORDINATOR, TRANSACTION_COORDINATOR, SHARE_COORDINATOR = 0, 1, 2
 WHOLE_SECONDS_MAX = 90.0
 # A broker that stops when told to: Java says that a signal ended it.
@@ -74,108 +64,6 @@ SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "4",
     "group.initial.rebalance.delay.ms": "0",
 }
-
-
-def lasting_port() -> int:
-    """A port that no outgoing connection takes while its node is down."""
-    chance = random.SystemRandom()
-    while True:
-        port = chance.randrange(20_000, 32_000)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-
-
-class ClusterNode(BrokerProcess):
-    """One node; `port` is where clients reach it, or its controller listener if it has no other."""
-
-    def __init__(
-        self, node_id: int, roles: Sequence[str], kind: str, folder: Path, with_proxy: bool
-    ) -> None:
-        self.node_id = node_id
-        self.roles = tuple(roles)
-        self.kind = kind
-        self.folder = folder
-        self.listeners = {"PLAINTEXT": lasting_port()} if BROKER in roles else {}
-        if CONTROLLER in roles:
-            self.listeners["CONTROLLER"] = lasting_port()
-        self.advertised = {
-            name: lasting_port() if with_proxy else port for name, port in self.listeners.items()
-        }
-        self.config = folder / "server.properties"
-        self.properties: dict[str, str] = {}
-        super().__init__(
-            self._command(), next(iter(self.advertised.values())), folder / f"{kind}.log"
-        )
-        self.paused = False
-
-    def _command(self) -> list[str]:
-        if self.kind == "moldau":
-            return [sys.executable, "-m", "moldau.cli", "server-start", str(self.config)]
-        java = ["java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-        return [*java, "-cp", f"{KAFKA_JARS}/*", "kafka.Kafka", str(self.config)]
-
-    @property
-    def is_running(self) -> bool:
-        return self.process is not None and self.process.poll() is None
-
-    @property
-    def data(self) -> Path:
-        return self.folder / "data"
-
-    def format(self, *how: str, cluster_id: str = CLUSTER_ID) -> None:
-        arguments = ("format", "-t", cluster_id, "-c", str(self.config), *how)
-        if self.kind == "moldau":
-            command = [sys.executable, "-m", "moldau.cli", "storage", *arguments]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        else:
-            done = kafka_tool("kafka.tools.StorageTool", *arguments)
-        if done.returncode:
-            raise RuntimeError(done.stdout + done.stderr)
-
-    def spawn(self) -> None:
-        """Start the process and wait for nothing."""
-        assert not self.is_running
-        with self.log.open("ab") as output:
-            self.process = subprocess.Popen(self.command, stdout=output, stderr=output)
-
-    def wait_until_listening(self) -> None:
-        deadline = time.monotonic() + START_SECONDS_MAX
-        own = next(iter(self.listeners.values()))
-        while True:
-            if not self.is_running:
-                raise RuntimeError(f"node {self.node_id} ended at start:\n{self.output()}")
-            with suppress(OSError):
-                socket.create_connection(("127.0.0.1", own), timeout=1).close()
-                return
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"node {self.node_id} does not listen:\n{self.output()}")
-            time.sleep(0.01)
-
-    def start(self) -> ClusterNode:
-        self.spawn()
-        self.wait_until_listening()
-        return self
-
-    def kill(self) -> None:
-        super().kill()
-        self.paused = False
-
-    def pause(self) -> None:
-        """SIGSTOP: it lives, holds its connections, and does nothing."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
-        self.paused = True
-
-    def resume(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGCONT)
-        self.paused = False
-
-    def ends(self, seconds_max: float = START_SECONDS_MAX) -> int:
-        """The exit code of a process that is expected to end by itself."""
-        assert self.process is not None
-        return self.process.wait(seconds_max)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from support.cluster import (
     GROUP_COORDINATOR,
     TRANSACTION_COORDINATOR,
     ClusterUnderTest,
-    lasting_port,
 )
+from support.cluster_node import lasting_port
 from support.processes import BrokerProcess
 from support.raw import ROUTES
 
