@@ -48,7 +48,8 @@ class FollowerReplica:
         # anew (KAFKA-18723).
         info = log.append_as_follower(records, now_ms=now_ms, epoch_max=leader_epoch)
         if info.flush_due:
-            log.request_flush(now_ms=now_ms)
+            # In place: the next fetch tells the leader that this replica has it for good.
+            log.flush(now_ms=now_ms)
         return info.size
 
     def truncate_fetched(self, offset: int) -> None:
