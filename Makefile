@@ -6,6 +6,12 @@ BIN    := $(VENV)/bin
 PORT   ?= 9092
 DATA   ?= data
 SEEDS  ?= 200
+# Scenarios of one broker that also run on three, with coordinators moving in between: the first
+# list whole in `make cluster-conformance`, of the second those that stop nodes also in CI.
+MOVED := $(addprefix tests/conformance/test_,client_session.py exactly_once.py transactions.py \
+           idempotence.py protocol_change.py group_subscribe.py)
+DISTURBED := $(addprefix tests/conformance/test_,groups_membership.py groups_offsets.py \
+               share_group.py transactions_restarts.py)
 # Conformance tests mostly wait for brokers and clients; a file's tests share theirs.
 WORKERS ?= 3
 
@@ -16,7 +22,7 @@ BUILD_INPUTS := pyproject.toml setup.py src/moldau/wire/_record_codec.py \
 .PHONY: help run test check unit conformance bench sim tools kafka clean
 
 help:            ## list the targets
-	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
 
 run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	@exec $(BIN)/moldau start --port $(PORT) --data $(DATA)
@@ -33,6 +39,12 @@ unit: $(VENV)/.installed-test   ## tests without foreign clients
 
 conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients and Apache Kafka
 	$(BIN)/pytest tests/conformance -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest --cluster $(DISTURBED) -n $(WORKERS) --dist loadfile \
+	  -k "(killed or stopped) and not kafka-python and not aiokafka"
+
+.PHONY: cluster-conformance
+cluster-conformance: $(VENV)/.installed-test tools   ## every scenario on three nodes (long)
+	$(BIN)/pytest --cluster $(MOVED) $(DISTURBED) -n $(WORKERS) --dist loadfile
 
 bench: $(VENV)/.installed-test   ## benchmarks: a table, and JSON under bench/results
 	$(BIN)/python -m bench $(BENCH)
