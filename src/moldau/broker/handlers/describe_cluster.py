@@ -19,7 +19,9 @@ BROKERS, CONTROLLERS = 1, 2
 Node = DescribeClusterResponse.DescribeClusterBroker
 
 
-class DescribeClusterHandler:
+class _Describing:
+    """What both kinds of listeners answer."""
+
     def __init__(
         self,
         image: Callable[[], MetadataImage],
@@ -27,11 +29,25 @@ class DescribeClusterHandler:
         cluster_id: str,
         controller_id: Callable[[], int],
     ) -> None:
-        """`controller_id` is the broker that takes requests for the controller."""
+        """`controller_id` is whom requests for the controller go to, -1 while nobody knows it."""
         self._image = image
         self._cluster_id = cluster_id
         self._controller_id = controller_id
 
+    def _described(
+        self, request: DescribeClusterRequest, endpoint_type: int, nodes: list[Node]
+    ) -> DescribeClusterResponse:
+        asked = request.include_cluster_authorized_operations
+        return DescribeClusterResponse(
+            endpoint_type=endpoint_type,
+            cluster_id=self._cluster_id,
+            controller_id=self._controller_id(),
+            brokers=nodes,
+            cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED_FOR,
+        )
+
+
+class DescribeClusterHandler(_Describing):
     def handle(
         self, context: RequestContext, request: DescribeClusterRequest
     ) -> DescribeClusterResponse:
@@ -48,29 +64,11 @@ class DescribeClusterHandler:
             if (request.include_fenced_brokers or not broker.fenced)
             and (endpoint := broker.endpoint(context.listener_name)) is not None
         ]
-        asked = request.include_cluster_authorized_operations
-        return DescribeClusterResponse(
-            cluster_id=self._cluster_id,
-            controller_id=self._controller_id(),
-            brokers=brokers,
-            cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED_FOR,
-        )
+        return self._described(request, BROKERS, brokers)
 
 
-class DescribeControllersHandler:
+class DescribeControllersHandler(_Describing):
     """The same request on a controller's listener."""
-
-    def __init__(
-        self,
-        image: Callable[[], MetadataImage],
-        *,
-        cluster_id: str,
-        controller_id: Callable[[], int],
-    ) -> None:
-        """`controller_id` is the active one's, -1 while nobody knows it."""
-        self._image = image
-        self._cluster_id = cluster_id
-        self._controller_id = controller_id
 
     def handle(
         self, context: RequestContext, request: DescribeClusterRequest
@@ -82,14 +80,7 @@ class DescribeControllersHandler:
             for endpoint in controller.endpoints
             if endpoint.name == context.listener_name
         ]
-        asked = request.include_cluster_authorized_operations
-        return DescribeClusterResponse(
-            endpoint_type=CONTROLLERS,
-            cluster_id=self._cluster_id,
-            controller_id=self._controller_id(),
-            brokers=controllers,
-            cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED_FOR,
-        )
+        return self._described(request, CONTROLLERS, controllers)
 
 
 def _check_type(request: DescribeClusterRequest, own: int, other: int, advice: str) -> None:
