@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from moldau.broker.config import BrokerConfig
 from moldau.cli.main import main
 from moldau.config import load_properties
-from support.cluster import lasting_port
+from support.cluster_node import lasting_port
 from support.processes import ROOT, BrokerProcess
 
 TEXT = (ROOT / "docs" / "cluster.md").read_text()
