@@ -282,6 +282,8 @@ public class ClientSession {
         attempt("not a number", () -> alter(admin, topic, "retention.ms", "x", AlterConfigOp.OpType.SET));
         attempt("unknown", () -> alter(admin, topic, "no.such", "1", AlterConfigOp.OpType.SET));
         attempt("back", () -> alter(admin, topic, "max.message.bytes", "", AlterConfigOp.OpType.DELETE));
+        until(() -> admin.describeConfigs(List.of(topic)).all().get().get(topic)
+            .get("max.message.bytes").isDefault());
         Config config = admin.describeConfigs(List.of(topic), new DescribeConfigsOptions()
             .includeSynonyms(true).includeDocumentation(true)).all().get().get(topic);
         say("config", config.entries().stream().filter(e -> !e.isDefault())
@@ -292,6 +294,8 @@ public class ClientSession {
         attempt("metrics", () -> alter(admin, metrics, "interval.ms", "60000", AlterConfigOp.OpType.SET));
         ConfigResource group = new ConfigResource(ConfigResource.Type.GROUP, "g");
         attempt("group", () -> alter(admin, group, "consumer.session.timeout.ms", "50000", AlterConfigOp.OpType.SET));
+        // A broker hears of it a moment after the controller has answered.
+        until(() -> admin.listConfigResources().all().get().contains(group));
         say("resources", admin.listConfigResources().all().get().stream()
             .map(r -> r.type() + ":" + r.name()).sorted().collect(Collectors.toList()));
         say("only metrics", admin.listConfigResources(Set.of(ConfigResource.Type.CLIENT_METRICS),
