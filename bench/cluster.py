@@ -22,7 +22,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 from bench.calls import Connection, Unreachable
 from bench.nodes import Node, Nodes
 from moldau.broker.metadata.model import MetadataError
-from moldau.broker.raft.batches import decode_metadata_batches
+from moldau.broker.raft.batches import MetadataBatch, decode_metadata_batches
 from moldau.wire.messages import BrokerRegistrationChangeRecord
 
 POLL_SECONDS = 0.003
@@ -220,7 +220,7 @@ def fencing_time(controller: Node, broker_id: int, *, since: float) -> float:
     raise RuntimeError(f"no record fences broker {broker_id} in {controller.metadata_log}")
 
 
-def _readable_batches(data: bytes) -> Iterator:  # type: ignore[type-arg]
+def _readable_batches(data: bytes) -> Iterator[MetadataBatch]:
     """Up to the first that is only half written by now; segments are allocated ahead."""
     try:
         yield from decode_metadata_batches(data, "the metadata log")
