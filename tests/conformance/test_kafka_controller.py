@@ -13,7 +13,6 @@ from uuid import UUID
 import pytest
 
 from moldau.broker.controller_channel import ControllerChannel, ControllerNode
-from moldau.broker.coordinator.clock import LoopClock
 from moldau.broker.forwarding import ForwardingManager
 from moldau.broker.lifecycle.events import BrokerState
 from moldau.broker.lifecycle.machine import BrokerLifecycle, Identity
@@ -22,7 +21,8 @@ from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.model import Endpoint
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.interface import InvalidRequest
-from moldau.broker.network.node_channel import NodeTransport
+from moldau.clock import LoopClock
+from moldau.peers.node_channel import NodeTransport
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from moldau.broker.network.interface import FrameReceiver
-from moldau.broker.network.node_channel import ChannelSettings, NodeTransport
 from moldau.broker.network.server import SocketNetwork
+from moldau.peers.node_channel import ChannelSettings, NodeTransport
 from moldau.wire.apis import API_BY_KEY, Api, ApiKey
 from moldau.wire.framing import encode_response_frame
 from moldau.wire.message import Message

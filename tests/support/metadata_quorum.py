@@ -22,9 +22,9 @@ from moldau.broker.metadata.formatting import format_storage
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import Endpoint
 from moldau.broker.metadata.shell import MetadataShell
-from moldau.broker.network.channel import ChannelError
 from moldau.broker.raft.service import RaftService
 from moldau.broker.raft.voters import ReplicaKey
+from moldau.peers.channel import ChannelError
 from moldau.sim.loop import VirtualLoop
 from moldau.sim.process import PROCESS, Process
 from moldau.wire.apis import ApiKey

@@ -10,7 +10,7 @@ from uuid import NAMESPACE_DNS, UUID, uuid5
 from moldau.broker.coordinator.brokers import BrokerChannels, PartitionLeaders
 from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.network.channel import ChannelError, RawResponse
+from moldau.peers.channel import ChannelError, RawResponse
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.codec import decode, encode
 from moldau.wire.message import Message

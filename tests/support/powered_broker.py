@@ -11,12 +11,12 @@ from uuid import UUID
 
 from moldau.broker.app import Node
 from moldau.broker.config import BrokerConfig
-from moldau.broker.coordinator.clock import Alarm
 from moldau.broker.environment import Environment
 from moldau.broker.metadata.formatting import format_storage
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver
 from moldau.broker.network.settings import NetworkSettings
+from moldau.clock import Alarm
 from moldau.sim.background import SimBackground
 from moldau.sim.disk import Platter, Stopped
 from moldau.sim.loop import VirtualLoop

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.coordinator.clock import LoopClock
 from moldau.broker.handlers.fetch import FetchHandler
 from moldau.broker.handlers.list_offsets import ListOffsetsHandler
-from moldau.broker.network.channel import ChannelError, RawResponse
 from moldau.broker.network.context import RequestContext
 from moldau.broker.replication.fetchers import FetcherNode, FetcherSettings, ReplicaFetchers
 from moldau.broker.replication.isr_proposals import IsrProposals
 from moldau.broker.replication.manager import Replication
 from moldau.broker.replication.partition import Partition
+from moldau.clock import LoopClock
+from moldau.peers.channel import ChannelError, RawResponse
 from moldau.wire.apis import ApiKey
 from moldau.wire.codec import encode
 from moldau.wire.errors import ErrorCode

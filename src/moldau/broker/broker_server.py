@@ -20,7 +20,6 @@ from typing import Any, Final, cast
 from moldau.broker.api_table import Parts, broker_routes
 from moldau.broker.config import LogConfig
 from moldau.broker.controller_channel import ControllerChannel
-from moldau.broker.coordinator.clock import pause
 from moldau.broker.coordinators import Coordinators, Surroundings
 from moldau.broker.directory_reports import DirectoryReports
 from moldau.broker.forwarding import ForwardingManager
@@ -45,6 +44,7 @@ from moldau.broker.share.manager import SharePartitionManager
 from moldau.broker.shared import Shared, endpoints_of
 from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
+from moldau.clock import pause
 from moldau.wire.apis import ApiKey
 from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
 from moldau.wire.uuids import random_uuid

@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from moldau.broker.coordinator.clock import Clock
-from moldau.broker.network.channel import Channel, ChannelError, Transport, UnsupportedVersion
+from moldau.clock import Clock
+from moldau.peers.channel import Channel, ChannelError, Transport, UnsupportedVersion
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message

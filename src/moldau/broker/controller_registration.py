@@ -12,7 +12,6 @@ from typing import Final
 from uuid import UUID
 
 from moldau.broker.controller_channel import ControllerChannel
-from moldau.broker.coordinator.clock import Clock, pause
 from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.features import (
     CONTROLLER_REGISTRATION_METADATA_VERSION,
@@ -20,7 +19,8 @@ from moldau.broker.metadata.features import (
 )
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import Endpoint
-from moldau.broker.network.channel import ChannelError
+from moldau.clock import Clock, pause
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import ControllerRegistrationRequest

@@ -40,7 +40,6 @@ from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import ResourceType, Topic
 from moldau.broker.metadata.shell import MetadataShell
-from moldau.broker.network.channel import Transport
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.partition import Partition
 from moldau.broker.share.cluster_persister import ClusterShareCoordinator
@@ -57,6 +56,7 @@ from moldau.broker.transactions.lost import lost_transactions
 from moldau.broker.transactions.markers import LocalMarkers, Marker, MarkerResult, MarkerWriter
 from moldau.broker.transactions.verification import TransactionVerifier
 from moldau.invariant import invariant
+from moldau.peers.channel import Transport
 from moldau.wire.compression import Compression
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.uuids import random_uuid

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 from uuid import UUID
 
-from moldau.broker.coordinator.clock import Clock, pause
-from moldau.broker.network.channel import ChannelError
+from moldau.clock import Clock, pause
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message

@@ -14,14 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from moldau.broker.config import BrokerConfig
-from moldau.broker.coordinator.clock import Clock, LoopClock
 from moldau.broker.log.background import Background, ThreadBackground
 from moldau.broker.log.disk import Disk, OsDisk
 from moldau.broker.metadata.placement import RandomSource
-from moldau.broker.network.channel import Transport
 from moldau.broker.network.interface import Network
-from moldau.broker.network.node_channel import ChannelSettings, NodeTransport, response_bytes_max
 from moldau.broker.network.server import SocketNetwork
+from moldau.clock import Clock, LoopClock
+from moldau.peers.channel import Transport
+from moldau.peers.node_channel import ChannelSettings, NodeTransport, response_bytes_max
 
 
 def wall_clock_ms() -> int:

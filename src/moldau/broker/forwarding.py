@@ -12,10 +12,10 @@ from typing import Final
 
 from moldau.broker.controller_channel import ControllerChannel, ControllerUnavailable
 from moldau.broker.envelopes import unwrap_response, wrap_request
-from moldau.broker.network.channel import ChannelError
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.interface import InvalidRequest
 from moldau.broker.refusals import refusal
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ApiError, ErrorCode, WireError
 from moldau.wire.message import Message

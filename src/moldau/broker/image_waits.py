@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from moldau.broker.coordinator.clock import Clock
 from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
+from moldau.clock import Clock
 
 Condition = Callable[[MetadataImage], bool]
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import asyncio
 
-from moldau.broker.network.channel import (
+from moldau.broker.network.context import ConnectionInfo
+from moldau.broker.network.dispatcher import Dispatcher
+from moldau.broker.network.interface import InvalidRequest
+from moldau.peers.channel import (
     CallTimedOut,
     Channel,
     ChannelError,
@@ -17,9 +20,6 @@ from moldau.broker.network.channel import (
     Transport,
     UnsupportedVersion,
 )
-from moldau.broker.network.context import ConnectionInfo
-from moldau.broker.network.dispatcher import Dispatcher
-from moldau.broker.network.interface import InvalidRequest
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.message import Message
 

@@ -16,16 +16,16 @@ from typing import Any, Final, Protocol
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.controller_channel import ControllerUnavailable
-from moldau.broker.coordinator.clock import Clock
 from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.network.channel import ChannelError
 from moldau.broker.topics import (
     GROUP_OFFSETS_TOPIC,
     INTERNAL_TOPICS,
     TRANSACTION_STATE_TOPIC,
     topic_name_problem,
 )
+from moldau.clock import Clock
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message

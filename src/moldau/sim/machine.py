@@ -16,8 +16,8 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from random import Random
 from typing import Any, Protocol
 
-from moldau.broker.coordinator.clock import Alarm
-from moldau.broker.network.node_channel import ChannelSettings, NodeTransport
+from moldau.clock import Alarm
+from moldau.peers.node_channel import ChannelSettings, NodeTransport
 from moldau.sim.background import SimBackground
 from moldau.sim.disk import Platter, SimDisk, Stopped
 from moldau.sim.loop import VirtualLoop
@@ -29,7 +29,7 @@ STOP_S_MAX = 120.0
 
 
 class SimClock:
-    """`moldau.broker.coordinator.clock.Clock` of one machine; its wall clock may jump."""
+    """`moldau.clock.Clock` of one machine; its wall clock may jump."""
 
     def __init__(self, world: World) -> None:
         self._world = world

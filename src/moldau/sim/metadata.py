@@ -13,14 +13,14 @@ from typing import Any
 from uuid import UUID
 
 from moldau.broker.config import BrokerConfig
-from moldau.broker.coordinator.clock import Alarm
 from moldau.broker.metadata.controller import Controller
 from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.formatting import format_storage
 from moldau.broker.metadata.model import Endpoint
 from moldau.broker.metadata.shell import MetadataShell
-from moldau.broker.network.channel import Channel
+from moldau.clock import Alarm
+from moldau.peers.channel import Channel
 from moldau.sim.disk import SimDisk, Stopped
 from moldau.sim.world import Invariant, Violation, World, require
 from moldau.wire.errors import ApiError, ErrorCode

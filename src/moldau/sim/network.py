@@ -435,7 +435,7 @@ class SimStreamTransport(asyncio.Transport):
 
 
 class Dialler:
-    """`moldau.broker.network.node_channel.Connect` from one host."""
+    """`moldau.peers.node_channel.Connect` from one host."""
 
     def __init__(self, net: Net, host: str) -> None:
         self._net = net

@@ -14,7 +14,6 @@ from moldau.broker.controller_channel import (
     ControllerNode,
     ControllerUnavailable,
 )
-from moldau.broker.coordinator.clock import LoopClock
 from moldau.broker.forwarding import (
     FORWARDING_TIMEOUT_MS_MAX,
     ForwardingManager,
@@ -22,12 +21,13 @@ from moldau.broker.forwarding import (
 )
 from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
 from moldau.broker.handlers.envelope import EnvelopeHandler
-from moldau.broker.network.channel import ChannelError, UnsupportedVersion
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.dispatcher import Dispatcher
 from moldau.broker.network.interface import InvalidRequest
 from moldau.broker.network.routes import Route
 from moldau.broker.network.server import SocketNetwork
+from moldau.clock import LoopClock
+from moldau.peers.channel import ChannelError, UnsupportedVersion
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message

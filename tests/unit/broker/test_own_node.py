@@ -15,10 +15,10 @@ from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.features import LATEST_METADATA_VERSION, METADATA_VERSION
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import ControllerNode, Endpoint
-from moldau.broker.network.channel import CallTimedOut, ChannelError, UnsupportedVersion
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.dispatcher import Dispatcher
 from moldau.broker.network.routes import Route
+from moldau.peers.channel import CallTimedOut, ChannelError, UnsupportedVersion
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message

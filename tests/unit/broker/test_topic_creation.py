@@ -11,8 +11,8 @@ import pytest
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.controller_channel import ControllerUnavailable
-from moldau.broker.network.channel import ChannelError
 from moldau.broker.topic_creation import ANSWER_MS_MAX, KNOWN_MS_MAX, TopicCreation
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message

@@ -9,7 +9,7 @@ import pytest
 
 from moldau.broker.coordinator.gathering import Gathering
 from moldau.broker.coordinator.topics import ImageTopics, Node
-from moldau.broker.network.channel import ChannelError
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.message import Message
 from moldau.wire.messages import ListOffsetsRequest, ListOffsetsResponse

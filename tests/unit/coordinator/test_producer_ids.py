@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from moldau.broker.coordinator.producer_ids import ControllerBlocks, ProducerIds
-from moldau.broker.network.channel import ChannelError
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message

@@ -19,7 +19,7 @@ from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.formatting import default_bootstrap_records
 from moldau.broker.metadata.model import Endpoint
-from moldau.broker.network.channel import ChannelError
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message

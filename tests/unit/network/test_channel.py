@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.clock import LoopClock
 from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
-from moldau.broker.network.backoff import ExponentialBackoff
-from moldau.broker.network.channel import ChannelError, Transport, UnsupportedVersion
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.dispatcher import Dispatcher
-from moldau.broker.network.node_channel import NodeChannel, response_bytes_max
 from moldau.broker.network.routes import Route
 from moldau.broker.network.server import SocketNetwork
+from moldau.clock import LoopClock
+from moldau.peers.backoff import ExponentialBackoff
+from moldau.peers.channel import ChannelError, Transport, UnsupportedVersion
+from moldau.peers.node_channel import NodeChannel, response_bytes_max
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.framing import encode_response_frame
 from moldau.wire.messages import (

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.clock import LoopClock
-from moldau.broker.network.channel import (
+from moldau.clock import LoopClock
+from moldau.peers.channel import (
     CallTimedOut,
     ChannelError,
     RawResponse,
     UnsupportedVersion,
 )
-from moldau.broker.network.node_channel import NodeChannel
+from moldau.peers.node_channel import NodeChannel
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.framing import encode_response_frame

@@ -12,11 +12,9 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.coordinator.clock import LoopClock
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
 from moldau.broker.metadata.model import MetadataError
-from moldau.broker.network.channel import ChannelError
 from moldau.broker.raft import quorum_events as e
 from moldau.broker.raft.batches import MetadataBatch, encode_records
 from moldau.broker.raft.core import QuorumSettings
@@ -26,6 +24,8 @@ from moldau.broker.raft.rpcs import Peer
 from moldau.broker.raft.service import RaftService
 from moldau.broker.raft.snapshots import Snapshot, SnapshotId, snapshot_parts
 from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
+from moldau.clock import LoopClock
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ApiError, ErrorCode

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from moldau.broker.config import BrokerConfig
-from moldau.broker.coordinator.clock import Alarm
-from moldau.broker.network.channel import Transport
 from moldau.broker.replication.fetchers import FetcherSettings
 from moldau.broker.replication.service import ReplicationService
+from moldau.clock import Alarm
+from moldau.peers.channel import Transport
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
 from support.hosting import NODE_ID, OTHER_NODE_ID, Host, VirtualLoop

@@ -13,7 +13,7 @@ from moldau.broker.coordinator.topics import Node
 from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.model import Broker
-from moldau.broker.network.channel import Channel, ChannelError, Transport
+from moldau.peers.channel import Channel, ChannelError, Transport
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message

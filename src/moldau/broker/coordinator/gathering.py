@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from moldau.broker.network.channel import ChannelError
 from moldau.invariant import invariant
+from moldau.peers.channel import ChannelError
 
 D = TypeVar("D", bound=Hashable)
 T = TypeVar("T")

@@ -15,11 +15,11 @@ from moldau.broker.coordinator.brokers import (
     PartitionLeaders,
     known_code,
 )
-from moldau.broker.coordinator.clock import Clock, pause
 from moldau.broker.coordinator.gathering import Gathering
-from moldau.broker.network.channel import ChannelError
 from moldau.broker.replication.offsets import LATEST, find_offset
 from moldau.broker.replication.partition import Partition
+from moldau.clock import Clock, pause
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import ListOffsetsRequest, ListOffsetsResponse

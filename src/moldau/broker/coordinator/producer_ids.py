@@ -12,8 +12,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-from moldau.broker.coordinator.clock import Clock, pause
-from moldau.broker.network.channel import ChannelError
+from moldau.clock import Clock, pause
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from moldau.broker.coordinator.clock import Clock
 from moldau.broker.coordinator.decision import Decision, Ticket, TransactionEnding
 from moldau.broker.coordinator.log import (
     CoordinatorLog,
@@ -23,6 +22,7 @@ from moldau.broker.coordinator.log import (
     read_entries,
 )
 from moldau.broker.coordinator.shell import S, ShardShell
+from moldau.clock import Clock
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import Message

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from moldau.broker.coordinator.clock import Alarm, Clock
 from moldau.broker.coordinator.decision import (
     NO_PRODUCER_ID,
     Act,
@@ -29,6 +28,7 @@ from moldau.broker.coordinator.decision import (
 )
 from moldau.broker.coordinator.log import CoordinatorLog
 from moldau.broker.coordinator.timers import TimerQueue
+from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import Message

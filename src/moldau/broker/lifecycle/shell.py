@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from moldau.broker.coordinator.clock import Alarm, Clock
 from moldau.broker.lifecycle.events import (
     BecameReadyToUnfence,
     BrokerState,
@@ -39,7 +38,8 @@ from moldau.broker.lifecycle.events import (
     Unfenced,
 )
 from moldau.broker.lifecycle.machine import BrokerLifecycle
-from moldau.broker.network.channel import ChannelError
+from moldau.clock import Alarm, Clock
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message

@@ -22,7 +22,6 @@ from uuid import UUID
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.controller_channel import ControllerNode
-from moldau.broker.coordinator.clock import Alarm, Clock
 from moldau.broker.log.background import Background
 from moldau.broker.log.context import LogDirState
 from moldau.broker.log.disk import Disk
@@ -52,14 +51,15 @@ from moldau.broker.metadata.settings import (
     voter_endpoints,
 )
 from moldau.broker.metadata.snapshotter import Snapshotter
-from moldau.broker.network.channel import Transport
 from moldau.broker.raft.batches import MetadataBatch
 from moldau.broker.raft.log import RaftLog
 from moldau.broker.raft.node import RaftNode
 from moldau.broker.raft.service import RaftService
 from moldau.broker.raft.snapshots import BOOTSTRAP_FILE, Snapshot, SnapshotId, read_snapshot
 from moldau.broker.raft.voters import ReplicaKey, Voter, VoterSet
+from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
+from moldau.peers.channel import Transport
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import FeatureLevelRecord
 from moldau.wire.uuids import uuid_to_text

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from moldau.broker.coordinator.clock import Clock
 from moldau.broker.metadata.model import MetadataError
-from moldau.broker.network.channel import Channel, ChannelError, Transport, UnsupportedVersion
 from moldau.broker.raft.asking_codec import decode_reply, encode_request
 from moldau.broker.raft.core import QuorumSettings
 from moldau.broker.raft.rpcs import Peer, Reply, Request
+from moldau.clock import Clock
+from moldau.peers.channel import Channel, ChannelError, Transport, UnsupportedVersion
 from moldau.wire.errors import ErrorCode, WireError
 
 COMPLAINT_INTERVAL_MS = 5_000

@@ -15,10 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from moldau.broker.coordinator.clock import Alarm, Clock
 from moldau.broker.metadata.model import MetadataError
 from moldau.broker.metadata.placement import RandomSource
-from moldau.broker.network.channel import Transport
 from moldau.broker.raft import quorum_events as e
 from moldau.broker.raft.batches import (
     DamagedBatch,
@@ -38,7 +36,9 @@ from moldau.broker.raft.rpcs import Peer, Reply, Request
 from moldau.broker.raft.snapshots import Snapshot, SnapshotId, SnapshotWriter
 from moldau.broker.raft.voter_history import VoterHistory
 from moldau.broker.raft.voters import Voter, VoterSet
+from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
+from moldau.peers.channel import Transport
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import DescribeQuorumResponse, KRaftVersionRecord, VotersRecord
 

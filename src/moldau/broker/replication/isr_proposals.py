@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 from uuid import UUID
 
-from moldau.broker.coordinator.clock import Clock, pause
-from moldau.broker.network.channel import ChannelError
 from moldau.broker.replication.events import IsrAccepted, IsrRefused, ProposeIsr
 from moldau.broker.replication.partition import Partition
+from moldau.clock import Clock, pause
+from moldau.peers.channel import ChannelError
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from moldau.broker.coordinator.clock import Alarm, Clock
-from moldau.broker.network.channel import Transport
 from moldau.broker.replication.fetchers import FetcherNode, FetcherSettings, ReplicaFetchers
 from moldau.broker.replication.isr_proposals import IsrProposals
 from moldau.broker.replication.manager import ReplicaManager, Replication
 from moldau.broker.replication.throttle import ReplicationThrottle
+from moldau.clock import Alarm, Clock
+from moldau.peers.channel import Transport
 from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
 
 #: How old what fetchers know of the configuration may be.

@@ -19,7 +19,6 @@ from moldau.broker.coordinator.brokers import (
     known_code,
 )
 from moldau.broker.coordinator.gathering import Gathering
-from moldau.broker.network.channel import ChannelError
 from moldau.broker.share.persister import (
     NO_EPOCH,
     Persister,
@@ -29,6 +28,7 @@ from moldau.broker.share.persister import (
     StateBatch,
 )
 from moldau.broker.topics import SHARE_STATE_TOPIC
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message

@@ -13,7 +13,6 @@ import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from moldau.broker.coordinator.clock import Clock
 from moldau.broker.coordinator.group.settings import GroupSettings
 from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
@@ -37,6 +36,7 @@ from moldau.broker.share.sessions import (
     TopicIdPartition,
 )
 from moldau.broker.share.shell import SharePartitionShell
+from moldau.clock import Clock
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)

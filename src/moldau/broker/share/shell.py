@@ -12,7 +12,6 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final, Protocol
 
-from moldau.broker.coordinator.clock import Alarm, Clock
 from moldau.broker.replication.partition import Partition
 from moldau.broker.share.acquisition import AcquiredRecords, ShareSettings, Span, Wanted
 from moldau.broker.share.offset_reset import initial_offset
@@ -23,6 +22,7 @@ from moldau.broker.share.persister import (
     SharePartitionKey,
 )
 from moldau.broker.share.window import StateChange
+from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 

@@ -19,8 +19,8 @@ from moldau.broker.coordinator.brokers import (
     known_code,
 )
 from moldau.broker.coordinator.gathering import Gathering
-from moldau.broker.network.channel import ChannelError
 from moldau.broker.transactions.markers import Marker, MarkerResult, MarkerWriter, TopicPartition
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse

@@ -23,8 +23,8 @@ from moldau.broker.coordinator.transaction.interface import (
     TopicPartition,
     TransactionPartitions,
 )
-from moldau.broker.network.channel import ChannelError
 from moldau.broker.topics import TRANSACTION_STATE_TOPIC
+from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse

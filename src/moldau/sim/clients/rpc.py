@@ -12,8 +12,8 @@ from random import Random
 from typing import TypeVar, cast
 from uuid import UUID
 
-from moldau.broker.network.channel import Channel, ChannelError
-from moldau.broker.network.node_channel import ChannelSettings, NodeTransport
+from moldau.peers.channel import Channel, ChannelError
+from moldau.peers.node_channel import ChannelSettings, NodeTransport
 from moldau.sim.cluster import Cluster
 from moldau.sim.machine import SimClock
 from moldau.sim.network import Dialler, End

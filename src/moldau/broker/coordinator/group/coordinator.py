@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from moldau.broker.coordinator.clock import Clock, LoopClock
 from moldau.broker.coordinator.decision import Decision, ProducerStamp, TransactionEnding
 from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.events import Join
@@ -24,6 +23,7 @@ from moldau.broker.coordinator.log import CoordinatorLog
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
 from moldau.broker.coordinator.topics import ClusterTopics
 from moldau.broker.network.context import RequestContext
+from moldau.clock import Clock, LoopClock
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ConsumerGroupDescribeResponse,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
-from moldau.broker.coordinator.clock import Clock, LoopClock
 from moldau.broker.coordinator.decision import Decision
 from moldau.broker.coordinator.hashing import partition_for
 from moldau.broker.coordinator.log import CoordinatorLog
@@ -25,6 +24,7 @@ from moldau.broker.share.persister import (
     ShareStateSummary,
     StateBatch,
 )
+from moldau.clock import Clock, LoopClock
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError
 

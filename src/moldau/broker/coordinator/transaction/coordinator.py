@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from moldau.broker.coordinator.clock import Clock, LoopClock
 from moldau.broker.coordinator.decision import Decision
 from moldau.broker.coordinator.hashing import partition_for
 from moldau.broker.coordinator.log import CoordinatorLog
@@ -43,6 +42,7 @@ from moldau.broker.coordinator.transaction.sending import (
 )
 from moldau.broker.coordinator.transaction.shard import SeenEpochs, TransactionShard
 from moldau.broker.transactions.markers import MarkerWriter
+from moldau.clock import Clock, LoopClock
 from moldau.invariant import InvariantError, invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (

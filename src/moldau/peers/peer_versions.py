@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from moldau.broker.network.channel import UnsupportedVersion
-from moldau.broker.network.responses import InvalidResponse
+from moldau.peers.channel import UnsupportedVersion
+from moldau.peers.responses import InvalidResponse
 from moldau.wire.apis import API_BY_KEY, Api, ApiKey
 from moldau.wire.codec import decode
 from moldau.wire.errors import ErrorCode, WireError

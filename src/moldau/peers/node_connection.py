@@ -13,16 +13,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
-from moldau.broker.coordinator.clock import Alarm
-from moldau.broker.network.channel import ChannelError, RawResponse, UnsupportedVersion
-from moldau.broker.network.peer_versions import (
+from moldau.clock import Alarm
+from moldau.invariant import invariant
+from moldau.peers.channel import ChannelError, RawResponse, UnsupportedVersion
+from moldau.peers.peer_versions import (
     API_VERSIONS,
     PeerVersions,
     api_versions_request,
     read_api_versions,
 )
-from moldau.broker.network.responses import InvalidResponse, ResponseFrames
-from moldau.invariant import invariant
+from moldau.peers.responses import InvalidResponse, ResponseFrames
 from moldau.wire.apis import Api
 from moldau.wire.errors import WireError
 from moldau.wire.framing import decode_response_header, encode_request_frame

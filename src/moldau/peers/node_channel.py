@@ -20,10 +20,10 @@ from functools import partial
 from typing import Any, Protocol
 
 import moldau
-from moldau.broker.coordinator.clock import Clock, pause
-from moldau.broker.network.backoff import ExponentialBackoff, RandomSource
-from moldau.broker.network.channel import CallTimedOut, ChannelError, RawResponse
-from moldau.broker.network.node_connection import Call, NodeConnection
+from moldau.clock import Clock, pause
+from moldau.peers.backoff import ExponentialBackoff, RandomSource
+from moldau.peers.channel import CallTimedOut, ChannelError, RawResponse
+from moldau.peers.node_connection import Call, NodeConnection
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.codec import decode
 from moldau.wire.errors import WireError

@@ -1,4 +1,4 @@
-"""Time as the coordinators' shells see it, so that a simulated one can take its place."""
+"""Time as shells see it, so that a simulated one can take its place."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Calls to Kafka nodes: channels over connections that come and go."""
