@@ -20,10 +20,11 @@ from functools import partial
 from typing import Any, Protocol
 
 import moldau
-from moldau.clock import Clock, pause
+from moldau.clock import Alarm, Clock, pause
 from moldau.peers.backoff import ExponentialBackoff, RandomSource
 from moldau.peers.channel import CallTimedOut, ChannelError, RawResponse
 from moldau.peers.node_connection import Call, NodeConnection
+from moldau.peers.peer_versions import PeerVersions, api_versions_request
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.codec import decode
 from moldau.wire.errors import WireError
@@ -49,6 +50,11 @@ class ChannelSettings:
     #: The peer answers one after the other; more would only fill its receive buffer.
     calls_in_flight_max: int = 16
     calls_waiting_max: int = 1_024
+    #: Of the socket; -1 leaves them to the system.
+    send_buffer_bytes: int = -1
+    receive_buffer_bytes: int = -1
+    #: A connection without calls for so long is closed; never if negative.
+    connections_max_idle_ms: int = -1
 
 
 def response_bytes_max(request_bytes_max: int) -> int:
@@ -119,6 +125,32 @@ class NodeChannel:
         self._failures = 0
         self._not_before_ms = 0
         self._closed = False
+        self._idle_alarm: Alarm | None = None
+
+    @property
+    def connected(self) -> bool:
+        return self._connection is not None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody waits for anything here."""
+        connection = self._connection
+        in_flight = 0 if connection is None else connection.in_flight_count
+        return not self._waiting and not in_flight
+
+    async def versions(self, *, timeout_ms: int) -> PeerVersions:
+        """What the peer said it serves; asked for by connecting, if need be."""
+        await self.call_raw(
+            ApiKey.API_VERSIONS, api_versions_request(moldau.__version__), timeout_ms=timeout_ms
+        )
+        connection = self._connection
+        if connection is None or connection.versions is None:
+            raise ChannelError(f"ApiVersions to {self._peer}: the connection is lost again")
+        return connection.versions
+
+    async def send_only(self, key: ApiKey, request: Message, *, timeout_ms: int) -> None:
+        """Send a request that the peer does not answer; returns when it has been handed over."""
+        await self._enqueue(Call(API_BY_KEY[key], request, None, unanswered=True), timeout_ms)
 
     async def call(
         self, key: ApiKey, request: Message, *, timeout_ms: int, max_version: int | None = None
@@ -133,14 +165,16 @@ class NodeChannel:
     async def call_raw(
         self, key: ApiKey, request: Message, *, timeout_ms: int, max_version: int | None = None
     ) -> RawResponse:
-        api = API_BY_KEY[key]
+        return await self._enqueue(Call(API_BY_KEY[key], request, max_version), timeout_ms)
+
+    async def _enqueue(self, call: Call, timeout_ms: int) -> RawResponse:
+        api = call.api
         if self._closed:
             raise ChannelError(f"{api.name} to {self._peer} is not sent: the channel is closed")
         if len(self._waiting) >= self._settings.calls_waiting_max:
             raise ChannelError(
                 f"{api.name} to {self._peer} is not sent: {len(self._waiting)} calls wait already"
             )
-        call = Call(api, request, max_version)
         call.alarm = self._clock.call_later(timeout_ms, partial(self._on_timeout, call, timeout_ms))
         self._waiting.append(call)
         self._pump()
@@ -156,6 +190,7 @@ class NodeChannel:
         if self._closed:
             return
         self._closed = True
+        self._stop_idle_alarm()
         if self._attempt is not None:
             self._attempt.cancel()
             self._attempt = None
@@ -176,6 +211,26 @@ class NodeChannel:
         in_flight_max = self._settings.calls_in_flight_max
         while self._waiting and connection.in_flight_count < in_flight_max:
             connection.send(self._waiting.popleft())
+        if self._settings.connections_max_idle_ms >= 0:
+            self._watch_idleness()
+
+    def _watch_idleness(self) -> None:
+        """Close the connection once it had no calls for the whole of the idle time."""
+        self._stop_idle_alarm()
+        if self.idle:
+            self._idle_alarm = self._clock.call_later(
+                self._settings.connections_max_idle_ms, self._on_idle
+            )
+
+    def _on_idle(self) -> None:
+        self._idle_alarm = None
+        if self.idle and self._connection is not None:
+            self._connection.lose("it was not used")
+
+    def _stop_idle_alarm(self) -> None:
+        if self._idle_alarm is not None:
+            self._idle_alarm.cancel()
+            self._idle_alarm = None
 
     def _on_timeout(self, call: Call, timeout_ms: int) -> None:
         what = f"{call.api.name} to {self._peer}"
@@ -229,6 +284,8 @@ class NodeChannel:
             response_bytes_max=settings.response_bytes_max,
             on_progress=self._pump,
             on_lost=self._on_lost,
+            send_buffer_bytes=settings.send_buffer_bytes,
+            receive_buffer_bytes=settings.receive_buffer_bytes,
         )
         deadline = _Deadline(self._clock, settings.socket_connection_setup_timeout_ms)
         try:

@@ -29,15 +29,29 @@ from moldau.wire.framing import decode_response_header, encode_request_frame
 from moldau.wire.message import Message
 
 CORRELATION_ID_MAX = 2**31 - 1
+_BUFFER_OPTIONS = (socket.SO_SNDBUF, socket.SO_RCVBUF)
 
 
 class Call:
     """A request that waits for its response."""
 
-    __slots__ = ("alarm", "api", "correlation_id", "future", "max_version", "request", "version")
+    __slots__ = (
+        "alarm",
+        "api",
+        "correlation_id",
+        "future",
+        "max_version",
+        "request",
+        "unanswered",
+        "version",
+    )
 
-    def __init__(self, api: Api, request: Message, max_version: int | None) -> None:
+    def __init__(
+        self, api: Api, request: Message, max_version: int | None, *, unanswered: bool = False
+    ) -> None:
         self.api = api
+        # The peer sends no response: it is over when it has left.
+        self.unanswered = unanswered
         self.request = request
         self.max_version = max_version
         self.future: asyncio.Future[RawResponse] = asyncio.get_running_loop().create_future()
@@ -77,17 +91,25 @@ class NodeConnection(asyncio.BufferedProtocol):
         response_bytes_max: int,
         on_progress: Callable[[], None],
         on_lost: Callable[[NodeConnection], None],
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
     ) -> None:
         self._peer = peer
         self._client_id = client_id
         self._on_progress = on_progress
         self._on_lost = on_lost
+        self._buffer_sizes = (send_buffer_bytes, receive_buffer_bytes)
         self._transport: asyncio.WriteTransport | None = None
         self._frames = ResponseFrames(response_bytes_max)
         self._in_flight: deque[Call] = deque()
         self._correlation_id = -1
         self._versions: PeerVersions | None = None
         self.lost: ChannelError | None = None
+
+    @property
+    def versions(self) -> PeerVersions | None:
+        """What the peer serves, once that is negotiated."""
+        return self._versions
 
     @property
     def in_flight_count(self) -> int:
@@ -139,8 +161,11 @@ class NodeConnection(asyncio.BufferedProtocol):
             ) from error
         self._correlation_id = correlation_id
         call.version, call.correlation_id = version, correlation_id
-        self._in_flight.append(call)
         cast(asyncio.WriteTransport, self._transport).write(frame)
+        if call.unanswered:
+            call.answer(RawResponse(version, memoryview(b"")))
+        else:
+            self._in_flight.append(call)
 
     def lose(self, reason: str) -> None:
         """Close, and fail every call that was sent."""
@@ -166,6 +191,9 @@ class NodeConnection(asyncio.BufferedProtocol):
         sock: Any = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, size in zip(_BUFFER_OPTIONS, self._buffer_sizes, strict=True):
+                if size >= 0:
+                    sock.setsockopt(socket.SOL_SOCKET, option, size)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._frames.space()

@@ -29,7 +29,7 @@ from moldau.broker.config.describe import (
 from moldau.broker.config.layers import ConfigLayers, DynamicBrokerConfig
 from moldau.broker.config.listeners import Listener, resolve_listeners
 from moldau.broker.config.log_config import LogConfig
-from moldau.broker.config.rules import HostPort, Voter
+from moldau.broker.config.rules import Voter
 from moldau.broker.config.sections import (
     GroupCoordinatorConfig,
     LogManagerConfig,
@@ -41,6 +41,7 @@ from moldau.broker.config.sections import (
     TopicDefaults,
     TransactionConfig,
 )
+from moldau.config.addresses import HostPort
 
 __all__ = [
     "BrokerConfig",

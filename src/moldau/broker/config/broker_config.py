@@ -19,7 +19,7 @@ from moldau.broker.config.listeners import (
 )
 from moldau.broker.config.log_config import LogConfig, broker_defaults
 from moldau.broker.config.resource_keys import DYNAMIC_ONLY_KEYS
-from moldau.broker.config.rules import parse_host_port, parse_voters
+from moldau.broker.config.rules import parse_voters
 from moldau.broker.config.sections import (
     GroupCoordinatorConfig,
     LogManagerConfig,
@@ -32,6 +32,7 @@ from moldau.broker.config.sections import (
     TransactionConfig,
     section_of,
 )
+from moldau.config.addresses import parse_host_port
 from moldau.config.errors import ConfigError
 
 __all__ = ["BrokerConfig"]

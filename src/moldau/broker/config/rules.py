@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from moldau.config.addresses import parse_host_port
+from moldau.config.durations import parse_duration_ms
 from moldau.config.errors import ConfigError
 from moldau.config.validators import Validator
 
-__all__ = ["RULES", "HostPort", "Voter", "parse_host_port", "parse_voters"]
-
-
-class HostPort(NamedTuple):
-    host: str
-    port: int
+__all__ = ["RULES", "Voter", "parse_voters"]
 
 
 class Voter(NamedTuple):
@@ -24,20 +21,7 @@ class Voter(NamedTuple):
     port: int
 
 
-_HOST_PORT = re.compile(r"(?:\[([0-9A-Za-z\-%._:]+)\]|([0-9A-Za-z\-%._]+)):([0-9]{1,5})")
 _REPLICA = re.compile(r"[0-9]+:[0-9]+")
-_DURATION = re.compile(
-    r"P(?=[0-9T])(?:[0-9]+D)?(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?"
-)
-
-
-def parse_host_port(text: str) -> HostPort | None:
-    """`host:port` or `[ipv6]:port`; None when it is neither."""
-    match = _HOST_PORT.fullmatch(text.strip())
-    if match is None or int(match[3]) > 65535:
-        return None
-    return HostPort(match[1] or match[2], int(match[3]))
-
 
 def parse_voters(key: str, entries: tuple[str, ...]) -> tuple[Voter, ...]:
     voters: dict[int, Voter] = {}
@@ -93,7 +77,7 @@ class _OffsetReset:
         if value in ("latest", "earliest"):
             return
         prefix, _, duration = value.partition(":")
-        if prefix == "by_duration" and _DURATION.fullmatch(duration):
+        if prefix == "by_duration" and parse_duration_ms(duration) is not None:
             return
         raise ConfigError.invalid(key, value, f"must be one of {self.allowed}")
 

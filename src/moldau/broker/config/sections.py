@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar, dataclass_transform
 
-from moldau.broker.config.rules import HostPort, Voter
+from moldau.broker.config.rules import Voter
+from moldau.config.addresses import HostPort
 
 __all__ = [
     "GroupCoordinatorConfig",

@@ -13,7 +13,6 @@ from typing import Any
 from uuid import UUID
 
 from moldau.broker.config import BrokerConfig
-from moldau.broker.config.rules import parse_host_port
 from moldau.broker.log.disk import Disk
 from moldau.broker.metadata.features import (
     KRAFT_VERSION,
@@ -31,6 +30,7 @@ from moldau.broker.metadata.scram import ScramError, parse_scram
 from moldau.broker.raft.log import METADATA_DIR
 from moldau.broker.raft.snapshots import BOOTSTRAP_FILE, SnapshotId, snapshot_parts
 from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
+from moldau.config.addresses import parse_host_port
 from moldau.wire.messages import FeatureLevelRecord
 from moldau.wire.uuids import uuid_from_text, uuid_to_text
 

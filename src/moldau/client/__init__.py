@@ -1,0 +1,1 @@
+"""Producer, consumer, share consumer and admin for any Kafka cluster."""

@@ -1,0 +1,93 @@
+"""Errors of the client itself, without a code on the wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.client.errors.base import KafkaError, RetriableError
+
+
+class KafkaTimeoutError(RetriableError, TimeoutError):
+    """Something was not done within its time."""
+
+
+class BufferExhaustedError(KafkaTimeoutError):
+    """The producer's `buffer.memory` stayed full for `max.block.ms`."""
+
+    advice = "raise buffer.memory or max.block.ms, or send more slowly"
+
+
+class DisconnectError(RetriableError, ConnectionError):
+    """The connection to a node broke, or could not be made."""
+
+
+class SerializationError(KafkaError):
+    """A key, value or header that the serializer or deserializer does not take."""
+
+
+class RecordDeserializationError(SerializationError):
+    """A record that cannot be read. Seek past `offset` to go on."""
+
+    advice = "seek past it, or use a deserializer that takes it"
+
+    def __init__(self, message: str, *, topic: str, partition: int, offset: int) -> None:
+        super().__init__(message)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+
+
+class WakeupError(KafkaError):
+    """`wakeup()` ended a call that was waiting."""
+
+
+class ClosedError(KafkaError):
+    """The client was closed."""
+
+    advice = "make a new one"
+
+
+class IllegalStateError(KafkaError):
+    """A call that does not fit what was called before."""
+
+
+class ConcurrentModificationError(KafkaError):
+    """A consumer was used by two threads at once."""
+
+    advice = "use one consumer per thread; only wakeup() may come from another"
+
+
+class NoOffsetForPartitionError(KafkaError):
+    """No committed offset, and `auto.offset.reset` is none."""
+
+    advice = "seek, commit an offset, or set auto.offset.reset"
+
+    def __init__(self, partitions: Any) -> None:
+        self.partitions = frozenset(partitions)
+        shown = ", ".join(sorted(map(str, self.partitions)))
+        super().__init__(f"undefined offset with no reset policy for partitions: {shown}")
+
+
+class LogTruncationError(KafkaError):
+    """The log was truncated below the position, and `auto.offset.reset` is none.
+
+    `divergent_offsets` maps each partition to the last offset known to be common, or None.
+    """
+
+    def __init__(self, message: str, divergent_offsets: Any) -> None:
+        super().__init__(message)
+        self.divergent_offsets = dict(divergent_offsets)
+
+
+class CommitFailedError(KafkaError):
+    """The group has moved on: the offsets were not committed."""
+
+    advice = "poll more often, raise max.poll.interval.ms, or lower max.poll.records"
+
+
+class RetriableCommitFailedError(RetriableError):
+    """An asynchronous commit failed in a way that a later one may not."""
+
+
+class TransactionAbortedError(KafkaError):
+    """The record was not sent: its transaction was aborted before."""

@@ -1,0 +1,116 @@
+"""The thread under a blocking client: an event loop of its own, and calls into it.
+
+What always holds: a coroutine that was handed over ends before `call` does, also when the caller
+is interrupted: then it is cancelled. After `stop`, and in a forked child, which has no such
+thread, every call is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from moldau.client.errors import ClosedError, IllegalStateError
+
+try:
+    import uvloop
+
+    _new_event_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+except ImportError:
+    _new_event_loop = asyncio.new_event_loop
+
+__all__ = ["LoopThread"]
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs coroutines for threads that may block."""
+
+    def __init__(self, name: str) -> None:
+        self.loop: asyncio.AbstractEventLoop = _new_event_loop()
+        self._pid = os.getpid()
+        self._stopped = False
+        # A daemon: a client that nobody closed does not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def on_it(self) -> bool:
+        """Whether the caller is this thread, which must not block."""
+        return threading.get_ident() == self._thread.ident
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The coroutine's result; the caller's thread waits for it."""
+        future = self.submit(coroutine)
+        try:
+            return future.result()
+        except BaseException:
+            if not future.done():
+                # Interrupted, by Ctrl-C for one.
+                future.cancel()
+            raise
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine; its result comes by the future."""
+        problem = self._problem()
+        if problem is not None:
+            coroutine.close()
+            raise problem
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+
+    def soon(self, callback: Callable[..., None], *arguments: Any) -> None:
+        """Call something on the loop; does not wait."""
+        problem = self._problem()
+        if problem is not None:
+            raise problem
+        self.loop.call_soon_threadsafe(callback, *arguments)
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """Cancel what runs, end the thread."""
+        if self._stopped or self._pid != os.getpid():
+            return
+        self._stopped = True
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        if not self.on_it:
+            self._thread.join(timeout_s)
+
+    def _problem(self) -> Exception | None:
+        if self._pid != os.getpid():
+            return IllegalStateError(
+                "this client was made before a fork", advice="make one in the child process"
+            )
+        if self._stopped:
+            return ClosedError("the client is closed")
+        if self.on_it:
+            return IllegalStateError(
+                "a blocking call from a callback on the client's own thread",
+                advice="hand it to another thread, or use the asyncio client",
+            )
+        return None
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self._finish()
+
+    def _finish(self) -> None:
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+
+def remaining_s(deadline: float | None) -> float | None:
+    """Seconds until a moment of `time.monotonic`, at least 0; None for no limit."""
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
