@@ -39,7 +39,7 @@ PREFERRED = 0
 
 # Where a request names its partition: the lists on the way down, then the fields.
 _TOPIC_LISTS = ("topic_data", "topics")
-_PARTITION_LISTS = ("partition_data", "partitions")
+_PARTITION_LISTS = ("partition_data", "partitions", "partition_indexes")
 _PARTITION_FIELDS = ("index", "partition", "partition_index")
 _TO_LEADERS = {
     ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.DELETE_RECORDS,
@@ -130,7 +130,8 @@ class ClusterAsBroker(BrokerProcess):
         for topic in _first(request, _TOPIC_LISTS) or []:
             name = self._topic_name(topic)
             for partition in _first(topic, _PARTITION_LISTS) or []:
-                index = _first(partition, _PARTITION_FIELDS)
+                listed = isinstance(partition, int)
+                index = partition if listed else _first(partition, _PARTITION_FIELDS)
                 if name and isinstance(index, int):
                     state = self.cluster.partitions(name).get((name, index))
                     return state.leader if state and state.leader >= 0 else None

@@ -119,6 +119,17 @@ def test_acks_all_needs_enough_in_sync(host: Host) -> None:
     assert partition.high_watermark == 1
 
 
+def test_committed_with_fewer_in_sync_than_promised_is_told(host: Host) -> None:
+    host.create_topic("a", replicas=(NODE_ID, OTHER_NODE_ID), isr=(NODE_ID,))
+    host.append("a", b"x")
+    partition = host.partition("a")
+    assert partition.high_watermark == 1
+    host.set_config("a", "min.insync.replicas", "2")
+    heard: list[ErrorCode] = []
+    partition.when_committed(1, heard.append)
+    assert heard == [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND]
+
+
 def test_commit_waiters_hear_of_commits_and_of_lost_leadership(host: Host) -> None:
     topic_id = host.create_topic("a", replicas=(NODE_ID, OTHER_NODE_ID))
     partition = host.partition("a")
