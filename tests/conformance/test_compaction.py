@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from support.processes import BrokerProcess, moldau
+from support.either import either_broker
+from support.processes import BrokerProcess
 from support.waiting import eventually
 
 TOPIC = "state"
@@ -24,8 +25,8 @@ CONFIG = {
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    with moldau(tmp_path, ["log.cleaner.backoff.ms=100"]) as process:
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerProcess]:
+    with either_broker(request, tmp_path, {"log.cleaner.backoff.ms": "100"}) as process:
         yield process
 
 
@@ -47,7 +48,7 @@ def read_state(bootstrap: str) -> list[tuple[int, bytes, bytes | None]]:
 
 def test_only_the_last_value_of_a_key_remains(broker: BrokerProcess) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(TOPIC, 1, 1, config=CONFIG)])[TOPIC].result(30)
+    admin.create_topics([NewTopic(TOPIC, 1, config=CONFIG)])[TOPIC].result(30)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": "lz4",
                          "linger.ms": 5, "enable.idempotence": True})
     last: dict[bytes, tuple[int, bytes | None]] = {}

@@ -133,8 +133,7 @@ def test_the_compression_changes(to: RawConnection, topic: str, codec: str, numb
 
 
 def segments(broker: BrokerProcess, topic: str) -> int:
-    data = broker.log.parent / "data"
-    return len(list((data / f"{topic}-0").glob("*.log")))
+    return len(list(broker.folder_of(topic).glob("*.log")))
 
 
 def test_segments_get_smaller(broker: BrokerProcess, to: RawConnection, topic: str) -> None:
@@ -270,13 +269,12 @@ def test_a_wrong_change_changes_nothing(
 
 
 def test_configs_survive_a_restart(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    broker = either_broker(request, tmp_path, OVERRIDES).start()
     changes = [
         (TOPIC_CONFIG, "t", "max.message.bytes", "1000", FROM_TOPIC),
         (TOPIC_CONFIG, "t", "compression.type", "zstd", FROM_TOPIC),
         (BROKER_CONFIG, "1", "log.retention.ms", "123456", FROM_BROKER),
     ]
-    try:
+    with either_broker(request, tmp_path, OVERRIDES) as broker:
         with RawConnection(broker.port) as to:
             create_and_wait(to, "t")
             for kind, name, key, value, _ in changes:
@@ -294,8 +292,6 @@ def test_configs_survive_a_restart(request: pytest.FixtureRequest, tmp_path: Pat
             create_and_wait(to, "u")
             assert error_of(to, "u", one_record(2500)) == MESSAGE_TOO_LARGE
             assert error_of(to, "u", one_record(1500)) == NONE
-    finally:
-        broker.kill()
 
 
 def last_header_of_small(to: RawConnection) -> int:

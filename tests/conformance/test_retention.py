@@ -71,13 +71,13 @@ def latest(to: RawConnection, topic: str) -> int:
     return int(asking.list_offset(to, topic, 0, asking.LATEST).offset)
 
 
-def data_of(broker: BrokerProcess) -> Path:
-    return broker.log.parent / "data"
-
-
 def segments(broker: BrokerProcess, topic: str) -> list[int]:
-    folder = data_of(broker) / f"{topic}-0"
+    folder = broker.folder_of(topic)
     return sorted(int(path.stem) for path in folder.glob("*.log"))
+
+
+def replicas(broker: BrokerProcess, pattern: str) -> list[str]:
+    return [path.name for folder in broker.data_folders for path in folder.glob(pattern)]
 
 
 def check_start(to: RawConnection, topic: str, start: int) -> None:
@@ -101,7 +101,7 @@ def test_by_age(broker: BrokerProcess, to: RawConnection, name: str) -> None:
     eventually(lambda: earliest(to, name) == kept_from, what="the old segments are gone")
     check_start(to, name, kept_from)
     eventually(lambda: segments(broker, name) == [kept_from], what="and their files")
-    folder = data_of(broker) / f"{name}-0"
+    folder = broker.folder_of(name)
     eventually(lambda: not list(folder.glob("*.deleted")), what="nothing is left behind")
 
 
@@ -121,7 +121,7 @@ def test_by_size(broker: BrokerProcess, to: RawConnection, name: str) -> None:
     create_and_wait(to, name, 1, config)
     for _ in range(12):
         append(to, name, 400_000)
-    folder = data_of(broker) / f"{name}-0"
+    folder = broker.folder_of(name)
 
     def size() -> int:
         total = 0
@@ -159,8 +159,7 @@ def test_deleted_records_stay_deleted(
     request: pytest.FixtureRequest, tmp_path: Path, kill: bool
 ) -> None:
     settings = {**SETTINGS, "log.flush.start.offset.checkpoint.interval.ms": "50"}
-    broker = either_broker(request, tmp_path, settings).start()
-    try:
+    with either_broker(request, tmp_path, settings) as broker:
         with RawConnection(broker.port) as to:
             create_and_wait(to, "t", 1, {"segment.bytes": SEGMENT_BYTES})
             for _ in range(9):
@@ -170,7 +169,7 @@ def test_deleted_records_stay_deleted(
             assert (answer.error_code, answer.low_watermark) == (0, inside)
             check_start(to, "t", inside)
             eventually(lambda: segments(broker, "t")[0] == inside - 1, what="whole segments go")
-        checkpoint = data_of(broker) / "log-start-offset-checkpoint"
+        checkpoint = broker.folder_of("t").parent / "log-start-offset-checkpoint"
         if kill:
             eventually(
                 lambda: checkpoint.exists() and f"t 0 {inside}" in checkpoint.read_text(),
@@ -187,20 +186,18 @@ def test_deleted_records_stay_deleted(
             answer = asking.delete_records(to, "t", 0, -1)
             assert answer.low_watermark == 10
             check_start(to, "t", 10)
-    finally:
-        broker.kill()
 
 
 def test_a_deleted_topics_files_go(broker: BrokerProcess, to: RawConnection, name: str) -> None:
     create_and_wait(to, name, 2)
     first_id = asking.describe_topic(to, name).topic_id
     append(to, name)
-    assert list(data_of(broker).glob(f"{name}-*"))
+    assert replicas(broker, f"{name}-*")
     asking.delete_topic(to, name)
     eventually(
         lambda: asking.describe_topic(to, name).error_code == UNKNOWN_TOPIC, what="it is unknown"
     )
-    eventually(lambda: not list(data_of(broker).glob(f"{name}-*")), what="its files are gone")
+    eventually(lambda: not replicas(broker, f"{name}-*"), what="its files are gone")
 
     create_and_wait(to, name, 2)
     assert asking.describe_topic(to, name).topic_id != first_id
@@ -225,7 +222,7 @@ def test_a_topic_is_made_anew_while_the_old_files_wait(
             assert latest(to, "t") == 0
             assert append(to, "t") == 0
             topic_id = asking.describe_topic(to, "t").topic_id
-        assert len(list(data_of(broker).glob("t-0*"))) == 2
+        assert len(replicas(broker, "t-0*")) == 2
         broker.stop()
         # What waited for its removal is found again by its name.
         settings["log.segment.delete.delay.ms"] = "0"
@@ -233,7 +230,7 @@ def test_a_topic_is_made_anew_while_the_old_files_wait(
         with RawConnection(broker.port) as to:
             wait_for_leader(to, "t")
             eventually(
-                lambda: [path.name for path in data_of(broker).glob("t-0*")] == ["t-0"],
+                lambda: replicas(broker, "t-0*") == ["t-0"],
                 what="only the new topic's files are there",
             )
             assert asking.describe_topic(to, "t").topic_id == topic_id

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from support.either import either_broker
 from support.java import JAVA, SOURCES, run_program
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
 
@@ -46,9 +47,15 @@ def test_a_streams_application_sees_the_same_as_with_apache_kafka(
     assert not (listed := list(differing)), "\n".join(listed)
 
 
-def test_an_application_counts_on_when_the_broker_restarts(tmp_path: Path) -> None:
+def test_an_application_counts_on_when_the_broker_restarts(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     """Once stopped, once killed: members stay, nothing is counted twice or lost."""
-    broker = moldau(tmp_path, [f"{NO_DELAY}=0"]).start()
+    with either_broker(request, tmp_path, {NO_DELAY: "0"}) as broker:
+        check_counting_over_restarts(broker)
+
+
+def check_counting_over_restarts(broker: BrokerProcess) -> None:
     command = [*JAVA, str(SOURCES / "StreamsSession.java")]
     command += [broker.bootstrap, "exactly_once_v2", "restarts"]
     with subprocess.Popen(
@@ -67,6 +74,5 @@ def test_an_application_counts_on_when_the_broker_restarts(tmp_path: Path) -> No
                     session.stdin.flush()
         finally:
             session.kill()
-            broker.stop()
     assert seen[-1] == "end", seen
     assert seen.count("counts {a=3, b=3, c=3}") == 1

@@ -50,6 +50,10 @@ _TO_TRANSACTION_COORDINATORS = {
     ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN,
     ApiKey.END_TXN, ApiKey.DESCRIBE_TRANSACTIONS,
 }  # fmt: skip
+_TO_NAMED_BROKERS = {
+    ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS,
+}  # fmt: skip
+_BROKER_CONFIG = 4
 _GROUP_FIELDS = ("group_id", "groups", "groups_names", "group_ids")
 _TRANSACTION_FIELDS = ("transactional_id", "transactional_ids", "v3_and_below_transactional_id")
 
@@ -75,6 +79,14 @@ class ClusterAsBroker(BrokerProcess):
     @property
     def pid(self) -> int:
         raise RuntimeError("a cluster is several processes")
+
+    @property
+    def data_folders(self) -> list[Path]:
+        folders = [node.properties["log.dirs"].split(",") for node in self.cluster.nodes.values()]
+        return [Path(each) for of_node in folders for each in of_node]
+
+    def folder_of(self, topic: str, index: int = 0) -> Path:
+        return self.cluster.log_folder(self.cluster.leader(topic, index), topic, index)
 
     def start(self) -> ClusterAsBroker:
         """All nodes, or the one that is away."""
@@ -116,6 +128,8 @@ class ClusterAsBroker(BrokerProcess):
         node_id = None
         if key in _TO_LEADERS:
             node_id = self._leader(request)
+        elif key in _TO_NAMED_BROKERS:
+            node_id = _named_broker(request)
         elif key in _TO_TRANSACTION_COORDINATORS:
             name = _first(request, _TRANSACTION_FIELDS)
             node_id = self._coordinator(name, TRANSACTION_COORDINATOR)
@@ -143,6 +157,13 @@ class ClusterAsBroker(BrokerProcess):
             return str(name)
         topic_id = getattr(topic, "topic_id", None)
         return self.cluster.topic_names().get(topic_id) if topic_id else None
+
+
+def _named_broker(request: Any) -> int | None:
+    for resource in request.resources:
+        if resource.resource_type == _BROKER_CONFIG and resource.resource_name:
+            return int(resource.resource_name)
+    return None
 
 
 def _first(message: Any, names: tuple[str, ...]) -> Any:

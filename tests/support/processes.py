@@ -60,6 +60,15 @@ class BrokerProcess:
         assert self.process is not None
         return self.process.pid
 
+    @property
+    def data_folders(self) -> list[Path]:
+        """Where the replicas are, of all nodes."""
+        return [self.log.parent / "data"]
+
+    def folder_of(self, topic: str, index: int = 0) -> Path:
+        """The log of a partition; the leader's where there are several."""
+        return self.log.parent / "data" / f"{topic}-{index}"
+
     def start(self) -> BrokerProcess:
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(self.command, stdout=output, stderr=output)
