@@ -1,6 +1,7 @@
 """Argument parsing that guesses what was meant, with the exit codes of Kafka's tools.
 
-Bad usage ends with code 1, as in Kafka's tools, not with argparse's 2.
+Bad usage is one line on stderr that ends with code 1, as in Kafka's tools, not with argparse's 2.
+Options are never abbreviated. An alias that Kafka has deprecated works and warns.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
+from moldau import __version__
 from moldau.config.suggestions import did_you_mean
 
-__all__ = ["Help", "Parser"]
+__all__ = ["Commands", "Help", "Parser"]
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)'")
 
@@ -28,23 +30,72 @@ class Help(argparse.HelpFormatter):
         return "".join(indent + line for line in text.splitlines(keepends=True))
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line after the usage, with a guess where there is one."""
+class Commands:
+    """The subcommands of a tool; the chosen one's name becomes `arguments.command`."""
 
-    def __init__(self, **options: object) -> None:
+    def __init__(self, subparsers: Any) -> None:
+        self._subparsers = subparsers
+
+    def add(self, name: str, help_text: str, **options: Any) -> Parser:
+        options.setdefault("description", help_text)
+        parser: Parser = self._subparsers.add_parser(name, help=help_text, **options)
+        parser.set_defaults(command=name, parser=parser)
+        return parser
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, with a guess where there is one."""
+
+    def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", Help)
         options.setdefault("allow_abbrev", False)
-        super().__init__(**options)  # type: ignore[arg-type]
+        super().__init__(**options)
+
+    def add_commands(self) -> Commands:
+        """Subcommands, of which one must be given."""
+        self.set_defaults(command=None, parser=self)
+        return Commands(
+            self.add_subparsers(metavar="COMMAND", required=True, parser_class=type(self))
+        )
+
+    def add_deprecated(self, *names: str, instead: str, warning: str | None = None) -> None:
+        """Aliases of the option `instead`, which must have been added before."""
+        action = self._option_string_actions[instead]
+        self.add_argument(
+            *names,
+            action=_Deprecated,
+            instead=action,
+            instead_name=instead,
+            warning=warning,
+            nargs=action.nargs,
+            type=action.type,
+            dest=action.dest,
+            default=argparse.SUPPRESS,
+            metavar=action.metavar or action.dest.upper(),
+            help=f"deprecated: use {instead}",
+        )
+
+    def add_version(self) -> None:
+        self.add_argument(
+            "--version", action="version", version=__version__, help="print the version"
+        )
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """The arguments; ends the process on bad usage."""
         arguments, extra = self.parse_known_args(argv)
+        parser: Parser = getattr(arguments, "parser", self)
         if extra:
-            parser: Parser = getattr(arguments, "parser", self)
-            shown = " ".join(extra)
-            name = extra[0].partition("=")[0]
-            parser.error(f"unrecognized arguments: {shown}", name=name)
+            parser._refuse(extra)
+        for name, instead in vars(arguments).pop("_deprecated", ()):
+            if any(word == instead or word.startswith(f"{instead}=") for word in argv):
+                parser.error(f"Cannot specify both {name} and {instead}. Use {instead} alone")
         return arguments
+
+    def _refuse(self, extra: Sequence[str]) -> NoReturn:
+        name = extra[0].partition("=")[0]
+        if name.startswith("-"):
+            self.error(f"{name} is not a recognized option", name=name)
+        self.error(f"unrecognized arguments: {' '.join(extra)}")
 
     def error(self, message: str, *, name: str | None = None) -> NoReturn:
         guess = ""
@@ -52,9 +103,67 @@ class Parser(argparse.ArgumentParser):
             guess = did_you_mean(name, self._option_string_actions)
         elif match := _CHOICE.search(message):
             guess = did_you_mean(match[1], self._choices())
-        self.print_usage(sys.stderr)
-        print(f"{self.prog}: error: {message}.{guess}".replace("..", "."), file=sys.stderr)
+            if len(self._choices()) > 12:
+                message = message[: message.index(" (choose from")]
+        hint = guess or f" `{self.prog} --help` tells more."
+        print(f"{self.prog}: error: {message.rstrip('.')}.{hint}", file=sys.stderr)
         sys.exit(1)
+
+    def require_one(self, arguments: argparse.Namespace, options: Iterable[str]) -> str:
+        """The one of `options` that was given; bad usage if none was, or more than one."""
+        options = tuple(options)
+        given = [option for option in options if self.is_given(arguments, option)]
+        if len(given) != 1:
+            self.error(f"Exactly one of the following arguments is required: {', '.join(options)}")
+        return given[0]
+
+    def require(self, arguments: argparse.Namespace, *options: str) -> None:
+        """Bad usage unless all `options` were given."""
+        for option in options:
+            if not self.is_given(arguments, option):
+                self.error(f'Missing required argument "{option}"')
+
+    def refuse(self, arguments: argparse.Namespace, used: str, options: Iterable[str]) -> None:
+        """Bad usage if `used` was given together with one of `options`."""
+        if not self.is_given(arguments, used):
+            return
+        for option in options:
+            if self.is_given(arguments, option):
+                self.error(f'Option "{used}" can\'t be used with option "{option}"')
+
+    def is_given(self, arguments: argparse.Namespace, option: str) -> bool:
+        """Whether the option has another value than its default."""
+        action = self._option_string_actions[option]
+        return bool(getattr(arguments, action.dest, action.default) != action.default)
 
     def _choices(self) -> list[str]:
         return [str(choice) for action in self._actions for choice in (action.choices or ())]
+
+
+class _Deprecated(argparse.Action):
+    """Warns, then does what the option does that took its place."""
+
+    def __init__(
+        self, *, instead: argparse.Action, instead_name: str, warning: str | None, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self._instead = instead
+        self._instead_name = instead_name
+        self._warning = warning
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        print(
+            self._warning
+            or f"Option {option_string} is deprecated and will be removed in a future version. "
+            f"Use {self._instead_name} instead.",
+            file=sys.stderr,
+        )
+        used = getattr(namespace, "_deprecated", ())
+        namespace._deprecated = (*used, (option_string, self._instead_name))
+        self._instead(parser, namespace, values, option_string)

@@ -6,8 +6,10 @@ import errno
 import os
 import socket
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from moldau.broker.config.listeners import Listener
+if TYPE_CHECKING:
+    from moldau.broker.config.listeners import Listener
 
 __all__ = ["Failure", "explain_os_error", "listen_problem", "unusable_folder"]
 

@@ -85,7 +85,7 @@ def server_properties(tmp_path: Path) -> Path:
         (["start", "--help"], 0, "examples:"),
         (["storage", "format", "--help"], 0, "--release-version"),
         (["server-start", "--version"], 0, moldau.__version__),
-        ([], 1, "COMMAND"),
+        ([], 1, "usage: moldau COMMAND"),
         (["strat"], 1, "Did you mean start?"),
         (["storage", "formatt"], 1, "Did you mean format?"),
         (["start", "--prot=5"], 1, "Did you mean --port?"),

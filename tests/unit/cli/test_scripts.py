@@ -24,8 +24,13 @@ def run(script: str, *argv: str) -> subprocess.CompletedProcess[str]:
     ("script", "argv", "code", "part"),
     [
         ("kafka-storage.sh", ["random-uuid"], 0, ""),
-        ("kafka-storage.sh", [], 1, "usage: kafka-storage [-h]"),
-        ("kafka-storage.sh", ["format"], 1, "usage: kafka-storage format"),
+        (
+            "kafka-storage.sh",
+            [],
+            1,
+            "kafka-storage: error: the following arguments are required: COMMAND",
+        ),
+        ("kafka-storage.sh", ["format"], 1, "kafka-storage format: error: the following arguments"),
         ("kafka-server-start.sh", [], 1, "USAGE:"),
         ("kafka-server-start.sh", ["nope.properties"], 1, "no such configuration file"),
         ("kafka-server-stop.sh", ["--node-id=x"], 1, "invalid int value"),

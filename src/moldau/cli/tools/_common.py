@@ -1,0 +1,288 @@
+"""What the tools share: the common options, the admin client, tables, JSON and progress.
+
+What always holds: in a pipe a tool prints Kafka's plain text; colours, boxes and progress bars
+appear on a terminal only. Progress goes to stderr, so that stdout stays what it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from moldau.cli.arguments import Parser
+from moldau.cli.failures import Failure
+from moldau.config.errors import ConfigError
+from moldau.config.properties import load_properties
+
+if TYPE_CHECKING:
+    from moldau.client.admin import Admin
+
+__all__ = [
+    "Progress",
+    "Table",
+    "ToolError",
+    "add_common",
+    "add_json",
+    "client_config",
+    "message_of",
+    "on_terminal",
+    "open_admin",
+    "parse_properties",
+    "print_json",
+    "progress",
+    "read_config_file",
+    "tabbed",
+    "wait_until_reachable",
+]
+
+# How long a tool waits for a first broker to listen: enough for one that is just starting.
+REACHABLE_SECONDS_MAX = 5.0
+_RETRY_SECONDS = 0.2
+
+PlainLayout = Callable[[Sequence[str], Sequence[Sequence[str]]], Iterable[str]]
+
+
+class ToolError(Failure):
+    """Ends the tool with one line and `exit_code`; on stdout where Kafka's tool prints it there."""
+
+    def __init__(self, message: str, *, exit_code: int = 1, to_stdout: bool = False) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.to_stdout = to_stdout
+
+
+def message_of(error: BaseException) -> str:
+    """What Kafka's tool would show of an error: the broker's own words where there are any."""
+    words = getattr(error, "message", "") or str(error) or type(error).__name__
+    return " ".join(str(words).split())
+
+
+# Options, and the client they describe.
+
+
+def add_common(
+    parser: Parser,
+    *,
+    controllers: bool = False,
+    required: bool = True,
+    deprecated: Sequence[str] = (),
+    short: bool = False,
+) -> None:
+    """--bootstrap-server (with `controllers`, or --bootstrap-controller), --command-config.
+
+    `deprecated` are aliases of --command-config. With `short` there are -b, -C and -c.
+    """
+    servers = ("--bootstrap-server", "-b") if short else ("--bootstrap-server",)
+    config = ("--command-config", "-c") if short else ("--command-config",)
+    if controllers:
+        group = parser.add_mutually_exclusive_group(required=required)
+        group.add_argument(*servers, metavar="HOST:PORT,...", help="brokers to find the cluster by")
+        group.add_argument(
+            *(("--bootstrap-controller", "-C") if short else ("--bootstrap-controller",)),
+            metavar="HOST:PORT,...",
+            help="controllers to find the cluster by, instead of brokers",
+        )
+    else:
+        parser.add_argument(
+            *servers,
+            metavar="HOST:PORT,...",
+            required=required,
+            help="brokers to find the cluster by",
+        )
+    parser.add_argument(*config, metavar="FILE", help="settings of the client, a properties file")
+    if deprecated:
+        parser.add_deprecated(*deprecated, instead="--command-config")
+
+
+def add_json(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def read_config_file(path: str) -> dict[str, str]:
+    """The properties in a file; ToolError tells what is wrong with it."""
+    try:
+        return load_properties(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ToolError(f"cannot read {path}: {error.strerror}") from None
+    except (ConfigError, UnicodeDecodeError) as error:
+        raise ToolError(f"{path} is no properties file: {error}") from None
+
+
+def parse_properties(option: str, entries: Iterable[str]) -> dict[str, str]:
+    """Repeated key=value options; a key without a value stands for the empty one, as in Kafka."""
+    properties: dict[str, str] = {}
+    for entry in entries:
+        key, _, value = entry.partition("=")
+        if not key:
+            raise ToolError(f"{option} {entry}: expected key=value")
+        properties[key] = value
+    return properties
+
+
+def client_config(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Settings by Kafka's names: those of --command-config, and where the cluster is."""
+    config: dict[str, Any] = {}
+    if getattr(arguments, "command_config", None):
+        config.update(read_config_file(arguments.command_config))
+    controllers = getattr(arguments, "bootstrap_controller", None)
+    if controllers:
+        config.pop("bootstrap.servers", None)
+        config["bootstrap.controllers"] = controllers
+    elif arguments.bootstrap_server:
+        config.pop("bootstrap.controllers", None)
+        config["bootstrap.servers"] = arguments.bootstrap_server
+    return config
+
+
+def open_admin(arguments: argparse.Namespace, **settings: Any) -> Admin:
+    """An admin client for the cluster that the options name; ToolError if nobody is there."""
+    from moldau.client.admin import Admin
+
+    config = client_config(arguments)
+    wait_until_reachable(config)
+    return Admin(config, **settings)
+
+
+def wait_until_reachable(config: Mapping[str, Any], *, seconds_max: float | None = None) -> None:
+    """Returns once one of the bootstrap addresses accepts a connection; ToolError if none does.
+
+    A client would go on trying for a minute and end with a timeout that says little.
+    """
+    from moldau.client.config.settings import parse_addresses
+
+    key = "bootstrap.controllers" if config.get("bootstrap.controllers") else "bootstrap.servers"
+    entries = [entry.strip() for entry in str(config.get(key, "")).split(",") if entry.strip()]
+    addresses = parse_addresses(key, entries)
+    limit = REACHABLE_SECONDS_MAX if seconds_max is None else seconds_max
+    deadline = time.monotonic() + limit
+    while True:
+        problems = [_connect_problem(address.host, address.port) for address in addresses]
+        if None in problems:
+            return
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(_RETRY_SECONDS)
+    told = "; ".join(
+        f"{entry}: {problem}" for entry, problem in zip(entries, problems, strict=True)
+    )
+    kind = "controller" if key == "bootstrap.controllers" else "broker"
+    raise ToolError(f"no {kind} can be reached at {told}. Is it running, and the address right?")
+
+
+def _connect_problem(host: str, port: int) -> str | None:
+    try:
+        socket.create_connection((host, port), timeout=REACHABLE_SECONDS_MAX).close()
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return None
+
+
+# Output.
+
+
+def on_terminal() -> bool:
+    """Whether a person reads stdout."""
+    return sys.stdout.isatty()
+
+
+def tabbed(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns as wide as their widest cell, each followed by a tab: most of Kafka's tables."""
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    for row in (headers, *rows):
+        yield "".join(f"{cell:<{width}}\t" for cell, width in zip(row, widths, strict=True))
+
+
+class Table:
+    """Rows under headers: in a pipe in the layout of Kafka's tool, on a terminal for people."""
+
+    def __init__(
+        self, *headers: str, plain: PlainLayout = tabbed, title: str | None = None
+    ) -> None:
+        self._headers = headers
+        self._plain = plain
+        self._title = title
+        self._rows: list[tuple[str, ...]] = []
+
+    def add(self, *cells: object) -> None:
+        self._rows.append(tuple(str(cell) for cell in cells))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def show(self) -> None:
+        if on_terminal():
+            self._show_rich()
+            return
+        for line in self._plain(self._headers, self._rows):
+            print(line)
+
+    def _show_rich(self) -> None:
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        table = RichTable(
+            box=SIMPLE_HEAD, title=self._title, title_justify="left", header_style="bold cyan"
+        )
+        for number, header in enumerate(self._headers):
+            cells = [row[number] for row in self._rows]
+            numeric = bool(cells) and all(_is_number(cell) for cell in cells)
+            table.add_column(header, justify="right" if numeric else "left", overflow="fold")
+        for row in self._rows:
+            table.add_row(*(Text(cell) for cell in row))
+        Console().print(table)
+
+
+def _is_number(cell: str) -> bool:
+    return cell == "-" or cell.lstrip("-").replace(".", "", 1).isdigit()
+
+
+def print_json(value: Any) -> None:
+    """One JSON document; indented and coloured on a terminal."""
+    if on_terminal():
+        from rich.console import Console
+
+        Console().print_json(json.dumps(value))
+    else:
+        print(json.dumps(value))
+
+
+class Progress(Protocol):
+    """How far something is."""
+
+    def advance(self, count: float = 1) -> None: ...
+
+    def update(self, completed: float) -> None: ...
+
+
+class _Silent:
+    def advance(self, count: float = 1) -> None:
+        return
+
+    def update(self, completed: float) -> None:
+        return
+
+
+@contextmanager
+def progress(
+    description: str, *, total: float | None = None, unit: str = "records"
+) -> Iterator[Progress]:
+    """Shows on stderr how far something is, with rate and time left, if a person is there."""
+    if not sys.stderr.isatty():
+        yield _Silent()
+        return
+    from moldau.cli.tools._progress import Bar
+
+    bar = Bar(description, total, unit)
+    try:
+        yield bar
+    finally:
+        bar.close()

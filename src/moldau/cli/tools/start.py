@@ -1,0 +1,47 @@
+"""`moldau start`: its options. What a start does is in moldau.cli.start."""
+
+from __future__ import annotations
+
+import argparse
+
+from moldau.cli.arguments import Parser
+
+__all__ = ["add_arguments", "add_override", "run"]
+
+_EXAMPLES = """\
+examples:
+  moldau start
+  moldau start --port 19092 --data /var/moldau
+  moldau start config/server.properties --override log.retention.hours=1
+"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="a Kafka configuration file; without one, a single node for this machine",
+    )
+    parser.add_argument(
+        "--port", type=int, metavar="P", help="port on 127.0.0.1 (default 9092; 0 picks a free one)"
+    )
+    parser.add_argument("--data", metavar="DIR", help="data folder (default ./moldau-data)")
+    add_override(parser)
+
+
+def add_override(parser: Parser) -> None:
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set one configuration key; may be given several times",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from moldau.cli.start import run_start
+
+    return run_start(arguments)
