@@ -14,7 +14,7 @@ from moldau.broker.controller_channel import ControllerChannel, ControllerUnavai
 from moldau.broker.envelopes import unwrap_response, wrap_request
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.interface import InvalidRequest
-from moldau.broker.refusals import refusal
+from moldau.broker.network.refusals import refusal
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ApiError, ErrorCode, WireError

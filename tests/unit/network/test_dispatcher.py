@@ -27,6 +27,7 @@ from moldau.wire.message import Message
 from moldau.wire.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
+    CreateTopicsRequest,
     FetchResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -123,6 +124,11 @@ def find_coordinator(
     raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "not yet")
 
 
+async def inactive(context: RequestContext, request: Message) -> Message:
+    await asyncio.sleep(0)
+    raise ApiError(ErrorCode.NOT_CONTROLLER, "this controller is not active")
+
+
 def raw_produce(context: RequestContext, frame: memoryview, body_position: int) -> Reply:
     body = bytes(frame[body_position:])
     return [struct.pack(">ii", 4 + len(body), context.correlation_id), body]
@@ -195,6 +201,18 @@ def test_error_messages_travel_where_there_is_room() -> None:
     # From v4 on the errors are per coordinator, so the handler has to place them.
     with pytest.raises(InvalidRequest, match=r"FindCoordinator \(key 10\) v4.*not yet"):
         ask(network, ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
+
+
+def test_errors_are_told_per_topic_where_an_api_has_no_other_place() -> None:
+    network = network_with({ApiKey.CREATE_TOPICS: Route(inactive)})
+    asked = CreateTopicsRequest(
+        topics=[CreateTopicsRequest.CreatableTopic(name=name) for name in ("a", "b")]
+    )
+    response = ask(network, ApiKey.CREATE_TOPICS, 7, asked)
+    assert [(each.name, each.error_code) for each in response.topics] == [
+        ("a", ErrorCode.NOT_CONTROLLER),
+        ("b", ErrorCode.NOT_CONTROLLER),
+    ]
 
 
 @pytest.mark.parametrize(

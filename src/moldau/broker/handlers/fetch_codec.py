@@ -17,7 +17,10 @@ from moldau.broker.fetch_sessions.fetch_data import (
     PartitionData,
     PartitionFetch,
 )
-from moldau.broker.handlers.flexible import (
+from moldau.broker.handlers.produce_codec import node_endpoints_section
+from moldau.broker.replication.names import NodeEndpoint, TopicKey
+from moldau.wire.errors import WireError
+from moldau.wire.flexible import (
     compact_string,
     read_compact_string,
     read_text,
@@ -25,9 +28,6 @@ from moldau.broker.handlers.flexible import (
     skip_tagged_fields,
     varint,
 )
-from moldau.broker.handlers.produce_codec import node_endpoints_section
-from moldau.broker.replication.names import NodeEndpoint, TopicKey
-from moldau.wire.errors import WireError
 
 FLEXIBLE_SINCE = 12
 TOPIC_IDS_SINCE = 13

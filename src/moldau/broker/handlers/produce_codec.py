@@ -11,7 +11,9 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from moldau.broker.handlers.flexible import (
+from moldau.broker.replication.names import NodeEndpoint, TopicKey
+from moldau.wire.errors import WireError
+from moldau.wire.flexible import (
     compact_string,
     read_compact_string,
     read_text,
@@ -19,8 +21,6 @@ from moldau.broker.handlers.flexible import (
     skip_tagged_fields,
     varint,
 )
-from moldau.broker.replication.names import NodeEndpoint, TopicKey
-from moldau.wire.errors import WireError
 
 FLEXIBLE_SINCE = 9
 TOPIC_IDS_SINCE = 13

@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Final
 
 from moldau.broker.network.context import ConnectionInfo, RequestContext
-from moldau.broker.network.error_responses import error_response
 from moldau.broker.network.interface import InvalidRequest, Reply
+from moldau.broker.network.refusals import refusal
 from moldau.broker.network.routes import Route
 from moldau.wire.apis import API_BY_KEY, Api, ApiKey
 from moldau.wire.codec import decode
@@ -117,10 +117,12 @@ class Dispatcher:
                     target.api, target.version, context.correlation_id, response
                 )
         except Exception as error:
-            return self._answer_error(target, context, error)
+            return self._answer_error(target, context, request, error)
         # A request that was received is carried out even if its client has gone: LeaveGroup is
         # often the last word of a connection. Only the answer is then dropped.
-        task = asyncio.get_running_loop().create_task(self._answer_later(target, context, response))
+        task = asyncio.get_running_loop().create_task(
+            self._answer_later(target, context, request, response)
+        )
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return asyncio.shield(task)
@@ -147,7 +149,7 @@ class Dispatcher:
             response = target.handle(context, request)
             return response if isinstance(response, Message) else await response
         except Exception as error:
-            return self._error_response(target, context, error)
+            return self._error_response(target, context, request, error)
 
     async def stop(self) -> None:
         """Cancel the requests that still run; the network has stopped."""
@@ -157,21 +159,27 @@ class Dispatcher:
         await asyncio.gather(*running, return_exceptions=True)
 
     async def _answer_later(
-        self, target: _Target, context: RequestContext, response: Awaitable[Message]
+        self,
+        target: _Target,
+        context: RequestContext,
+        request: Message,
+        response: Awaitable[Message],
     ) -> Reply:
         try:
             return encode_response_frame(
                 target.api, target.version, context.correlation_id, await response
             )
         except Exception as error:
-            return self._answer_error(target, context, error)
+            return self._answer_error(target, context, request, error)
 
-    def _answer_error(self, target: _Target, context: RequestContext, error: Exception) -> bytes:
-        response = self._error_response(target, context, error)
+    def _answer_error(
+        self, target: _Target, context: RequestContext, request: Message, error: Exception
+    ) -> bytes:
+        response = self._error_response(target, context, request, error)
         return encode_response_frame(target.api, target.version, context.correlation_id, response)
 
     def _error_response(
-        self, target: _Target, context: RequestContext, error: Exception
+        self, target: _Target, context: RequestContext, request: Message, error: Exception
     ) -> Message:
         if isinstance(error, InvalidRequest):
             raise InvalidRequest(f"{_name(target)}: {error}") from error
@@ -183,7 +191,7 @@ class Dispatcher:
             )
             code = ErrorCode.UNKNOWN_SERVER_ERROR
             message = "The server experienced an unexpected error when processing the request."
-        response = error_response(target.api, target.version, code, message)
+        response = refusal(target.api, target.version, request, code, message)
         if response is None:
             raise InvalidRequest(
                 f"{_name(target)}: {code.name} has no place in the response: {message}"
