@@ -20,7 +20,7 @@ from moldau.broker.envelopes import (
 )
 from moldau.broker.handlers.envelope import EnvelopeHandler
 from moldau.broker.network.context import RequestContext
-from moldau.broker.refusals import refusal
+from moldau.broker.network.refusals import refusal
 from moldau.wire.apis import API_BY_KEY, Api, ApiKey
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ApiError, ErrorCode
