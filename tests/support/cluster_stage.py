@@ -69,6 +69,7 @@ class ClusterAsBroker(BrokerProcess):
         self._mover = Mover(self.cluster)
         self._turns = itertools.cycle(self.cluster.nodes)
         self._away: int | None = None
+        self._sessions: dict[str, int | None] = {}
         self._is_started = False
         super().__init__([], lasting_port(), folder / "cluster.log")
 
@@ -128,6 +129,9 @@ class ClusterAsBroker(BrokerProcess):
         node_id = None
         if key in _TO_LEADERS:
             node_id = self._leader(request)
+            if member_id := getattr(request, "member_id", None):
+                # Of a share session only the first request names the partitions.
+                node_id = self._sessions[member_id] = node_id or self._sessions.get(member_id)
         elif key in _TO_NAMED_BROKERS:
             node_id = _named_broker(request)
         elif key in _TO_TRANSACTION_COORDINATORS:
