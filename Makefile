@@ -16,8 +16,9 @@ DISTURBED := $(addprefix tests/conformance/test_,groups_membership.py groups_off
 WORKERS ?= 3
 
 # What the compiled record codec and the installed package depend on.
-BUILD_INPUTS := pyproject.toml setup.py src/moldau/wire/_record_codec.py \
-                $(wildcard src/moldau/wire/_record_codec.pxd)
+BUILD_INPUTS := pyproject.toml setup.py $(foreach module,\
+                wire/_record_codec client/_records client/_batch_builder,\
+                $(wildcard src/moldau/$(module).py src/moldau/$(module).pxd))
 
 .PHONY: help run test check unit conformance bench sim tools kafka clean
 

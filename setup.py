@@ -1,6 +1,6 @@
-"""Compiles the record codec with Cython where a C compiler is found.
+"""Compiles what handles single records with Cython where a C compiler is found.
 
-The codec is one Python file in Cython's pure-Python mode: without a compiler the same file runs
+Each module is one Python file in Cython's pure-Python mode: without a compiler the same file runs
 as it is, only slower.
 """
 
@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from setuptools import Extension, setup
 
+MODULES = (
+    "moldau.wire._record_codec",
+    "moldau.client._records",
+    "moldau.client._batch_builder",
+)
+
 
 def extensions() -> list[Extension]:
     try:
         from Cython.Build import cythonize
     except ImportError:
         return []
-    codec = Extension(
-        "moldau.wire._record_codec",
-        ["src/moldau/wire/_record_codec.py"],
-        extra_compile_args=["-O3"],
-    )
-    modules: list[Extension] = cythonize([codec], language_level=3, quiet=True)
+    sources = [
+        Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=["-O3"])
+        for name in MODULES
+    ]
+    modules: list[Extension] = cythonize(sources, language_level=3, quiet=True)
     for module in modules:
         # Set here, for cythonize drops it: without a compiler the install goes on.
         module.optional = True

@@ -1,0 +1,91 @@
+# C types for _records.py: what turns the plain file into a fast module. The .py alone says what
+# the code does; nothing here may change it.
+
+cimport cython
+
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(object item)
+
+cdef unsigned long long _MASK_32
+cdef unsigned long long _MASK_64
+
+cdef class ConsumerRecord:
+    cdef readonly object topic
+    cdef readonly object key
+    cdef readonly object value
+    cdef readonly object headers
+    cdef readonly long long offset
+    cdef readonly long long timestamp
+    cdef readonly int partition
+    cdef readonly int serialized_key_size
+    cdef readonly int serialized_value_size
+    cdef int _leader_epoch
+    cdef short _delivery_count
+    cdef readonly short timestamp_type
+
+@cython.locals(size=Py_ssize_t)
+cdef Py_ssize_t _length(const unsigned char *data, Py_ssize_t position) noexcept nogil
+
+@cython.locals(
+    raw=cython.ulonglong, byte=cython.ulonglong, shift=cython.int, cursor=Py_ssize_t
+)
+cdef long long _int32(const unsigned char *data, Py_ssize_t position, Py_ssize_t size) noexcept nogil
+
+@cython.locals(
+    raw=cython.ulonglong, byte=cython.ulonglong, shift=cython.int, cursor=Py_ssize_t
+)
+cdef long long _int64(const unsigned char *data, Py_ssize_t position, Py_ssize_t size) noexcept nogil
+
+@cython.locals(
+    _=Py_ssize_t, size=Py_ssize_t, length=cython.longlong, name=bytes, headers=list
+)
+cdef tuple _read_headers(const unsigned char *data, Py_ssize_t position, Py_ssize_t count)
+
+cdef class BatchReader:
+    cdef const unsigned char[::1] _view
+    cdef object _topic
+    cdef int _partition
+    cdef object _key_deserializer
+    cdef object _value_deserializer
+    cdef int _key_kind
+    cdef int _value_kind
+    cdef Py_ssize_t _position
+    cdef Py_ssize_t _index
+    cdef long long _start_offset
+    cdef long long _base_timestamp
+    cdef long long _append_time
+    cdef int _timestamp_type
+    cdef int _leader_epoch
+    cdef readonly long long base_offset
+    cdef readonly long long last_offset
+    cdef readonly long long next_offset
+    cdef readonly long long producer_id
+    cdef readonly bint is_control
+    cdef readonly bint is_transactional
+    cdef readonly Py_ssize_t record_count
+    cdef readonly Py_ssize_t size
+
+    @cython.locals(
+        chars="const unsigned char *",
+        records=list,
+        record=ConsumerRecord,
+        partition=cython.int,
+        leader_epoch=cython.int,
+        atomic=cython.bint,
+        position=Py_ssize_t,
+        left=Py_ssize_t,
+        room=Py_ssize_t,
+        size=Py_ssize_t,
+        length=cython.longlong,
+        record_end=Py_ssize_t,
+        timestamp=cython.longlong,
+        offset=cython.longlong,
+    )
+    cpdef list next(self, Py_ssize_t max_count=*)
+
+    cdef _deserialize(self, ConsumerRecord record)
+
+@cython.locals(
+    taken=list, index=Py_ssize_t, count=Py_ssize_t, record=ConsumerRecord
+)
+cpdef list acquired_records(object records, object ranges)

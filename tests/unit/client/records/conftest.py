@@ -1,0 +1,42 @@
+"""Both forms of the client's record modules: the plain files, and the compiled modules if built."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import moldau.client
+from moldau.client import _batch_builder, _records
+
+
+def load_plain(name: str) -> ModuleType:
+    path = Path(moldau.client.__file__).parent / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"plain{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[f"plain{name}"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+READERS = {"plain": load_plain("_records")}
+if _records.COMPILED:
+    READERS["compiled"] = _records
+BUILDERS = {"plain": load_plain("_batch_builder")}
+if _batch_builder.COMPILED:
+    BUILDERS["compiled"] = _batch_builder
+
+
+@pytest.fixture(scope="session", params=list(READERS))
+def records_module(request: pytest.FixtureRequest) -> ModuleType:
+    return READERS[request.param]
+
+
+@pytest.fixture(scope="session", params=list(BUILDERS))
+def builder_module(request: pytest.FixtureRequest) -> ModuleType:
+    return BUILDERS[request.param]
