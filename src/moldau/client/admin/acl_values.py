@@ -1,0 +1,139 @@
+"""Access control lists: what is allowed to whom, and the filters that select them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+__all__ = [
+    "AccessControlEntry",
+    "AccessControlEntryFilter",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
+    "PatternType",
+    "ResourcePattern",
+    "ResourcePatternFilter",
+    "ResourceType",
+    "operations_of",
+]
+
+_NOT_ASKED = -(2**31)
+
+
+class AclOperation(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+    @classmethod
+    def _missing_(cls, value: object) -> AclOperation:
+        return cls.UNKNOWN
+
+
+class AclPermissionType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+    @classmethod
+    def _missing_(cls, value: object) -> AclPermissionType:
+        return cls.UNKNOWN
+
+
+class ResourceType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+    @classmethod
+    def _missing_(cls, value: object) -> ResourceType:
+        return cls.UNKNOWN
+
+
+class PatternType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+    @classmethod
+    def _missing_(cls, value: object) -> PatternType:
+        return cls.UNKNOWN
+
+
+class ResourcePattern(NamedTuple):
+    resource_type: ResourceType
+    name: str
+    pattern_type: PatternType = PatternType.LITERAL
+
+
+class ResourcePatternFilter(NamedTuple):
+    """None and ANY leave a field open; MATCH takes every pattern that covers the name."""
+
+    resource_type: ResourceType = ResourceType.ANY
+    name: str | None = None
+    pattern_type: PatternType = PatternType.ANY
+
+
+class AccessControlEntry(NamedTuple):
+    principal: str
+    host: str
+    operation: AclOperation
+    permission_type: AclPermissionType
+
+
+class AccessControlEntryFilter(NamedTuple):
+    principal: str | None = None
+    host: str | None = None
+    operation: AclOperation = AclOperation.ANY
+    permission_type: AclPermissionType = AclPermissionType.ANY
+
+
+class AclBinding(NamedTuple):
+    pattern: ResourcePattern
+    entry: AccessControlEntry
+
+    def to_filter(self) -> AclBindingFilter:
+        """What selects just this one."""
+        return AclBindingFilter(
+            ResourcePatternFilter(*self.pattern), AccessControlEntryFilter(*self.entry)
+        )
+
+
+class AclBindingFilter(NamedTuple):
+    pattern_filter: ResourcePatternFilter = ResourcePatternFilter()
+    entry_filter: AccessControlEntryFilter = AccessControlEntryFilter()
+
+    @classmethod
+    def any(cls) -> AclBindingFilter:
+        return cls()
+
+
+def operations_of(bits: int) -> frozenset[AclOperation] | None:
+    """The operations of a response's bit field; None if they were not asked for."""
+    if bits == _NOT_ASKED:
+        return None
+    ruled_out = (AclOperation.UNKNOWN, AclOperation.ANY, AclOperation.ALL)
+    return frozenset(each for each in AclOperation if each not in ruled_out and bits & (1 << each))

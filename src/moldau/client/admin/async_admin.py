@@ -1,0 +1,77 @@
+"""The admin client: every operation of Kafka's Admin, on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from moldau.client.admin.cluster import ClusterOperations
+from moldau.client.admin.configs import ConfigOperations
+from moldau.client.admin.driver import Driver
+from moldau.client.admin.group_listings import GroupListingOperations
+from moldau.client.admin.topics import TopicOperations
+from moldau.client.cluster import ClusterClient, NetworkSettings
+from moldau.client.config import ADMIN_KEYS, gather, parse_settings
+from moldau.client.errors import ConfigError
+
+__all__ = ["AsyncAdmin"]
+
+
+class AsyncAdmin(
+    TopicOperations,
+    ConfigOperations,
+    ClusterOperations,
+    GroupListingOperations,
+):
+    """Administers a cluster; made and used on one event loop.
+
+    Operations on several things give `Results`, by thing. They raise the first error (its
+    `results` holds what became of the others), or with `check=False` leave that to the caller.
+    Each retries what passes until its `timeout` (seconds), `default.api.timeout.ms` if None.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+        values = parse_settings(ADMIN_KEYS, gather(ADMIN_KEYS, config, settings))
+        self._values = values
+        self._cluster = ClusterClient(NetworkSettings.of(values))
+        self._driver = Driver(
+            self._cluster,
+            timeout_ms=_api_timeout_ms(values, config, settings),
+            retries=values["retries"],
+        )
+        self._closed = False
+
+    async def __aenter__(self) -> AsyncAdmin:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Let go of all connections. Operations under way fail."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.wait_for(self._cluster.close(), timeout)
+
+
+def _api_timeout_ms(
+    values: Mapping[str, Any], config: Mapping[str, Any] | None, settings: Mapping[str, Any]
+) -> int:
+    """`default.api.timeout.ms`, at least `request.timeout.ms` unless it was set lower."""
+    api_ms: int = values["default.api.timeout.ms"]
+    request_ms: int = values["request.timeout.ms"]
+    if api_ms >= request_ms:
+        return api_ms
+    if "default.api.timeout.ms" in (config or {}) or "default_api_timeout_ms" in settings:
+        raise ConfigError(
+            f"default.api.timeout.ms ({api_ms}) must be at least request.timeout.ms ({request_ms})",
+            key="default.api.timeout.ms",
+        )
+    return request_ms

@@ -1,0 +1,356 @@
+"""The blocking admin client. Made by tools/generate_blocking.py from AsyncAdmin; edit that.
+
+Each call runs on the client's own event loop thread and waits for its end there. Several threads
+may use one client at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Coroutine, Iterable, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+from uuid import UUID
+
+from moldau.client.admin.async_admin import AsyncAdmin
+from moldau.client.admin.base import Listings
+from moldau.client.admin.cluster_values import (
+    ClusterDescription,
+    FeatureMetadata,
+    FeatureUpdate,
+    QuorumInfo,
+    RaftVoterEndpoint,
+)
+from moldau.client.admin.config_values import (
+    AlterConfigOp,
+    ConfigEntry,
+    ConfigResource,
+    ConfigResourceType,
+)
+from moldau.client.admin.group_values import GroupListing, GroupState, GroupType
+from moldau.client.admin.topic_values import (
+    CreatedTopic,
+    NewPartitions,
+    NewTopic,
+    TopicDescription,
+    TopicListing,
+)
+from moldau.client.loop_thread import LoopThread
+from moldau.client.results import Results
+
+__all__ = ["Admin"]
+
+T = TypeVar("T")
+
+
+class Admin:
+    """Administers a cluster.
+
+    Operations on several things give `Results`, by thing. They raise the first error (its
+    `results` holds what became of the others), or with `check=False` leave that to the caller.
+    Each retries what passes until its `timeout` (seconds), `default.api.timeout.ms` if None.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+        self._admin = AsyncAdmin(config, **settings)
+        self._thread = LoopThread("moldau-admin")
+        self._closed = False
+
+    def __enter__(self) -> Admin:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Let go of all connections. Operations under way in other threads fail."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._call(self._admin.close(timeout))
+        finally:
+            self._thread.stop()
+
+    def _call(self, operation: Coroutine[Any, Any, T]) -> T:
+        return self._thread.call(operation)
+
+    def create_topics(
+        self,
+        topics: Iterable[NewTopic | str],
+        *,
+        validate_only: bool = False,
+        retry_on_quota_violation: bool = True,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, CreatedTopic]:
+        """Create topics; a plain name takes the broker's defaults.
+
+        With `validate_only` nothing is created, only checked.
+        """
+        return self._call(
+            self._admin.create_topics(
+                topics,
+                validate_only=validate_only,
+                retry_on_quota_violation=retry_on_quota_violation,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def delete_topics(
+        self,
+        topics: Iterable[str | UUID],
+        *,
+        retry_on_quota_violation: bool = True,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str | UUID, None]:
+        """Delete topics by name or by id."""
+        return self._call(
+            self._admin.delete_topics(
+                topics,
+                retry_on_quota_violation=retry_on_quota_violation,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def list_topics(
+        self, *, list_internal: bool = False, timeout: float | None = None
+    ) -> dict[str, TopicListing]:
+        """All topics by name, the internal ones only if asked for."""
+        return self._call(self._admin.list_topics(list_internal=list_internal, timeout=timeout))
+
+    def describe_topics(
+        self,
+        topics: Iterable[str | UUID],
+        *,
+        include_authorized_operations: bool = False,
+        partition_size_limit_per_response: int = 2000,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str | UUID, TopicDescription]:
+        """What topics are, by name or by id, with leader, replicas and ISR of each partition.
+
+        By name, large topics come in pages, so that no response grows without bound.
+        """
+        return self._call(
+            self._admin.describe_topics(
+                topics,
+                include_authorized_operations=include_authorized_operations,
+                partition_size_limit_per_response=partition_size_limit_per_response,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def create_partitions(
+        self,
+        new_partitions: Mapping[str, NewPartitions | int],
+        *,
+        validate_only: bool = False,
+        retry_on_quota_violation: bool = True,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, None]:
+        """Raise the number of partitions; a plain number is the total that is wanted."""
+        return self._call(
+            self._admin.create_partitions(
+                new_partitions,
+                validate_only=validate_only,
+                retry_on_quota_violation=retry_on_quota_violation,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
+        """The values of all keys of each resource, by key.
+
+        Synonyms tell where else the value could come from, nearest first.
+        """
+        return self._call(
+            self._admin.describe_configs(
+                resources,
+                include_synonyms=include_synonyms,
+                include_documentation=include_documentation,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def incremental_alter_configs(
+        self,
+        configs: Mapping[ConfigResource, Iterable[AlterConfigOp]],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[ConfigResource, None]:
+        """Change single keys; all operations on one resource take effect together."""
+        return self._call(
+            self._admin.incremental_alter_configs(
+                configs, validate_only=validate_only, timeout=timeout, check=check
+            )
+        )
+
+    def list_config_resources(
+        self, types: Collection[ConfigResourceType] = (), *, timeout: float | None = None
+    ) -> list[ConfigResource]:
+        """What has configurations, of the given types or of all."""
+        return self._call(self._admin.list_config_resources(types, timeout=timeout))
+
+    def list_client_metrics_resources(self, *, timeout: float | None = None) -> list[str]:
+        """The names of all subscriptions to client metrics."""
+        return self._call(self._admin.list_client_metrics_resources(timeout=timeout))
+
+    def describe_cluster(
+        self,
+        *,
+        include_authorized_operations: bool = False,
+        include_fenced_brokers: bool = False,
+        timeout: float | None = None,
+    ) -> ClusterDescription:
+        """Id, controller and nodes: brokers, or controllers with `bootstrap.controllers`."""
+        return self._call(
+            self._admin.describe_cluster(
+                include_authorized_operations=include_authorized_operations,
+                include_fenced_brokers=include_fenced_brokers,
+                timeout=timeout,
+            )
+        )
+
+    def describe_features(
+        self, *, node_id: int | None = None, timeout: float | None = None
+    ) -> FeatureMetadata:
+        """Which features the cluster uses, and which a node supports."""
+        return self._call(self._admin.describe_features(node_id=node_id, timeout=timeout))
+
+    def update_features(
+        self,
+        feature_updates: Mapping[str, FeatureUpdate],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, None]:
+        """Finalize levels of features, all or (with newer brokers) none of them."""
+        return self._call(
+            self._admin.update_features(
+                feature_updates, validate_only=validate_only, timeout=timeout, check=check
+            )
+        )
+
+    def describe_metadata_quorum(self, *, timeout: float | None = None) -> QuorumInfo:
+        """The controllers' quorum: its leader, voters and observers, and how far each is."""
+        return self._call(self._admin.describe_metadata_quorum(timeout=timeout))
+
+    def add_raft_voter(
+        self,
+        voter_id: int,
+        voter_directory_id: UUID,
+        endpoints: Collection[RaftVoterEndpoint],
+        *,
+        cluster_id: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Let a controller that observes take part in the metadata quorum."""
+        self._call(
+            self._admin.add_raft_voter(
+                voter_id, voter_directory_id, endpoints, cluster_id=cluster_id, timeout=timeout
+            )
+        )
+
+    def remove_raft_voter(
+        self,
+        voter_id: int,
+        voter_directory_id: UUID,
+        *,
+        cluster_id: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Take a controller out of the metadata quorum."""
+        self._call(
+            self._admin.remove_raft_voter(
+                voter_id, voter_directory_id, cluster_id=cluster_id, timeout=timeout
+            )
+        )
+
+    def unregister_broker(self, broker_id: int, *, timeout: float | None = None) -> None:
+        """Forget a broker that is gone for good."""
+        self._call(self._admin.unregister_broker(broker_id, timeout=timeout))
+
+    def list_groups(
+        self,
+        *,
+        group_states: Collection[GroupState] = (),
+        types: Collection[GroupType] = (),
+        protocol_types: Collection[str] = (),
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Listings[GroupListing]:
+        """All groups, or those of some states, types and protocols ("" is a protocol too).
+
+        With `check=False` brokers that do not answer are in `errors` of the list.
+        """
+        return self._call(
+            self._admin.list_groups(
+                group_states=group_states,
+                types=types,
+                protocol_types=protocol_types,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def list_consumer_groups(
+        self,
+        *,
+        group_states: Collection[GroupState] = (),
+        types: Collection[GroupType] = (),
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Listings[GroupListing]:
+        """The groups of consumers, of the classic and the new protocol, and simple ones."""
+        return self._call(
+            self._admin.list_consumer_groups(
+                group_states=group_states, types=types, timeout=timeout, check=check
+            )
+        )
+
+    def list_share_groups(
+        self,
+        *,
+        group_states: Collection[GroupState] = (),
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Listings[GroupListing]:
+        """The share groups."""
+        return self._call(
+            self._admin.list_share_groups(group_states=group_states, timeout=timeout, check=check)
+        )
+
+    def list_streams_groups(
+        self,
+        *,
+        group_states: Collection[GroupState] = (),
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Listings[GroupListing]:
+        """The streams groups."""
+        return self._call(
+            self._admin.list_streams_groups(group_states=group_states, timeout=timeout, check=check)
+        )
