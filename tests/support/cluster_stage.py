@@ -33,7 +33,11 @@ MOVE_SECONDS = 1.0
 # is missed only if the next one comes later.
 REST_SECONDS = 12.0
 SESSION_MS = 6_000
-SESSIONS = ("group.consumer.min.session.timeout.ms", "group.consumer.session.timeout.ms")
+SESSIONS = tuple(
+    f"group.{kind}.{key}"
+    for kind in ("consumer", "share", "streams")
+    for key in ("min.session.timeout.ms", "session.timeout.ms")
+)
 INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 PREFERRED = 0
 
