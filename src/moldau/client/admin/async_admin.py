@@ -11,6 +11,9 @@ from moldau.client.admin.cluster import ClusterOperations
 from moldau.client.admin.configs import ConfigOperations
 from moldau.client.admin.driver import Driver
 from moldau.client.admin.group_listings import GroupListingOperations
+from moldau.client.admin.group_offsets import GroupOffsetOperations
+from moldau.client.admin.groups import GroupOperations
+from moldau.client.admin.share_offsets import ShareOffsetOperations
 from moldau.client.admin.topics import TopicOperations
 from moldau.client.cluster import ClusterClient, NetworkSettings
 from moldau.client.config import ADMIN_KEYS, gather, parse_settings
@@ -24,6 +27,9 @@ class AsyncAdmin(
     ConfigOperations,
     ClusterOperations,
     GroupListingOperations,
+    GroupOperations,
+    GroupOffsetOperations,
+    ShareOffsetOperations,
 ):
     """Administers a cluster; made and used on one event loop.
 

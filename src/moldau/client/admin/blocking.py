@@ -26,7 +26,20 @@ from moldau.client.admin.config_values import (
     ConfigResource,
     ConfigResourceType,
 )
-from moldau.client.admin.group_values import GroupListing, GroupState, GroupType
+from moldau.client.admin.group_values import (
+    ClassicGroupDescription,
+    ConsumerGroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    ListConsumerGroupOffsetsSpec,
+    ListShareGroupOffsetsSpec,
+    ListStreamsGroupOffsetsSpec,
+    MemberToRemove,
+    ShareGroupDescription,
+    SharePartitionOffsetInfo,
+    StreamsGroupDescription,
+)
 from moldau.client.admin.topic_values import (
     CreatedTopic,
     NewPartitions,
@@ -36,6 +49,7 @@ from moldau.client.admin.topic_values import (
 )
 from moldau.client.loop_thread import LoopThread
 from moldau.client.results import Results
+from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
 __all__ = ["Admin"]
 
@@ -353,4 +367,246 @@ class Admin:
         """The streams groups."""
         return self._call(
             self._admin.list_streams_groups(group_states=group_states, timeout=timeout, check=check)
+        )
+
+    def describe_consumer_groups(
+        self,
+        group_ids: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, ConsumerGroupDescription]:
+        """Consumer groups of the new and of the classic protocol, with members and assignments."""
+        return self._call(
+            self._admin.describe_consumer_groups(
+                group_ids,
+                include_authorized_operations=include_authorized_operations,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def describe_classic_groups(
+        self,
+        group_ids: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, ClassicGroupDescription]:
+        """Groups of the classic protocol, whatever they are used for."""
+        return self._call(
+            self._admin.describe_classic_groups(
+                group_ids,
+                include_authorized_operations=include_authorized_operations,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def describe_share_groups(
+        self,
+        group_ids: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, ShareGroupDescription]:
+        """Share groups, with members and assignments."""
+        return self._call(
+            self._admin.describe_share_groups(
+                group_ids,
+                include_authorized_operations=include_authorized_operations,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def describe_streams_groups(
+        self,
+        group_ids: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, StreamsGroupDescription]:
+        """Streams groups, with topology, members and tasks."""
+        return self._call(
+            self._admin.describe_streams_groups(
+                group_ids,
+                include_authorized_operations=include_authorized_operations,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def delete_consumer_groups(
+        self, group_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
+    ) -> Results[str, None]:
+        """Delete groups without members, with all their offsets."""
+        return self._call(
+            self._admin.delete_consumer_groups(group_ids, timeout=timeout, check=check)
+        )
+
+    def delete_share_groups(
+        self, group_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
+    ) -> Results[str, None]:
+        """Delete share groups without members, with all their state."""
+        return self._call(self._admin.delete_share_groups(group_ids, timeout=timeout, check=check))
+
+    def delete_streams_groups(
+        self, group_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
+    ) -> Results[str, None]:
+        """Delete streams groups without members, with all their offsets."""
+        return self._call(
+            self._admin.delete_streams_groups(group_ids, timeout=timeout, check=check)
+        )
+
+    def remove_members_from_consumer_group(
+        self,
+        group_id: str,
+        members: Collection[MemberToRemove] | None = None,
+        *,
+        reason: str | None = None,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, None]:
+        """Remove static members, or all members if none are named.
+
+        The results are by `group.instance.id`, or by member id where there is none.
+        """
+        return self._call(
+            self._admin.remove_members_from_consumer_group(
+                group_id, members, reason=reason, timeout=timeout, check=check
+            )
+        )
+
+    def list_consumer_group_offsets(
+        self,
+        groups: str | Mapping[str, ListConsumerGroupOffsetsSpec | None],
+        *,
+        require_stable: bool = False,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, dict[TopicPartition, OffsetAndMetadata | None]]:
+        """The committed offsets of groups, None where a partition that was named has none.
+
+        With `require_stable` offsets that an open transaction may still change are waited for.
+        """
+        return self._call(
+            self._admin.list_consumer_group_offsets(
+                groups, require_stable=require_stable, timeout=timeout, check=check
+            )
+        )
+
+    def list_streams_group_offsets(
+        self,
+        groups: str | Mapping[str, ListStreamsGroupOffsetsSpec | None],
+        *,
+        require_stable: bool = False,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, dict[TopicPartition, OffsetAndMetadata | None]]:
+        """The committed offsets of streams groups, as for consumer groups."""
+        return self._call(
+            self._admin.list_streams_group_offsets(
+                groups, require_stable=require_stable, timeout=timeout, check=check
+            )
+        )
+
+    def alter_consumer_group_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Set the committed offsets of a group that has no members."""
+        return self._call(
+            self._admin.alter_consumer_group_offsets(
+                group_id, offsets, timeout=timeout, check=check
+            )
+        )
+
+    def alter_streams_group_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Set the committed offsets of a streams group that has no members."""
+        return self._call(
+            self._admin.alter_streams_group_offsets(group_id, offsets, timeout=timeout, check=check)
+        )
+
+    def delete_consumer_group_offsets(
+        self,
+        group_id: str,
+        partitions: Collection[TopicPartition],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Delete committed offsets of partitions that the group is not subscribed to."""
+        return self._call(
+            self._admin.delete_consumer_group_offsets(
+                group_id, partitions, timeout=timeout, check=check
+            )
+        )
+
+    def delete_streams_group_offsets(
+        self,
+        group_id: str,
+        partitions: Collection[TopicPartition],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Delete committed offsets of a streams group."""
+        return self._call(
+            self._admin.delete_streams_group_offsets(
+                group_id, partitions, timeout=timeout, check=check
+            )
+        )
+
+    def list_share_group_offsets(
+        self,
+        groups: str | Mapping[str, ListShareGroupOffsetsSpec | None],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, dict[TopicPartition, SharePartitionOffsetInfo | None]]:
+        """Where share groups start, None where that is not decided yet."""
+        return self._call(
+            self._admin.list_share_group_offsets(groups, timeout=timeout, check=check)
+        )
+
+    def alter_share_group_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Set where a share group without members starts; deliveries so far are forgotten."""
+        return self._call(
+            self._admin.alter_share_group_offsets(group_id, offsets, timeout=timeout, check=check)
+        )
+
+    def delete_share_group_offsets(
+        self,
+        group_id: str,
+        topics: Collection[str],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, None]:
+        """Forget the state of a share group without members for whole topics."""
+        return self._call(
+            self._admin.delete_share_group_offsets(group_id, topics, timeout=timeout, check=check)
         )

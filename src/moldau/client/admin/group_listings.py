@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from moldau.client.admin.base import AdminBase, Listings
 from moldau.client.admin.driver import Answer, Call
+from moldau.client.admin.group_translation import CONSUMER_PROTOCOL
 from moldau.client.admin.group_values import GroupListing, GroupState, GroupType
 from moldau.client.admin.routes import AnyRoute, BrokerRoute
 from moldau.wire.errors import ErrorCode
@@ -14,7 +15,6 @@ from moldau.wire.messages import ListGroupsRequest, ListGroupsResponse
 __all__ = ["GroupListingOperations"]
 
 _LOADING = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-CONSUMER_PROTOCOL = "consumer"
 
 
 class GroupListingOperations(AdminBase):

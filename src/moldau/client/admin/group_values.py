@@ -174,7 +174,6 @@ class ShareGroupDescription(NamedTuple):
 
 
 class StreamsGroupTopicInfo(NamedTuple):
-    name: str
     partitions: int
     replication_factor: int
     topic_configs: Mapping[str, str]
