@@ -183,7 +183,7 @@ def _int64(data: Buffer, position: int, size: int) -> int:
     return (raw >> 1) ^ -(raw & 1)
 
 
-def _read_headers(data: bytes, position: int, count: int) -> Headers:
+def _read_headers(data: Any, position: int, count: int) -> Headers:
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         size = _length(data, position)

@@ -34,7 +34,13 @@ from moldau.client.topics import Node
 from moldau.clock import Clock, LoopClock, pause
 from moldau.config.addresses import HostPort
 from moldau.peers.backoff import ExponentialBackoff, RandomSource
-from moldau.peers.channel import CallTimedOut, ChannelError, RawResponse, UnsupportedVersion
+from moldau.peers.channel import (
+    CallTimedOut,
+    ChannelError,
+    ConnectionObserver,
+    RawResponse,
+    UnsupportedVersion,
+)
 from moldau.peers.node_channel import ChannelSettings, NodeChannel, NodeTransport
 from moldau.peers.peer_versions import PeerVersions
 from moldau.wire.apis import API_BY_KEY, Api
@@ -157,6 +163,7 @@ class ClusterClient:
         clock: Clock | None = None,
         random: RandomSource | None = None,
         transport: NodeTransport | None = None,
+        observer: ConnectionObserver | None = None,
     ) -> None:
         self.settings = settings
         self.clock: Clock = clock or LoopClock()
@@ -172,6 +179,7 @@ class ClusterClient:
             client_id=settings.client_id,
             clock=self.clock,
             random=self.random,
+            observer=observer,
             settings=ChannelSettings(
                 reconnect_backoff_ms=settings.reconnect_backoff_ms,
                 reconnect_backoff_max_ms=settings.reconnect_backoff_max_ms,
@@ -237,6 +245,38 @@ class ClusterClient:
             )
         except ChannelError as error:
             raise self._failed(error) from error
+
+    def start_raw(
+        self,
+        node: int | Node,
+        request: Message,
+        *,
+        timeout_ms: int,
+        max_version: int | None = None,
+        unanswered: bool = False,
+        lane: str = LANE_DEFAULT,
+    ) -> asyncio.Future[RawResponse]:
+        """As `call_raw`, for who is called back when it is done: no task, no wait for a node that
+        throttles (`throttled_ms`). Its error is a ChannelError: see `as_error`."""
+        try:
+            return self._channel(self._node(node), lane).start_call(
+                api_of(request).key,
+                request,
+                timeout_ms=max(1, timeout_ms),
+                max_version=max_version,
+                unanswered=unanswered,
+            )
+        except ChannelError as error:
+            raise self._failed(error) from error
+
+    def as_error(self, error: BaseException) -> KafkaError:
+        """What a failed `start_raw` means."""
+        return self._failed(error) if isinstance(error, ChannelError) else KafkaError(str(error))
+
+    def throttled_ms(self, node_id: int) -> int:
+        """For how long a node still wants to be left alone."""
+        until_ms = self._muted_until_ms.get(node_id)
+        return 0 if until_ms is None else max(0, until_ms - self.clock.elapsed_ms())
 
     async def send_only(
         self, node: int | Node, request: Message, *, timeout_ms: int, lane: str = LANE_DEFAULT

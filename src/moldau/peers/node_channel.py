@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import moldau
 from moldau.clock import Alarm, Clock, pause
 from moldau.peers.backoff import ExponentialBackoff, RandomSource
-from moldau.peers.channel import CallTimedOut, ChannelError, RawResponse
+from moldau.peers.channel import CallTimedOut, ChannelError, ConnectionObserver, RawResponse
 from moldau.peers.node_connection import Call, NodeConnection
 from moldau.peers.peer_versions import PeerVersions, api_versions_request
 from moldau.wire.apis import API_BY_KEY, ApiKey
@@ -77,12 +77,14 @@ class NodeTransport:
         random: RandomSource,
         settings: ChannelSettings | None = None,
         connect: Connect | None = None,
+        observer: ConnectionObserver | None = None,
     ) -> None:
         """Without `connect` connections are sockets of the running loop."""
         self.client_id = client_id
         self.clock = clock
         self.random = random
         self.settings = settings or ChannelSettings()
+        self.observer = observer
         self._connect = connect
         self._channels: set[NodeChannel] = set()
 
@@ -117,6 +119,7 @@ class NodeChannel:
         )
         self._host = host
         self._port = port
+        self._node_id = node_id
         self._peer = f"node {node_id} at {host}:{port}"
         self._waiting: deque[Call] = deque()
         self._attempt: asyncio.Task[None] | None = None
@@ -167,7 +170,32 @@ class NodeChannel:
     ) -> RawResponse:
         return await self._enqueue(Call(API_BY_KEY[key], request, max_version), timeout_ms)
 
+    def start_call(
+        self,
+        key: ApiKey,
+        request: Message,
+        *,
+        timeout_ms: int,
+        max_version: int | None = None,
+        unanswered: bool = False,
+    ) -> asyncio.Future[RawResponse]:
+        """As `call_raw`, for who is called back: the request has its place in the order when this
+        returns, and no task is needed. Raises ChannelError if it is not even queued."""
+        call = Call(API_BY_KEY[key], request, max_version, unanswered=unanswered)
+        self._start(call, timeout_ms)
+        return call.future
+
     async def _enqueue(self, call: Call, timeout_ms: int) -> RawResponse:
+        self._start(call, timeout_ms)
+        try:
+            return await call.future
+        except asyncio.CancelledError:
+            # The answer to a call that was sent is still expected, and within its time.
+            if not call.sent:
+                self._forget(call)
+            raise
+
+    def _start(self, call: Call, timeout_ms: int) -> None:
         api = call.api
         if self._closed:
             raise ChannelError(f"{api.name} to {self._peer} is not sent: the channel is closed")
@@ -178,13 +206,6 @@ class NodeChannel:
         call.alarm = self._clock.call_later(timeout_ms, partial(self._on_timeout, call, timeout_ms))
         self._waiting.append(call)
         self._pump()
-        try:
-            return await call.future
-        except asyncio.CancelledError:
-            # The answer to a call that was sent is still expected, and within its time.
-            if not call.sent:
-                self._forget(call)
-            raise
 
     def close(self) -> None:
         if self._closed:
@@ -286,6 +307,8 @@ class NodeChannel:
             on_lost=self._on_lost,
             send_buffer_bytes=settings.send_buffer_bytes,
             receive_buffer_bytes=settings.receive_buffer_bytes,
+            node_id=self._node_id,
+            observer=self._transport.observer,
         )
         deadline = _Deadline(self._clock, settings.socket_connection_setup_timeout_ms)
         try:

@@ -15,7 +15,12 @@ from typing import Any, cast
 
 from moldau.clock import Alarm
 from moldau.invariant import invariant
-from moldau.peers.channel import ChannelError, RawResponse, UnsupportedVersion
+from moldau.peers.channel import (
+    ChannelError,
+    ConnectionObserver,
+    RawResponse,
+    UnsupportedVersion,
+)
 from moldau.peers.peer_versions import (
     API_VERSIONS,
     PeerVersions,
@@ -42,6 +47,7 @@ class Call:
         "future",
         "max_version",
         "request",
+        "sent_ms",
         "unanswered",
         "version",
     )
@@ -59,6 +65,7 @@ class Call:
         # Known once the request has left.
         self.version = -1
         self.correlation_id = -1
+        self.sent_ms = 0
 
     @property
     def sent(self) -> bool:
@@ -93,8 +100,12 @@ class NodeConnection(asyncio.BufferedProtocol):
         on_lost: Callable[[NodeConnection], None],
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
+        node_id: int = -1,
+        observer: ConnectionObserver | None = None,
     ) -> None:
         self._peer = peer
+        self._node_id = node_id
+        self._observer = observer
         self._client_id = client_id
         self._on_progress = on_progress
         self._on_lost = on_lost
@@ -162,6 +173,9 @@ class NodeConnection(asyncio.BufferedProtocol):
         self._correlation_id = correlation_id
         call.version, call.correlation_id = version, correlation_id
         cast(asyncio.WriteTransport, self._transport).write(frame)
+        if self._observer is not None:
+            call.sent_ms = self._observer.now_ms()
+            self._observer.request_sent(self._node_id, len(frame))
         if call.unanswered:
             call.answer(RawResponse(version, memoryview(b"")))
         else:
@@ -174,6 +188,8 @@ class NodeConnection(asyncio.BufferedProtocol):
         self.lost = ChannelError(f"{self._peer}: {reason}")
         if self._transport is not None:
             self._transport.abort()
+            if self._observer is not None:
+                self._observer.connection_closed(self._node_id)
         calls = list(self._in_flight)
         self._in_flight.clear()
         for call in calls:
@@ -188,6 +204,8 @@ class NodeConnection(asyncio.BufferedProtocol):
             # Given up while it was being made.
             self._transport.abort()
             return
+        if self._observer is not None:
+            self._observer.connection_opened(self._node_id)
         sock: Any = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -223,6 +241,9 @@ class NodeConnection(asyncio.BufferedProtocol):
                 f"request {call.correlation_id}, was next"
             )
         del self._in_flight[0]
+        if self._observer is not None:
+            latency_ms = self._observer.now_ms() - call.sent_ms
+            self._observer.response_received(self._node_id, len(frame), latency_ms)
         call.answer(RawResponse(call.version, memoryview(frame)[position:]))
 
     def eof_received(self) -> None:
