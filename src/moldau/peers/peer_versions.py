@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Final
 
 from moldau.peers.channel import UnsupportedVersion
@@ -17,11 +18,24 @@ _ERROR_CODE: Final = struct.Struct(">h")
 
 
 class PeerVersions:
-    """The peer's lowest and highest version of each API."""
+    """The peer's lowest and highest version of each API, and what its cluster has finalized."""
 
-    def __init__(self, ranges: dict[int, tuple[int, int]], peer: str) -> None:
+    def __init__(
+        self,
+        ranges: dict[int, tuple[int, int]],
+        peer: str,
+        finalized_features: Mapping[str, int] | None = None,
+        finalized_features_epoch: int = -1,
+    ) -> None:
         self._ranges = ranges
         self._peer = peer
+        #: By name the version level; what is not there is at level 0.
+        self.finalized_features = finalized_features or {}
+        self.finalized_features_epoch = finalized_features_epoch
+
+    def max_version_of(self, key: int) -> int:
+        """The peer's highest version of an API; -1 if it does not serve it."""
+        return self._ranges.get(key, (-1, -1))[1]
 
     def choose(self, api: Api, max_version: int | None = None) -> int:
         """The highest version of `api` that both know; raises UnsupportedVersion."""
@@ -68,4 +82,5 @@ def read_api_versions(version: int, body: memoryview, peer: str) -> PeerVersions
         return again
     if code != ErrorCode.NONE:
         raise InvalidResponse(f"ApiVersions v{version} was refused with error code {code}")
-    return PeerVersions(ranges, peer)
+    features = {each.name: each.max_version_level for each in response.finalized_features}
+    return PeerVersions(ranges, peer, features, response.finalized_features_epoch)
