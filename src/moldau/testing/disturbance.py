@@ -1,0 +1,226 @@
+"""What a test can do to a whole cluster: faults on all nodes, cuts in the network, time.
+
+Cuts are between nodes and between clients and nodes. Time that is put forward passes in steps on
+all nodes together, so that those that are alive do not take each other for dead.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from moldau.testing.nodes import Fault, Node
+
+__all__ = ["Disturbance", "Faults"]
+
+#: Less than the time after which a node of a cluster counts as gone.
+_STEP_S: Final = 0.4
+#: For nodes to hear of each other between two steps.
+_STEP_PAUSE_S: Final = 0.004
+_ADVANCE_S_MAX: Final = 3_600.0
+
+
+class Faults:
+    """The same fault on several nodes."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self._faults = list(faults)
+
+    @property
+    def hits(self) -> int:
+        """How many requests were hit, on all nodes together."""
+        return sum(fault.hits for fault in self._faults)
+
+    def remove(self) -> None:
+        for fault in self._faults:
+            fault.remove()
+
+    def __enter__(self) -> Faults:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+
+class Disturbance(ABC):
+    """The part of a cluster that goes wrong on purpose."""
+
+    nodes: dict[int, Node]
+
+    # Every node.
+
+    def slow(self, *apis: str, **options: Any) -> Faults:
+        """`Node.slow` on every node that runs."""
+        return Faults(node.slow(*apis, **options) for node in self._running())
+
+    def drop(self, *apis: str, **options: Any) -> Faults:
+        """`Node.drop` on every node that runs."""
+        return Faults(node.drop(*apis, **options) for node in self._running())
+
+    def disconnect(self, *apis: str, **options: Any) -> Faults:
+        """`Node.disconnect` on every node that runs."""
+        return Faults(node.disconnect(*apis, **options) for node in self._running())
+
+    def fail(self, *apis: str, **options: Any) -> Faults:
+        """`Node.fail` on every node that runs."""
+        return Faults(node.fail(*apis, **options) for node in self._running())
+
+    def kill(self) -> None:
+        """SIGKILL to every node."""
+        for node in self.nodes.values():
+            node.kill()
+
+    def stop(self) -> None:
+        """Stop every node in order, as far as there is somebody to hand over to."""
+        for node in self._running():
+            node.stop()
+
+    def pause(self) -> None:
+        """SIGSTOP to every node."""
+        for node in self._running():
+            node.pause()
+
+    def resume(self) -> None:
+        """SIGCONT to every node."""
+        for node in self.nodes.values():
+            node.resume()
+
+    def start_nodes(self) -> None:
+        """Start every node that does not run, and wait until all know each other."""
+        starting = [node for node in self.nodes.values() if not node.running]
+        for node in starting:
+            node.spawn()
+        for node in starting:
+            node.wait_until_ready()
+        self.wait_until_whole()
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Stop or kill every node and start all again."""
+        if kill:
+            self.kill()
+        else:
+            self.stop()
+        self.start_nodes()
+
+    @abstractmethod
+    def wait_until_whole(self, timeout: float = 30.0) -> None:
+        """Until all nodes that run know each other as usable."""
+
+    def _running(self) -> list[Node]:
+        return [node for node in self.nodes.values() if node.running]
+
+    # The network.
+
+    def partition(
+        self,
+        *sides: int | Node | Iterable[int | Node],
+        one_way: bool = False,
+    ) -> None:
+        """Cut the network between groups of nodes; who is named in none is one more group.
+
+        partition(1) cuts node 1 off, partition([1, 2], [3, 4]) makes two halves of four. Clients
+        still reach every node. With `one_way` the later sides do not hear the earlier ones.
+        """
+        groups = [self._ids(side) for side in sides]
+        named = {node_id for group in groups for node_id in group}
+        rest = set(self.nodes) - named
+        if rest:
+            groups.append(rest)
+        for index, near in enumerate(groups):
+            for far in groups[index + 1 :]:
+                self._cut(near, far, one_way=one_way)
+
+    def partition_clients(
+        self, *nodes: int | Node, client_id: str = "*", one_way: bool = False
+    ) -> None:
+        """Cut clients, all or those whose client.id matches the pattern, off from these nodes, or
+        from all. With `one_way` nodes hear the clients, but these get no answers."""
+        for node_id in self._ids(nodes) or set(self.nodes):
+            cut = {"far": client_id, "incoming": not one_way, "outgoing": True}
+            self._add_cut(node_id, cut)
+
+    def heal_network(self) -> None:
+        """Everybody reaches everybody; what was held back arrives."""
+        for node in self.nodes.values():
+            node.set_cuts([])
+
+    def heal(self) -> None:
+        """No fault is left: requests, network and disks are well, paused nodes go on, and nodes
+        that are down are started. Clocks stay as they are."""
+        for node in self.nodes.values():
+            node.resume()
+            node.heal()
+        self.start_nodes()
+
+    @contextmanager
+    def partitioned(self, *sides: int | Node | Iterable[int | Node]) -> Iterator[None]:
+        """`partition` for the length of a `with` block."""
+        with ExitStack() as stack:
+            stack.callback(self.heal_network)
+            self.partition(*sides)
+            yield
+
+    def _ids(self, side: int | Node | Iterable[int | Node]) -> set[int]:
+        members = side if isinstance(side, Iterable) else [side]
+        ids = {each if isinstance(each, int) else each.id for each in members}
+        unknown = ids - set(self.nodes)
+        if unknown:
+            raise ValueError(f"no node {sorted(unknown)[0]}: there are {sorted(self.nodes)}")
+        return ids
+
+    def _cut(self, near: set[int], far: set[int], *, one_way: bool) -> None:
+        for one in near:
+            for other in far:
+                # Each node holds back what comes in as a request or goes out as an answer.
+                self._add_cut(one, {"far": other, "incoming": not one_way, "outgoing": True})
+                self._add_cut(other, {"far": one, "incoming": True, "outgoing": not one_way})
+
+    def _add_cut(self, node_id: int, cut: dict[str, Any]) -> None:
+        node = self.nodes[node_id]
+        node.set_cuts([*node.cuts, cut])
+
+    # Time and disks.
+
+    def jump_clock(self, seconds: float) -> None:
+        """Set the wall clocks of all nodes forward or back; nothing is due by that."""
+        for node in self.nodes.values():
+            node.jump_clock(seconds)
+
+    def advance_clock(self, seconds: float) -> None:
+        """Let time pass on all nodes: sessions expire, transactions time out, records age."""
+        if not 0 <= seconds <= _ADVANCE_S_MAX:
+            raise ValueError(
+                f"seconds={seconds}: 0 to {_ADVANCE_S_MAX:.0f}; jump_clock sets a wall clock by "
+                "any time"
+            )
+        step_s = seconds if len(self.nodes) == 1 else _STEP_S
+        left_s = seconds
+        while left_s > 0:
+            for node in self.nodes.values():
+                node.advance_clock(min(step_s, left_s))
+            left_s -= step_s
+            if left_s > 0:
+                time.sleep(_STEP_PAUSE_S)
+
+    def fill_disk(self, *, free_bytes: int = 0) -> None:
+        """Leave so little room in the data folders of all nodes."""
+        for node in self.nodes.values():
+            for log_dir in range(len(node.log_dirs)):
+                node.fill_disk(log_dir=log_dir, free_bytes=free_bytes)
+
+    def free_disk(self) -> None:
+        """All disks have room again."""
+        for node in self.nodes.values():
+            node.free_disk()

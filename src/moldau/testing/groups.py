@@ -1,0 +1,312 @@
+"""A group as tests see it: its state, its members, its offsets, and what can happen to it.
+
+Works for groups of the classic and of the consumer protocol and for share groups. What happens to
+them happens by the ordinary protocol, as another member or an operator would make it happen.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from moldau.testing.errors import BrokerError, WaitTimeout
+from moldau.testing.waiting import wait_until
+from moldau.wire.codec import decode
+from moldau.wire.errors import ErrorCode, WireError
+from moldau.wire.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerProtocolAssignment,
+    DescribeGroupsRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    OffsetFetchRequest,
+    ShareGroupDescribeRequest,
+    ShareGroupHeartbeatRequest,
+)
+
+if TYPE_CHECKING:
+    from moldau.client.cluster import ClusterClient
+    from moldau.testing.data import DataClient
+
+__all__ = ["Group", "GroupDescription", "GroupMember", "Rebalance"]
+
+_LEAVE_EPOCH: Final = -1
+_VERSION: Final = struct.Struct(">h")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    """One member, and what it has been assigned."""
+
+    member_id: str
+    client_id: str
+    instance_id: str | None = None
+    assignment: dict[str, list[int]] = field(default_factory=dict)
+    #: What it subscribes to, where the coordinator knows it.
+    topics: tuple[str, ...] = ()
+    #: Of the classic protocol: what it told the group's leader.
+    metadata: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    """A group at one moment. `type` is classic, consumer or share, or empty if there is none."""
+
+    type: str
+    state: str
+    members: tuple[GroupMember, ...] = ()
+    #: Of the classic protocol: the assignor that the members agreed on.
+    protocol: str = ""
+
+
+class Rebalance:
+    """A rebalance under way."""
+
+    def __init__(self, future: Future[None]) -> None:
+        self._future = future
+
+    @property
+    def done(self) -> bool:
+        return self._future.done()
+
+    def wait(self, timeout: float = 30.0) -> None:
+        """Until it is over; somebody else has to poll the consumers meanwhile."""
+        try:
+            self._future.result(timeout)
+        except TimeoutError:
+            raise WaitTimeout(
+                f"the rebalance was not over after {timeout:g} s: are all consumers polled?"
+            ) from None
+
+    def cancel(self) -> None:
+        """Have the member that caused it leave at once."""
+        self._future.cancel()
+
+
+class Group:
+    """See the module; made by `Cluster.group`."""
+
+    def __init__(self, data: DataClient, group_id: str) -> None:
+        self._data = data
+        self.id = group_id
+
+    def __repr__(self) -> str:
+        return f"<group {self.id}>"
+
+    # Looking.
+
+    def describe(self) -> GroupDescription:
+        """What its coordinator knows of it now."""
+        return self._data.run(self._describe, f"group {self.id}")
+
+    @property
+    def state(self) -> str:
+        """Kafka's word: Stable, PreparingRebalance, Empty, Dead, ..."""
+        return self.describe().state
+
+    @property
+    def members(self) -> tuple[GroupMember, ...]:
+        return self.describe().members
+
+    @property
+    def assignment(self) -> dict[str, dict[str, list[int]]]:
+        """Topics and partitions by the members' client.id."""
+        return {member.client_id: member.assignment for member in self.members}
+
+    def committed(self) -> dict[tuple[str, int], int]:
+        """Committed offsets by topic and partition."""
+        return self._data.run(self._committed, f"the offsets of group {self.id}")
+
+    def wait_until_stable(self, members: int | None = None, timeout: float = 30.0) -> None:
+        """Until the group is stable, with as many members if that is said, and with all it has
+        to assign assigned."""
+
+        def stable() -> bool:
+            now = self.describe()
+            wanted = len(now.members) if members is None else members
+            return now.state == "Stable" and len(now.members) == wanted and wanted > 0
+
+        wait_until(stable, timeout=timeout, interval=0.02, what=f"group {self.id} to be stable")
+
+    # What can happen to it.
+
+    def rebalance(self) -> Rebalance:
+        """Force a rebalance: another member joins, gets its share, and leaves again.
+
+        Returns at once: the group's own members go through it as they poll. Partitions move to
+        the new member and back.
+        """
+        from moldau.testing.intruder import intrude
+
+        now = self.describe()
+        if not now.members:
+            raise BrokerError(f"group {self.id} has no members that could rebalance")
+        return Rebalance(self._data.submit(lambda client: intrude(client, self.id, now)))
+
+    def expire(self, member: str | GroupMember | None = None) -> GroupMember:
+        """Have the session of a member, by its member id or client.id, expire now; who it was.
+
+        The coordinator drops it, the others get its share, and it learns with its next heartbeat
+        that nobody knows it any more. Without a name it is the only member that is meant.
+        """
+        now = self.describe()
+        found = _chosen(now.members, member, self.id)
+
+        async def drop(client: ClusterClient) -> None:
+            await self._drop(client, now.type, found)
+
+        self._data.run(drop, f"expiring {found.member_id}")
+        return found
+
+    def expire_all(self) -> None:
+        """Have the sessions of all members expire now."""
+        for member in self.members:
+            self.expire(member)
+
+    # Calls.
+
+    async def _call(self, client: ClusterClient, request: Any) -> Any:
+        return await self._data.call_group(client, self.id, request)
+
+    async def _describe(self, client: ClusterClient) -> GroupDescription:
+        listed = await self._call(client, ListGroupsRequest())
+        self._data.check(client, self.id, listed.error_code)
+        found = next((each for each in listed.groups if each.group_id == self.id), None)
+        if found is None:
+            return GroupDescription(type="", state="Dead")
+        kind = (found.group_type or "classic").lower()
+        if kind == "consumer":
+            return await self._describe_consumer(client)
+        if kind == "share":
+            return await self._describe_share(client)
+        return await self._describe_classic(client)
+
+    async def _describe_classic(self, client: ClusterClient) -> GroupDescription:
+        response = await self._call(client, DescribeGroupsRequest(groups=[self.id]))
+        (group,) = response.groups
+        if group.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
+            self._data.check(client, self.id, group.error_code)
+        return GroupDescription(
+            type="classic",
+            state=group.group_state,
+            protocol=group.protocol_data,
+            members=tuple(
+                GroupMember(
+                    member_id=each.member_id,
+                    client_id=each.client_id,
+                    instance_id=each.group_instance_id,
+                    assignment=_classic_assignment(each.member_assignment),
+                    metadata=bytes(each.member_metadata or b""),
+                )
+                for each in group.members
+            ),
+        )
+
+    async def _describe_consumer(self, client: ClusterClient) -> GroupDescription:
+        response = await self._call(client, ConsumerGroupDescribeRequest(group_ids=[self.id]))
+        (group,) = response.groups
+        self._data.check(client, self.id, group.error_code)
+        return GroupDescription(
+            type="consumer",
+            state=group.group_state,
+            members=tuple(
+                GroupMember(
+                    member_id=each.member_id,
+                    client_id=each.client_id,
+                    instance_id=each.instance_id,
+                    assignment=_named(each.assignment.topic_partitions),
+                    topics=tuple(each.subscribed_topic_names or ()),
+                )
+                for each in group.members
+            ),
+        )
+
+    async def _describe_share(self, client: ClusterClient) -> GroupDescription:
+        response = await self._call(client, ShareGroupDescribeRequest(group_ids=[self.id]))
+        (group,) = response.groups
+        self._data.check(client, self.id, group.error_code)
+        return GroupDescription(
+            type="share",
+            state=group.group_state,
+            members=tuple(
+                GroupMember(
+                    member_id=each.member_id,
+                    client_id=each.client_id,
+                    assignment=_named(each.assignment.topic_partitions),
+                    topics=tuple(each.subscribed_topic_names or ()),
+                )
+                for each in group.members
+            ),
+        )
+
+    async def _committed(self, client: ClusterClient) -> dict[tuple[str, int], int]:
+        group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=self.id, topics=None)
+        request = OffsetFetchRequest(groups=[group])
+        # By name: the newest version answers with topic ids.
+        response = await self._data.call_group(client, self.id, request, max_version=9)
+        (found,) = response.groups
+        self._data.check(client, self.id, found.error_code)
+        return {
+            (topic.name, each.partition_index): each.committed_offset
+            for topic in found.topics
+            for each in topic.partitions
+            if each.committed_offset >= 0
+        }
+
+    async def _drop(self, client: ClusterClient, kind: str, member: GroupMember) -> None:
+        if kind == "classic":
+            identity = LeaveGroupRequest.MemberIdentity(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                reason="the test expired its session",
+            )
+            response = await self._call(
+                client, LeaveGroupRequest(group_id=self.id, members=[identity])
+            )
+            self._data.check(client, self.id, response.error_code)
+            return
+        request: Any
+        if kind == "consumer":
+            request = ConsumerGroupHeartbeatRequest(
+                group_id=self.id, member_id=member.member_id, member_epoch=_LEAVE_EPOCH
+            )
+        else:
+            request = ShareGroupHeartbeatRequest(
+                group_id=self.id, member_id=member.member_id, member_epoch=_LEAVE_EPOCH
+            )
+        response = await self._call(client, request)
+        if response.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
+            self._data.check(client, self.id, response.error_code)
+
+
+def _chosen(
+    members: tuple[GroupMember, ...], wanted: str | GroupMember | None, group_id: str
+) -> GroupMember:
+    name = wanted.member_id if isinstance(wanted, GroupMember) else wanted
+    found = [each for each in members if name in (None, each.member_id, each.client_id)]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(f"{each.client_id} ({each.member_id})" for each in members) or "none"
+    what = "it has no such member" if not found else "several members are meant"
+    raise ValueError(f"group {group_id}, member {name}: {what}; its members: {known}")
+
+
+def _classic_assignment(data: bytes | None) -> dict[str, list[int]]:
+    """What members of consumer groups are told; other kinds of groups have their own formats."""
+    if not data:
+        return {}
+    try:
+        (version,) = _VERSION.unpack_from(data)
+        known = min(version, ConsumerProtocolAssignment.HIGHEST_VERSION)
+        assignment = decode(ConsumerProtocolAssignment, known, data, _VERSION.size)
+    except (WireError, struct.error):
+        return {}
+    return {each.topic: sorted(each.partitions) for each in assignment.assigned_partitions}
+
+
+def _named(assigned: Iterable[Any]) -> dict[str, list[int]]:
+    return {each.topic_name: sorted(each.partitions) for each in assigned}

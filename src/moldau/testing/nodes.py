@@ -1,0 +1,468 @@
+"""One node of a cluster under test, as the test holds it: its life and its faults.
+
+A node is a process of its own. `kill` is SIGKILL, `pause` is SIGSTOP: the real thing, not an
+imitation. Faults of the network, the disk and the clock are carried out inside the node.
+"""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import socket
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from moldau.testing import wire_format
+from moldau.testing.errors import BrokerError, BrokerNotRunning, BrokerStartError
+from moldau.testing.rules import CLIENTS, Rule
+from moldau.testing.settings import HOST, node_properties
+from moldau.testing.template import Template
+
+if TYPE_CHECKING:
+    from moldau.testing.cluster import Cluster
+
+__all__ = ["Fault", "Node"]
+
+_START_S_MAX: Final = 60.0
+_STOP_S_MAX: Final = 30.0
+_LOG_TAIL: Final = 4_000
+
+Senders = Literal["clients", "nodes", "all"]
+
+
+class Fault:
+    """A fault that has been set; `remove` it, or use it as a context manager."""
+
+    def __init__(self, node: Node, rule: Rule) -> None:
+        self._node = node
+        self._rule = rule
+
+    @property
+    def hits(self) -> int:
+        """How many requests it has hit so far."""
+        return int(self._node.order("rule.hits", self._rule.rule_id))
+
+    def remove(self) -> None:
+        """It happens no more; connections that wait because of it are closed."""
+        self._node.remove_rule(self._rule)
+
+    def __enter__(self) -> Fault:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        return f"<{self._rule.kind} on node {self._node.id}>"
+
+
+class Node:
+    """See the module; made by a Cluster."""
+
+    def __init__(self, cluster: Cluster, node_id: int) -> None:
+        self._cluster = cluster
+        self.id = node_id
+        self._ports = cluster.reserve_ports()
+        self._control: socket.socket | None = None
+        self._lock = threading.RLock()
+        self._starts = 0
+        self._rules: dict[int, Rule] = {}
+        self._numbers = itertools.count(1)
+        self._room: dict[int, int] = {}
+        self._clock_ahead_ms = 0
+        self._wall_ahead_ms = 0
+        self._paused = False
+        self.cuts: list[dict[str, Any]] = []
+        self.pid: int | None = None
+
+    @property
+    def port(self) -> int:
+        return self._ports[0]
+
+    @property
+    def controller_port(self) -> int:
+        return self._ports[1]
+
+    @property
+    def address(self) -> str:
+        """host:port for clients; the same as long as the cluster exists."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def folder(self) -> Path:
+        """Where its data is."""
+        return Path(self._cluster.folder) / f"node-{self.id}"
+
+    @property
+    def log_dirs(self) -> list[Path]:
+        return [Path(each) for each in self.properties["log.dirs"].split(",")]
+
+    @property
+    def log_file(self) -> Path:
+        return Path(self._cluster.folder) / f"node-{self.id}.log"
+
+    @property
+    def logs(self) -> str:
+        """Everything the node has logged."""
+        try:
+            return self.log_file.read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The node's server.properties."""
+        return node_properties(
+            node_id=self.id,
+            ports={each.id: each._ports for each in self._cluster.nodes.values()},
+            folder=str(self.folder),
+            log_dirs=self._cluster.log_dirs,
+            overrides=self._cluster.config,
+        )
+
+    @property
+    def running(self) -> bool:
+        """Whether its process exists; a paused one does."""
+        with self._lock:
+            if self.pid is None:
+                return False
+            if self._template.poll(self.pid) is None:
+                return True
+            self._let_go()
+            return False
+
+    @property
+    def paused(self) -> bool:
+        return self._paused
+
+    def __repr__(self) -> str:
+        state = "not running" if self.pid is None else f"pid {self.pid}"
+        return f"<node {self.id} at {self.address}, {state}>"
+
+    @property
+    def _template(self) -> Template:
+        return self._cluster.template
+
+    # Life.
+
+    def spawn(self) -> None:
+        """Begin to start it; `wait_until_ready` ends that."""
+        with self._lock:
+            if self.running:
+                raise BrokerError(f"node {self.id} runs already")
+            own, theirs = socket.socketpair()
+            with theirs:
+                self.pid = self._template.spawn(self._spec(), theirs)
+            self._control = own
+            self._starts += 1
+
+    def wait_until_ready(self) -> None:
+        """Until it serves clients; BrokerStartError if it does not."""
+        with self._lock:
+            control = self._socket()
+            control.settimeout(_START_S_MAX)
+            try:
+                message = wire_format.receive(control)
+            except TimeoutError:
+                self.kill()
+                raise BrokerStartError(
+                    f"node {self.id} did not come up within {_START_S_MAX:.0f} s\n{self.tail()}"
+                ) from None
+            if message is wire_format.ENDED or "failed" in message:
+                reason = "it ended" if message is wire_format.ENDED else message["failed"]
+                self._await_end()
+                raise BrokerStartError(f"node {self.id} cannot start: {reason}\n{self.tail()}")
+
+    def start(self) -> None:
+        """Start it on the data that it has, at the address that it had."""
+        self.spawn()
+        self.wait_until_ready()
+
+    def stop(self) -> None:
+        """Stop it in order, as an operator does: it hands over what it leads, then ends."""
+        self.resume()
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL: it ends at once, in the middle of whatever it does."""
+        self._end(signal.SIGKILL)
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Stop it in order, or kill it, and start it again."""
+        if self.running:
+            if kill:
+                self.kill()
+            else:
+                self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """SIGSTOP: it stands still, connections stay open, and it does not know of it."""
+        self._signal(signal.SIGSTOP)
+        self._paused = True
+
+    def resume(self) -> None:
+        """SIGCONT: a paused node goes on where it was."""
+        if self._paused:
+            self._signal(signal.SIGCONT)
+            self._paused = False
+
+    def _signal(self, number: int) -> None:
+        with self._lock:
+            if self.pid is None or not self._template.signal(self.pid, number):
+                raise BrokerNotRunning(f"node {self.id} is not running")
+
+    def _end(self, number: int) -> None:
+        with self._lock:
+            if self.pid is None:
+                return
+            self._template.signal(self.pid, number)
+            self._await_end()
+
+    def _await_end(self) -> None:
+        """The end of the control socket shows that the process is about to end."""
+        control, pid = self._socket(), self.pid
+        assert pid is not None
+        control.settimeout(_STOP_S_MAX)
+        try:
+            while wire_format.receive(control) is not wire_format.ENDED:
+                pass
+        except TimeoutError:
+            self._template.signal(pid, signal.SIGKILL)
+        except OSError:
+            pass
+        self._template.wait(pid)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._control is not None:
+            self._control.close()
+        self._control = self.pid = None
+        self._paused = False
+
+    def _spec(self) -> dict[str, Any]:
+        return {
+            "properties": dict(self.properties),
+            "cluster_id": self._cluster.cluster_id,
+            "seed": self._cluster.seed,
+            "start": self._starts,
+            "log": str(self.log_file),
+            "log_level": self._cluster.log_level,
+            "clock_ahead_ms": self._clock_ahead_ms,
+            "wall_ahead_ms": self._wall_ahead_ms,
+            # How often a limited one has hit is known to the process that ended.
+            "rules": [rule.to_json() for rule in self._rules.values() if rule.times is None],
+            "cuts": self.cuts,
+            "room": list(self._room.items()),
+        }
+
+    # Orders.
+
+    def _socket(self) -> socket.socket:
+        if self._control is None:
+            raise BrokerNotRunning(f"node {self.id} is not running")
+        return self._control
+
+    def order(self, what: str, *arguments: Any) -> Any:
+        """Have something done inside the node."""
+        with self._lock:
+            if self._paused:
+                raise BrokerError(f"node {self.id} is paused and takes no orders: resume it first")
+            control = self._socket()
+            try:
+                wire_format.send(control, {"order": what, "arguments": arguments})
+                answer = wire_format.receive(control)
+            except OSError:
+                answer = wire_format.ENDED
+            if answer is wire_format.ENDED:
+                raise BrokerNotRunning(f"node {self.id} has ended\n{self.tail()}")
+            if "error" in answer:
+                raise BrokerError(f"node {self.id}: {answer['error']}")
+            return answer["result"]
+
+    def _order_if_running(self, what: str, *arguments: Any) -> None:
+        with suppress(BrokerNotRunning):
+            self.order(what, *arguments)
+
+    # Faults of requests.
+
+    def slow(
+        self,
+        *apis: str,
+        ms: float,
+        probability: float = 1.0,
+        times: int | None = None,
+        after: int = 0,
+        client_id: str = CLIENTS,
+        senders: Senders = "clients",
+    ) -> Fault:
+        """Let requests of these APIs, or of all, wait for so long before they are carried out."""
+        return self._set(
+            "slow",
+            apis,
+            delay_ms=_positive("ms", ms),
+            probability=probability,
+            times=times,
+            after=after,
+            client_id=client_id,
+            senders=senders,
+        )
+
+    def drop(
+        self,
+        *apis: str,
+        probability: float = 1.0,
+        times: int | None = None,
+        after: int = 0,
+        lose: Literal["request", "response"] = "request",
+        client_id: str = CLIENTS,
+        senders: Senders = "clients",
+    ) -> Fault:
+        """Never answer: the request is lost, or it is carried out and its response is lost.
+
+        The client waits as long as its own request timeout says.
+        """
+        return self._set(
+            "drop",
+            apis,
+            carried_out=_is_response(lose),
+            probability=probability,
+            times=times,
+            after=after,
+            client_id=client_id,
+            senders=senders,
+        )
+
+    def disconnect(
+        self,
+        *apis: str,
+        probability: float = 1.0,
+        times: int | None = None,
+        after: int = 0,
+        lose: Literal["request", "response"] = "request",
+        client_id: str = CLIENTS,
+        senders: Senders = "clients",
+    ) -> Fault:
+        """Close the connection instead of an answer, before or after the request is carried out."""
+        return self._set(
+            "disconnect",
+            apis,
+            carried_out=_is_response(lose),
+            probability=probability,
+            times=times,
+            after=after,
+            client_id=client_id,
+            senders=senders,
+        )
+
+    def fail(
+        self,
+        *apis: str,
+        error: str | int,
+        probability: float = 1.0,
+        times: int | None = None,
+        after: int = 0,
+        client_id: str = CLIENTS,
+        senders: Senders = "clients",
+    ) -> Fault:
+        """Answer with an error, by Kafka's name or code, and carry nothing out."""
+        from moldau.testing.names import error_number
+
+        return self._set(
+            "fail",
+            apis,
+            error=error_number(error),
+            probability=probability,
+            times=times,
+            after=after,
+            client_id=client_id,
+            senders=senders,
+        )
+
+    def _set(self, kind: Any, apis: tuple[str, ...], **values: Any) -> Fault:
+        if not 0 <= values["probability"] <= 1:
+            raise ValueError(f"probability={values['probability']}: it is between 0 and 1")
+        from moldau.testing.names import api_keys
+
+        rule = Rule(rule_id=next(self._numbers), kind=kind, apis=api_keys(apis), **values)
+        self.order("rule.add", rule.to_json())
+        self._rules[rule.rule_id] = rule
+        return Fault(self, rule)
+
+    def remove_rule(self, rule: Rule) -> None:
+        self._rules.pop(rule.rule_id, None)
+        self._order_if_running("rule.remove", rule.rule_id)
+
+    def heal(self) -> None:
+        """No fault of requests, network or disk is left on this node; clocks stay as they are."""
+        self._rules.clear()
+        self._room.clear()
+        self.cuts = []
+        self._order_if_running("heal")
+        self._order_if_running("disk.free")
+
+    def set_cuts(self, cuts: list[dict[str, Any]]) -> None:
+        self.cuts = cuts
+        self._order_if_running("cuts", cuts)
+
+    # Faults of the machine.
+
+    def fill_disk(self, *, log_dir: int = 0, free_bytes: int = 0) -> None:
+        """Leave so little room in a data folder: what is more fails as on a full disk.
+
+        As Kafka's, a broker takes such a folder offline, and one without any other ends.
+        """
+        if not 0 <= log_dir < self._cluster.log_dirs:
+            raise ValueError(f"log_dir={log_dir}: the node has {self._cluster.log_dirs}")
+        self._room[log_dir] = free_bytes
+        self._order_if_running("disk.room", log_dir, free_bytes)
+
+    def free_disk(self) -> None:
+        """The disk has room again; a folder that went offline comes back with a restart."""
+        self._room.clear()
+        self._order_if_running("disk.free")
+
+    def jump_clock(self, seconds: float) -> None:
+        """Set the node's wall clock forward or back; nothing is due by that."""
+        ms = round(seconds * 1000)
+        self._wall_ahead_ms += ms
+        self._order_if_running("clock.jump", ms)
+
+    def advance_clock(self, seconds: float) -> None:
+        """Let time pass for the node: whatever is due in it happens now."""
+        if seconds < 0:
+            raise ValueError("time only passes forward; jump_clock sets a wall clock back")
+        ms = round(seconds * 1000)
+        self._clock_ahead_ms += ms
+        self._order_if_running("clock.advance", ms)
+
+    # Looking.
+
+    def known_brokers(self) -> set[int]:
+        """Brokers that can be used, as this node knows it."""
+        return set(self.order("brokers"))
+
+    def tail(self, size: int = _LOG_TAIL) -> str:
+        """The end of its log."""
+        return self.logs[-size:]
+
+
+def _positive(name: str, value: float) -> float:
+    if value < 0:
+        raise ValueError(f"{name}={value}: it cannot be negative")
+    return value
+
+
+def _is_response(lose: str) -> bool:
+    if lose not in ("request", "response"):
+        raise ValueError(f'lose={lose!r}: "request" or "response"')
+    return lose == "response"

@@ -1,0 +1,1 @@
+"""What runs outside the test's own process: the template that nodes are forked from, and nodes."""

@@ -1,0 +1,52 @@
+"""Which clusters are open in this process, for whoever reports on a failed test.
+
+What always holds: what a cluster logged is still known for a while after it was closed, and of a
+bounded size.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from moldau.testing.cluster import Cluster
+
+__all__ = ["closed", "forget_closed", "opened", "reports"]
+
+_TAIL: Final = 6_000
+_CLOSED_MAX: Final = 10
+
+_open: weakref.WeakSet[Cluster] = weakref.WeakSet()
+_closed: deque[tuple[str, str]] = deque(maxlen=_CLOSED_MAX)
+
+
+def opened(cluster: Cluster) -> None:
+    _open.add(cluster)
+
+
+def closed(cluster: Cluster) -> None:
+    if cluster in _open:
+        _open.discard(cluster)
+        _closed.extend(_reports_of(cluster))
+
+
+def forget_closed() -> None:
+    """A new test begins."""
+    _closed.clear()
+
+
+def reports() -> list[tuple[str, str]]:
+    """Titles and texts about all clusters that are open or were until lately."""
+    return [*_closed, *(report for cluster in _open for report in _reports_of(cluster))]
+
+
+def _reports_of(cluster: Cluster) -> list[tuple[str, str]]:
+    return [
+        (
+            f"moldau node {node.id} at {node.address} (seed {cluster.seed})",
+            node.tail(_TAIL) or "(it has logged nothing)",
+        )
+        for node in cluster.nodes.values()
+    ]
