@@ -31,7 +31,7 @@ from moldau.client.errors import (
 )
 from moldau.client.metadata import EMPTY, ClusterMetadata
 from moldau.client.topics import Node
-from moldau.clock import Clock, LoopClock, pause
+from moldau.clock import Alarm, Clock, LoopClock, pause
 from moldau.config.addresses import HostPort
 from moldau.peers.backoff import ExponentialBackoff, RandomSource
 from moldau.peers.channel import (
@@ -198,6 +198,7 @@ class ClusterClient:
         self._finding: dict[tuple[CoordinatorType, str], asyncio.Task[Node]] = {}
         self._refreshing: asyncio.Task[ClusterMetadata] | None = None
         self._refreshed_ms: int | None = None
+        self._refresh_alarm: Alarm | None = None
         self._refresh_failures = 0
         self._unreachable_since_ms: int | None = None
         self._closed = False
@@ -386,12 +387,27 @@ class ClusterClient:
             return await self._shared_refresh()
         return await self.retrying(self._shared_refresh, deadline=deadline, what="Metadata")
 
-    def request_refresh(self) -> None:
-        """Ask for a newer picture soon; failures are tried again, and nobody waits for it."""
-        if not self._closed and self._refreshing is None:
-            task = self._start_refresh()
-            # Whoever wants the picture looks at `metadata`; the failure is counted in _refresh.
-            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    def request_refresh(self, *, at_once: bool = False) -> None:
+        """Ask for a newer picture soon, and nobody waits for it.
+
+        Not within `retry.backoff.ms` of the last one, unless `at_once`, which is for topics that
+        are wanted for the first time.
+        """
+        if self._closed or self._refreshing is not None:
+            return
+        age_ms = self.metadata_age_ms
+        if not at_once and age_ms is not None and age_ms < self.settings.retry_backoff_ms:
+            if self._refresh_alarm is None:
+                delay_ms = self.settings.retry_backoff_ms - age_ms
+                self._refresh_alarm = self.clock.call_later(delay_ms, self._on_refresh_alarm)
+            return
+        task = self._start_refresh()
+        # Whoever wants the picture looks at `metadata`; the failure is counted in _refresh.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def _on_refresh_alarm(self) -> None:
+        self._refresh_alarm = None
+        self.request_refresh(at_once=True)
 
     @property
     def metadata_age_ms(self) -> int | None:
@@ -601,6 +617,8 @@ class ClusterClient:
     async def close(self) -> None:
         """Fail what waits and let go of all connections."""
         self._closed = True
+        if self._refresh_alarm is not None:
+            self._refresh_alarm.cancel()
         tasks = [*self._finding.values()]
         if self._refreshing is not None:
             tasks.append(cast(Any, self._refreshing))
