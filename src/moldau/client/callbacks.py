@@ -1,0 +1,112 @@
+"""Runs code of the application that a client calls: listeners, commit callbacks, interceptors.
+
+It runs where the application waits for the client: in the task of the asyncio client that is inside
+a call, or in the thread that is inside a call of the blocking one. Such code may call the client
+again. What always holds: the client goes on when the code has ended, with its result or its error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeVar
+
+from moldau.client.errors import IllegalStateError
+from moldau.client.loop_thread import LoopThread
+
+__all__ = ["BlockingCalls", "Callbacks", "InlineCallbacks"]
+
+T = TypeVar("T")
+
+
+class Callbacks(Protocol):
+    """What a client's core calls the application by."""
+
+    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any: ...
+
+
+class InlineCallbacks:
+    """For the asyncio client: right here, waiting for what is awaitable."""
+
+    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        result = function(*arguments)
+        return await result if inspect.isawaitable(result) else result
+
+
+class _Request:
+    __slots__ = ("arguments", "function", "result")
+
+    def __init__(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], result: asyncio.Future[Any]
+    ) -> None:
+        self.function = function
+        self.arguments = arguments
+        self.result = result
+
+
+class BlockingCalls:
+    """For the blocking client: a coroutine runs on the loop's thread, and what it asks for runs in
+    the thread that waits for it."""
+
+    def __init__(self, thread: LoopThread) -> None:
+        self._thread = thread
+        self._inbox: SimpleQueue[_Request | Future[Any]] = SimpleQueue()
+        self._depth = 0
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The coroutine's result. One thread at a time; code run from here may call again."""
+        future = self._thread.submit(coroutine)
+        future.add_done_callback(self._inbox.put)
+        self._depth += 1
+        try:
+            while True:
+                item = self._inbox.get()
+                if item is future:
+                    return future.result()
+                if isinstance(item, _Request):
+                    self._perform(item)
+        except BaseException:
+            if not future.done():
+                # Interrupted, by Ctrl-C for one.
+                future.cancel()
+            raise
+        finally:
+            self._depth -= 1
+
+    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        if not self._depth:
+            raise IllegalStateError("nobody waits who could run the application's code")
+        result = asyncio.get_running_loop().create_future()
+        self._inbox.put(_Request(function, arguments, result))
+        return await result
+
+    def _perform(self, request: _Request) -> None:
+        loop = self._thread.loop
+        try:
+            outcome = request.function(*request.arguments)
+            if inspect.iscoroutine(outcome):
+                outcome.close()
+                raise IllegalStateError(
+                    f"{request.function!r} is a coroutine function",
+                    advice="use the asyncio client, or a plain function",
+                )
+        except Exception as error:
+            loop.call_soon_threadsafe(_fail, request.result, error)
+        except BaseException as error:
+            loop.call_soon_threadsafe(_fail, request.result, RuntimeError(repr(error)))
+            raise
+        else:
+            loop.call_soon_threadsafe(_succeed, request.result, outcome)
+
+
+def _succeed(future: asyncio.Future[Any], outcome: Any) -> None:
+    if not future.done():
+        future.set_result(outcome)
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,1 @@
+"""The consumer: `Consumer` for threads, `AsyncConsumer` for asyncio."""

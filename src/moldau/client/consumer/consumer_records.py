@@ -1,0 +1,67 @@
+"""What `poll` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from moldau.client._records import ConsumerRecord
+from moldau.client.topics import OffsetAndMetadata, TopicPartition
+
+__all__ = ["EMPTY_RECORDS", "ConsumerRecords"]
+
+
+class ConsumerRecords:
+    """Records by partition; iterating gives all of them, in order within a partition."""
+
+    __slots__ = ("_by_partition", "_next_offsets")
+
+    def __init__(
+        self,
+        by_partition: Mapping[TopicPartition, list[ConsumerRecord]],
+        next_offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+    ) -> None:
+        self._by_partition = by_partition
+        self._next_offsets = {} if next_offsets is None else next_offsets
+
+    def records(self, source: TopicPartition | str) -> list[ConsumerRecord]:
+        """Those of a partition, or of all partitions of a topic."""
+        if isinstance(source, str):
+            return [
+                record
+                for key, records in self._by_partition.items()
+                if key.topic == source
+                for record in records
+            ]
+        return self._by_partition.get(TopicPartition(*source), [])
+
+    def partitions(self) -> set[TopicPartition]:
+        """The partitions that there are records of."""
+        return set(self._by_partition)
+
+    def next_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The positions after these records, ready to be committed."""
+        return dict(self._next_offsets)
+
+    def count(self) -> int:
+        return sum(map(len, self._by_partition.values()))
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._by_partition
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        return chain.from_iterable(self._by_partition.values())
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        return bool(self._by_partition)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{key}: {len(each)}" for key, each in self._by_partition.items())
+        return f"ConsumerRecords({shown})"
+
+
+EMPTY_RECORDS = ConsumerRecords({})
