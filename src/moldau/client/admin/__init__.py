@@ -7,4 +7,7 @@ from moldau.client.admin.blocking import Admin as Admin
 from moldau.client.admin.cluster_values import *
 from moldau.client.admin.config_values import *
 from moldau.client.admin.group_values import *
+from moldau.client.admin.partition_values import *
+from moldau.client.admin.security_values import *
 from moldau.client.admin.topic_values import *
+from moldau.client.admin.transaction_values import *

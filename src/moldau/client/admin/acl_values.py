@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from moldau.client.errors import KafkaError
+
 __all__ = [
     "AccessControlEntry",
     "AccessControlEntryFilter",
@@ -12,6 +14,7 @@ __all__ = [
     "AclBindingFilter",
     "AclOperation",
     "AclPermissionType",
+    "DeletedAcl",
     "PatternType",
     "ResourcePattern",
     "ResourcePatternFilter",
@@ -129,6 +132,13 @@ class AclBindingFilter(NamedTuple):
     @classmethod
     def any(cls) -> AclBindingFilter:
         return cls()
+
+
+class DeletedAcl(NamedTuple):
+    """One that a filter matched, and why it could not be deleted, if it was not."""
+
+    binding: AclBinding
+    error: KafkaError | None = None
 
 
 def operations_of(bits: int) -> frozenset[AclOperation] | None:

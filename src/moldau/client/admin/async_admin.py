@@ -7,14 +7,19 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from moldau.client.admin.acls import AclOperations
 from moldau.client.admin.cluster import ClusterOperations
 from moldau.client.admin.configs import ConfigOperations
 from moldau.client.admin.driver import Driver
 from moldau.client.admin.group_listings import GroupListingOperations
 from moldau.client.admin.group_offsets import GroupOffsetOperations
 from moldau.client.admin.groups import GroupOperations
+from moldau.client.admin.log_dirs import LogDirOperations
+from moldau.client.admin.partitions import PartitionOperations
+from moldau.client.admin.security import SecurityOperations
 from moldau.client.admin.share_offsets import ShareOffsetOperations
 from moldau.client.admin.topics import TopicOperations
+from moldau.client.admin.transactions import TransactionOperations
 from moldau.client.cluster import ClusterClient, NetworkSettings
 from moldau.client.config import ADMIN_KEYS, gather, parse_settings
 from moldau.client.errors import ConfigError
@@ -30,6 +35,11 @@ class AsyncAdmin(
     GroupOperations,
     GroupOffsetOperations,
     ShareOffsetOperations,
+    PartitionOperations,
+    LogDirOperations,
+    TransactionOperations,
+    AclOperations,
+    SecurityOperations,
 ):
     """Administers a cluster; made and used on one event loop.
 

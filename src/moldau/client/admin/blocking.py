@@ -6,11 +6,12 @@ may use one client at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Coroutine, Iterable, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 from uuid import UUID
 
+from moldau.client.admin.acl_values import AclBinding, AclBindingFilter, DeletedAcl
 from moldau.client.admin.async_admin import AsyncAdmin
 from moldau.client.admin.base import Listings
 from moldau.client.admin.cluster_values import (
@@ -40,12 +41,41 @@ from moldau.client.admin.group_values import (
     SharePartitionOffsetInfo,
     StreamsGroupDescription,
 )
+from moldau.client.admin.partition_values import (
+    ElectionType,
+    ListOffsetsResultInfo,
+    LogDirDescription,
+    NewPartitionReassignment,
+    OffsetSpec,
+    PartitionReassignment,
+    ReplicaLogDirInfo,
+    TopicPartitionReplica,
+)
+from moldau.client.admin.security_values import (
+    ClientQuotaAlteration,
+    ClientQuotaEntity,
+    ClientQuotaFilter,
+    DelegationToken,
+    KafkaPrincipal,
+    UserScramCredentialAlteration,
+    UserScramCredentialsDescription,
+)
 from moldau.client.admin.topic_values import (
     CreatedTopic,
+    DeletedRecords,
     NewPartitions,
     NewTopic,
+    RecordsToDelete,
     TopicDescription,
     TopicListing,
+)
+from moldau.client.admin.transaction_values import (
+    AbortTransactionSpec,
+    PartitionProducerState,
+    ProducerIdAndEpoch,
+    TransactionDescription,
+    TransactionListing,
+    TransactionState,
 )
 from moldau.client.loop_thread import LoopThread
 from moldau.client.results import Results
@@ -609,4 +639,281 @@ class Admin:
         """Forget the state of a share group without members for whole topics."""
         return self._call(
             self._admin.delete_share_group_offsets(group_id, topics, timeout=timeout, check=check)
+        )
+
+    def list_offsets(
+        self,
+        topic_partition_offsets: Mapping[TopicPartition, OffsetSpec],
+        *,
+        isolation_level: str = "read_uncommitted",
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[TopicPartition, ListOffsetsResultInfo]:
+        """Offsets by time or by words as `OffsetSpec.latest()`, asked at the leaders."""
+        return self._call(
+            self._admin.list_offsets(
+                topic_partition_offsets,
+                isolation_level=isolation_level,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def delete_records(
+        self,
+        records_to_delete: Mapping[TopicPartition, RecordsToDelete],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[TopicPartition, DeletedRecords]:
+        """Delete what is before an offset in each partition."""
+        return self._call(
+            self._admin.delete_records(records_to_delete, timeout=timeout, check=check)
+        )
+
+    def elect_leaders(
+        self,
+        election_type: ElectionType,
+        partitions: Collection[TopicPartition] | None = None,
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Let preferred replicas lead, or any replica where none in sync is left.
+
+        Without partitions, of all of them; the results then have those that needed it.
+        """
+        return self._call(
+            self._admin.elect_leaders(election_type, partitions, timeout=timeout, check=check)
+        )
+
+    def alter_partition_reassignments(
+        self,
+        reassignments: Mapping[TopicPartition, NewPartitionReassignment | Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Move replicas to other brokers; None cancels what is under way for a partition."""
+        return self._call(
+            self._admin.alter_partition_reassignments(
+                reassignments,
+                allow_replication_factor_change=allow_replication_factor_change,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def list_partition_reassignments(
+        self, partitions: Collection[TopicPartition] | None = None, *, timeout: float | None = None
+    ) -> dict[TopicPartition, PartitionReassignment]:
+        """What is being reassigned now, of some partitions or of all."""
+        return self._call(self._admin.list_partition_reassignments(partitions, timeout=timeout))
+
+    def alter_replica_log_dirs(
+        self,
+        replica_assignment: Mapping[TopicPartitionReplica, str],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[TopicPartitionReplica, None]:
+        """Move replicas to other directories of their brokers; returns when it has begun."""
+        return self._call(
+            self._admin.alter_replica_log_dirs(replica_assignment, timeout=timeout, check=check)
+        )
+
+    def describe_log_dirs(
+        self, brokers: Collection[int], *, timeout: float | None = None, check: bool = True
+    ) -> Results[int, dict[str, LogDirDescription]]:
+        """The log directories of brokers by path, with the replicas in them."""
+        return self._call(self._admin.describe_log_dirs(brokers, timeout=timeout, check=check))
+
+    def describe_replica_log_dirs(
+        self,
+        replicas: Collection[TopicPartitionReplica],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[TopicPartitionReplica, ReplicaLogDirInfo]:
+        """Where replicas are, and where they are being moved to."""
+        return self._call(
+            self._admin.describe_replica_log_dirs(replicas, timeout=timeout, check=check)
+        )
+
+    def describe_producers(
+        self,
+        partitions: Collection[TopicPartition],
+        *,
+        broker_id: int | None = None,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[TopicPartition, PartitionProducerState]:
+        """The producers that partitions remember, as their leaders or one broker know them."""
+        return self._call(
+            self._admin.describe_producers(
+                partitions, broker_id=broker_id, timeout=timeout, check=check
+            )
+        )
+
+    def describe_transactions(
+        self, transactional_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
+    ) -> Results[str, TransactionDescription]:
+        """What the coordinators know of transactional ids."""
+        return self._call(
+            self._admin.describe_transactions(transactional_ids, timeout=timeout, check=check)
+        )
+
+    def list_transactions(
+        self,
+        *,
+        filtered_states: Collection[TransactionState] = (),
+        filtered_producer_ids: Collection[int] = (),
+        filtered_duration: int = -1,
+        filtered_transactional_id_pattern: str | None = None,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Listings[TransactionListing]:
+        """The transactions that all brokers coordinate, or those that fit the filters.
+
+        The duration is in milliseconds: open for longer than that. The pattern is a regular
+        expression of RE2. With `check=False` brokers that do not answer are in `errors`.
+        """
+        return self._call(
+            self._admin.list_transactions(
+                filtered_states=filtered_states,
+                filtered_producer_ids=filtered_producer_ids,
+                filtered_duration=filtered_duration,
+                filtered_transactional_id_pattern=filtered_transactional_id_pattern,
+                timeout=timeout,
+                check=check,
+            )
+        )
+
+    def abort_transaction(
+        self, spec: AbortTransactionSpec, *, timeout: float | None = None
+    ) -> None:
+        """Abort a transaction in one partition that its coordinator has forgotten."""
+        self._call(self._admin.abort_transaction(spec, timeout=timeout))
+
+    def fence_producers(
+        self, transactional_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
+    ) -> Results[str, ProducerIdAndEpoch]:
+        """Shut out the producers that use transactional ids; their open transactions abort."""
+        return self._call(
+            self._admin.fence_producers(transactional_ids, timeout=timeout, check=check)
+        )
+
+    def force_terminate_transaction(
+        self, transactional_id: str, *, timeout: float | None = None
+    ) -> None:
+        """Abort the open transaction of a transactional id, and shut out its producer."""
+        self._call(self._admin.force_terminate_transaction(transactional_id, timeout=timeout))
+
+    def describe_acls(
+        self, filter: AclBindingFilter | None = None, *, timeout: float | None = None
+    ) -> list[AclBinding]:
+        """The access control lists that a filter matches, all of them without one."""
+        return self._call(self._admin.describe_acls(filter, timeout=timeout))
+
+    def create_acls(
+        self, acls: Iterable[AclBinding], *, timeout: float | None = None, check: bool = True
+    ) -> Results[AclBinding, None]:
+        """Add access control lists; those that exist stay as they are."""
+        return self._call(self._admin.create_acls(acls, timeout=timeout, check=check))
+
+    def delete_acls(
+        self,
+        filters: Iterable[AclBindingFilter],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[AclBindingFilter, tuple[DeletedAcl, ...]]:
+        """Delete the access control lists that each filter matches."""
+        return self._call(self._admin.delete_acls(filters, timeout=timeout, check=check))
+
+    def create_delegation_token(
+        self,
+        *,
+        owner: KafkaPrincipal | None = None,
+        renewers: Collection[KafkaPrincipal] = (),
+        max_lifetime_ms: int = -1,
+        timeout: float | None = None,
+    ) -> DelegationToken:
+        """A token to log in with, for oneself or another owner; -1: the broker's lifetime."""
+        return self._call(
+            self._admin.create_delegation_token(
+                owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms, timeout=timeout
+            )
+        )
+
+    def renew_delegation_token(
+        self, hmac: bytes, *, renew_time_period_ms: int = -1, timeout: float | None = None
+    ) -> int:
+        """Let a token live on; gives the time, in milliseconds, when it expires."""
+        return self._call(
+            self._admin.renew_delegation_token(
+                hmac, renew_time_period_ms=renew_time_period_ms, timeout=timeout
+            )
+        )
+
+    def expire_delegation_token(
+        self, hmac: bytes, *, expiry_time_period_ms: int = -1, timeout: float | None = None
+    ) -> int:
+        """Let a token end after a time, at once if negative; gives the time when it expires."""
+        return self._call(
+            self._admin.expire_delegation_token(
+                hmac, expiry_time_period_ms=expiry_time_period_ms, timeout=timeout
+            )
+        )
+
+    def describe_delegation_token(
+        self, owners: Collection[KafkaPrincipal] | None = None, *, timeout: float | None = None
+    ) -> list[DelegationToken]:
+        """The tokens of some owners, or all that one may see."""
+        return self._call(self._admin.describe_delegation_token(owners, timeout=timeout))
+
+    def describe_client_quotas(
+        self, filter: ClientQuotaFilter | None = None, *, timeout: float | None = None
+    ) -> dict[ClientQuotaEntity, dict[str, float]]:
+        """Quotas by whom they are for, all of them without a filter."""
+        return self._call(self._admin.describe_client_quotas(filter, timeout=timeout))
+
+    def alter_client_quotas(
+        self,
+        entries: Iterable[ClientQuotaAlteration],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[ClientQuotaEntity, None]:
+        """Set and take away quotas."""
+        return self._call(
+            self._admin.alter_client_quotas(
+                entries, validate_only=validate_only, timeout=timeout, check=check
+            )
+        )
+
+    def describe_user_scram_credentials(
+        self,
+        users: Collection[str] | None = None,
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, UserScramCredentialsDescription]:
+        """Which SCRAM credentials users have, all users if none are named."""
+        return self._call(
+            self._admin.describe_user_scram_credentials(users, timeout=timeout, check=check)
+        )
+
+    def alter_user_scram_credentials(
+        self,
+        alterations: Iterable[UserScramCredentialAlteration],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+    ) -> Results[str, None]:
+        """Set and delete the SCRAM credentials of users; passwords do not leave this process."""
+        return self._call(
+            self._admin.alter_user_scram_credentials(alterations, timeout=timeout, check=check)
         )

@@ -47,6 +47,8 @@ _MOVED_COORDINATOR: Final = frozenset(
 )
 _WAIT_FOR_COORDINATOR: Final = _MOVED_COORDINATOR | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 _MOVED_CONTROLLER: Final = frozenset({ErrorCode.NOT_CONTROLLER})
+# A controller that follows another says so in the words of its metadata log.
+_FOLLOWS: Final = _MOVED_CONTROLLER | {ErrorCode.NOT_LEADER_OR_FOLLOWER}
 _MOVED_LEADER: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -96,7 +98,7 @@ class AnyRoute(Generic[K]):
     def __init__(self, *, of_controllers: bool = False) -> None:
         self.of_controllers = of_controllers
         if of_controllers:
-            self.retried = _MOVED_CONTROLLER
+            self.retried = _FOLLOWS
 
     async def locate(self, cluster: ClusterClient, keys: Sequence[K]) -> Located[K]:
         if not cluster.settings.controllers:
@@ -112,7 +114,7 @@ class AnyRoute(Generic[K]):
 class ControllerRoute(Generic[K]):
     """The active controller, by way of a broker unless the client talks to controllers."""
 
-    retried = _MOVED_CONTROLLER
+    retried = _FOLLOWS
 
     def __init__(self, *, of_controllers: bool = False) -> None:
         self.of_controllers = of_controllers
@@ -137,7 +139,7 @@ class BrokerRoute(Generic[K]):
         self._broker_of = broker_of
         self.of_controllers = of_controllers
         if of_controllers:
-            self.retried = _MOVED_CONTROLLER
+            self.retried = _FOLLOWS
 
     async def locate(self, cluster: ClusterClient, keys: Sequence[K]) -> Located[K]:
         wanted = {key: self._broker_of(key) for key in keys}
