@@ -1,0 +1,401 @@
+"""A member of a classic group: sends what `classic.ClassicMember` decides.
+
+Two tasks run beside the application: one joins, round after round (`classic_rounds.py`), and ends
+with an assignment or the need to be polled; the other sends heartbeats and notices when the
+application stays away for longer than `max.poll.interval.ms`. Partitions change hands in `poll`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from moldau.client.cluster import CoordinatorType, Deadline
+from moldau.client.consumer.assignors.embedded import read_assignment
+from moldau.client.consumer.assignors.interface import RebalanceProtocol
+from moldau.client.consumer.membership.classic import (
+    After,
+    Beat,
+    ClassicMember,
+    ClassicSettings,
+    MemberState,
+)
+from moldau.client.consumer.membership.classic_rounds import ClassicRounds, RoundFailed, code_of
+from moldau.client.consumer.membership.waiting import Doorbell
+from moldau.client.consumer.membership_interface import (
+    ConsumerGroupMetadata,
+    GroupHost,
+    GroupMembershipOperation,
+)
+from moldau.client.errors import ConfigError, KafkaError, SerializationError, error_for
+from moldau.client.metadata import ClusterMetadata
+from moldau.clock import pause
+from moldau.wire.errors import ErrorCode, WireError
+from moldau.wire.messages import HeartbeatRequest, LeaveGroupRequest
+
+__all__ = ["ClassicMembership"]
+
+_log = logging.getLogger(__name__)
+
+# So many failed rounds may follow each other at once.
+_ROUNDS_AT_ONCE: Final = 3
+
+
+class ClassicMembership:
+    """See the module."""
+
+    def __init__(self, host: GroupHost) -> None:
+        values = host.values
+        self._host = host
+        self._cluster = host.cluster
+        self._clock = host.cluster.clock
+        self._group_id: str = values["group.id"]
+        self._instance_id: str | None = values["group.instance.id"]
+        self._session_timeout_ms: int = values["session.timeout.ms"]
+        self._max_poll_interval_ms: int = values["max.poll.interval.ms"]
+        if values["heartbeat.interval.ms"] >= self._session_timeout_ms:
+            raise ConfigError.invalid(
+                "heartbeat.interval.ms",
+                values["heartbeat.interval.ms"],
+                f"must be lower than session.timeout.ms ({self._session_timeout_ms})",
+            )
+        self._member = ClassicMember(
+            ClassicSettings(
+                self._session_timeout_ms,
+                values["heartbeat.interval.ms"],
+                self._max_poll_interval_ms,
+            )
+        )
+        self._doorbell = Doorbell(self._clock)
+        self._rounds = ClassicRounds(host, self._member, self._doorbell.ring)
+        self.needs_poll = False
+        self._subscribed = False
+        self._joining: asyncio.Task[bytes | None] | None = None
+        self._beating: asyncio.Task[None] | None = None
+        self._error: BaseException | None = None
+        self._cluster.on_metadata.append(self._on_metadata)
+
+    # What the consumer asks.
+
+    def on_subscription_changed(self) -> None:
+        if self._rounds.protocol is None:
+            raise ConfigError.invalid(
+                "partition.assignment.strategy", "", "at least one assignor is needed to subscribe"
+            )
+        self._subscribed = True
+        self._notice_changes()
+        self._update()
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        if self._member.state is not MemberState.STABLE:
+            return ConsumerGroupMetadata(self._group_id, group_instance_id=self._instance_id)
+        generation = self._member.generation
+        return ConsumerGroupMetadata(
+            self._group_id, generation.generation_id, generation.member_id, self._instance_id
+        )
+
+    @property
+    def rebalancing(self) -> bool:
+        return self._member.rebalancing
+
+    def on_commit_failed(self, code: ErrorCode, sent_by: ConsumerGroupMetadata) -> None:
+        self._member.on_commit_failed(code, sent_by.generation_id, sent_by.member_id)
+        self._update()
+
+    def request_rejoin(self, reason: str) -> None:
+        self._member.request_rejoin(reason)
+        self._update()
+
+    async def poll(self, deadline: Deadline) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            self._update()
+            raise error
+        try:
+            while self._subscribed:
+                self._notice_changes()
+                if self._joining is not None:
+                    if not self._joining.done():
+                        return
+                    await self._finish_join()
+                elif not self._member.rejoin_needed:
+                    return
+                else:
+                    await self._begin_join()
+        finally:
+            self._update()
+
+    async def unsubscribe(self, deadline: Deadline) -> None:
+        await self._leave(
+            deadline, GroupMembershipOperation.DEFAULT, "the consumer unsubscribed from all topics"
+        )
+
+    async def close(self, deadline: Deadline, operation: GroupMembershipOperation) -> None:
+        if self._on_metadata in self._cluster.on_metadata:
+            self._cluster.on_metadata.remove(self._on_metadata)
+        try:
+            await self._leave(deadline, operation, "the consumer is being closed")
+        finally:
+            if self._beating is not None:
+                self._beating.cancel()
+                await asyncio.gather(self._beating, return_exceptions=True)
+                self._beating = None
+
+    # Changes.
+
+    def _notice_changes(self) -> None:
+        if not self._member.rejoin_needed:
+            reason = self._rounds.change()
+            if reason is not None:
+                self._member.request_rejoin(reason)
+
+    def _on_metadata(self, picture: ClusterMetadata) -> None:
+        if self._subscribed and self._joining is None:
+            self._notice_changes()
+            self._update()
+
+    def _update(self) -> None:
+        """Say whether `poll` has something to do."""
+        if self._joining is not None:
+            to_do = self._joining.done()
+        else:
+            to_do = self._subscribed and self._member.rejoin_needed
+        self.needs_poll = to_do or self._error is not None
+        if self.needs_poll:
+            self._host.wake()
+
+    # Joining.
+
+    async def _begin_join(self) -> None:
+        if self._member.needs_prepare:
+            # Once only, whatever the listener does.
+            self._member.needs_prepare = False
+            self._rounds.forget()
+            await self._give_up_for_join()
+        if self._joining is None and self._subscribed:
+            loop = asyncio.get_running_loop()
+            self._joining = loop.create_task(self._join())
+            self._joining.add_done_callback(lambda done: self._update())
+            if self._beating is None:
+                self._beating = loop.create_task(self._beat())
+                self._beating.add_done_callback(self._on_beating_ended)
+
+    async def _give_up_for_join(self) -> None:
+        owned = self._host.owned_partitions
+        if self._member.lost:
+            if owned:
+                await self._host.on_lost(sorted(owned))
+        elif self._rounds.protocol is RebalanceProtocol.EAGER:
+            await self._host.on_revoked(sorted(owned))
+        else:
+            unwanted = [key for key in sorted(owned) if not self._wants(key.topic)]
+            if unwanted:
+                await self._host.on_revoked(unwanted)
+
+    def _wants(self, topic: str) -> bool:
+        subscription = self._host.subscription
+        if topic in subscription.topics:
+            return True
+        # The leader may know of a topic before this member's metadata does.
+        pattern = subscription.pattern
+        return pattern is not None and pattern.fullmatch(topic) is not None
+
+    async def _join(self) -> bytes | None:
+        """The assignment, or None if `poll` has to do something first."""
+        failures = 0
+        while self._host.poll_idle_ms() < self._max_poll_interval_ms:
+            if self._host.subscription.pattern is not None:
+                # So that members see a new topic at the same time, and rejoin once for it.
+                with suppress(KafkaError):
+                    await self._cluster.refresh()
+            try:
+                return await self._rounds.run()
+            except RoundFailed as failed:
+                error, after = failed.error, failed.after
+            except KafkaError as caught:
+                self._member.on_call_failed(type(caught).__name__)
+                error, after = caught, After.BACK_OFF if caught.retriable else After.FAIL
+            failures += 1
+            if after is After.FAIL:
+                raise error
+            _log.info("group %s: joining failed, trying again: %s", self._group_id, error)
+            if self._member.needs_prepare:
+                return None
+            if after is After.FIND_COORDINATOR:
+                self._forget_coordinator()
+            if after is not After.RETRY or failures > _ROUNDS_AT_ONCE:
+                delay_ms = self._cluster.backoff.delay_ms(failures, self._cluster.random)
+                await pause(self._clock, delay_ms)
+        return None
+
+    async def _finish_join(self) -> None:
+        task = self._joining
+        self._joining = None
+        if task is None:
+            return
+        assignment = task.result()
+        if assignment is None:
+            return
+        if self._member.state is not MemberState.STABLE:
+            self._member.on_rebalance_failed(
+                "the generation was lost before the assignment could be taken"
+            )
+            return
+        self._member.needs_prepare = True
+        await self._take(assignment)
+
+    async def _take(self, data: bytes) -> None:
+        """Give up what is no longer ours, then take what is new; errors come last."""
+        assignor = self._rounds.assignor(self._member.generation.protocol_name)
+        try:
+            assignment = read_assignment(data)
+        except WireError as error:
+            raise SerializationError(
+                f"the leader of group {self._group_id} sent no assignment: {error}"
+            ) from error
+        assigned = frozenset(assignment.partitions)
+        if not all(self._wants(key.topic) for key in assigned):
+            self._member.request_rejoin(
+                "received assignment does not match the current subscription"
+            )
+            return
+        owned = self._host.owned_partitions
+        revoked = owned - assigned
+        problems: list[Exception] = []
+        if self._rounds.protocol is RebalanceProtocol.COOPERATIVE and revoked:
+            try:
+                await self._host.on_revoked(sorted(revoked))
+            except Exception as error:
+                problems.append(error)
+            self._member.request_rejoin("need to revoke partitions and re-join")
+        try:
+            assignor.on_assignment(assignment, self.group_metadata())
+        except Exception as error:
+            problems.append(error)
+        try:
+            await self._host.on_assigned(sorted(assigned - owned))
+        except Exception as error:
+            problems.append(error)
+        if problems:
+            raise problems[0]
+
+    # Heartbeats.
+
+    async def _beat(self) -> None:
+        while True:
+            now_ms = self._clock.elapsed_ms()
+            beat, wait_ms = self._member.next_beat(now_ms, self._host.poll_idle_ms())
+            if beat is Beat.SLEEP or beat is Beat.WAIT:
+                await self._doorbell.wait(wait_ms)
+            elif beat is Beat.FIND_COORDINATOR:
+                _log.warning("group %s: no heartbeat was answered for a session", self._group_id)
+                self._forget_coordinator()
+            elif beat is Beat.LEAVE:
+                await self._leave_late_application()
+            else:
+                await self._send_beat(now_ms)
+
+    def _on_beating_ended(self, task: asyncio.Task[None]) -> None:
+        if task is self._beating:
+            self._beating = None
+        if not task.cancelled():
+            # A fault of ours: the application must not go on as if it was a member.
+            self._fail(task.exception())
+
+    async def _send_beat(self, now_ms: int) -> None:
+        sent = self._member.on_beat_sent(now_ms)
+        request = HeartbeatRequest(
+            group_id=self._group_id,
+            generation_id=sent.generation_id,
+            member_id=sent.member_id,
+            group_instance_id=self._instance_id,
+        )
+        limit_ms = min(self._session_timeout_ms, self._cluster.settings.request_timeout_ms)
+        try:
+            response = await self._rounds.call(request, timeout_ms=limit_ms)
+        except KafkaError as error:
+            if not error.retriable:
+                self._fail(error)
+            self._retry_beat()
+            return
+        code = code_of(response.error_code)
+        after = self._member.on_beat_answered(code, sent, self._clock.elapsed_ms())
+        if after is After.FAIL:
+            self._fail(error_for(code, f"Heartbeat of group {self._group_id}"))
+        elif after is After.FIND_COORDINATOR:
+            self._forget_coordinator()
+        if after is not None:
+            self._retry_beat()
+        self._update()
+
+    def _retry_beat(self) -> None:
+        failures = self._member.beat_failures + 1
+        delay_ms = self._cluster.backoff.delay_ms(failures, self._cluster.random)
+        self._member.on_beat_failed(self._clock.elapsed_ms(), delay_ms)
+
+    def _fail(self, error: BaseException | None) -> None:
+        """What the next poll raises."""
+        self._error = error
+        self._update()
+
+    async def _leave_late_application(self) -> None:
+        _log.warning(
+            "group %s: the application did not poll for max.poll.interval.ms (%d ms); the consumer "
+            "leaves the group and joins again at the next poll. Raise max.poll.interval.ms or "
+            "lower max.poll.records",
+            self._group_id,
+            self._max_poll_interval_ms,
+        )
+        member_id = self._member.leave(remain=self._instance_id is not None)
+        self._update()
+        await self._send_leave(
+            member_id,
+            "consumer poll timeout has expired.",
+            self._cluster.settings.request_timeout_ms,
+        )
+
+    # Leaving.
+
+    async def _leave(
+        self, deadline: Deadline, operation: GroupMembershipOperation, reason: str
+    ) -> None:
+        if self._joining is not None:
+            self._joining.cancel()
+            await asyncio.gather(self._joining, return_exceptions=True)
+            self._joining = None
+        try:
+            owned = sorted(self._host.owned_partitions)
+            if self._subscribed and owned:
+                if self._member.lost or self._member.rebalancing:
+                    await self._host.on_lost(owned)
+                else:
+                    await self._host.on_revoked(owned)
+        finally:
+            self._subscribed = False
+            self._error = None
+            self._rounds.forget()
+            self._rounds.joined_topics = None
+            remain = operation is GroupMembershipOperation.REMAIN_IN_GROUP or (
+                operation is GroupMembershipOperation.DEFAULT and self._instance_id is not None
+            )
+            member_id = self._member.leave(remain=remain)
+            self._update()
+            await self._send_leave(member_id, reason, deadline.left_ms())
+
+    async def _send_leave(self, member_id: str | None, reason: str, limit_ms: int) -> None:
+        """Once: a group that does not hear of it notices when the session ends."""
+        if member_id is None or limit_ms <= 0:
+            return
+        identity = LeaveGroupRequest.MemberIdentity(member_id=member_id, reason=reason)
+        limit_ms = min(limit_ms, self._cluster.settings.request_timeout_ms)
+        request = LeaveGroupRequest(group_id=self._group_id, members=[identity])
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                await self._rounds.call(request, timeout_ms=limit_ms)
+        except (KafkaError, TimeoutError) as error:
+            _log.info("group %s: LeaveGroup failed: %s", self._group_id, error)
+
+    def _forget_coordinator(self) -> None:
+        self._cluster.forget_coordinator(CoordinatorType.GROUP, self._group_id)

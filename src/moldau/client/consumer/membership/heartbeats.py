@@ -1,0 +1,210 @@
+"""Sends the heartbeats of an `EpochMember`: when they are due, at once when there is news.
+
+What always holds: one heartbeat is under way at a time; after a failure the next waits for the
+backoff, whatever there is to say; the interval is the coordinator's. What the group wants of the
+application, and which fields go into a request, the owner knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Protocol
+from uuid import UUID
+
+from moldau.client.cluster import ClusterClient, CoordinatorType
+from moldau.client.consumer.membership.epoch_member import AfterBeat, EpochMember
+from moldau.client.consumer.membership.waiting import Doorbell
+from moldau.client.errors import KafkaError, UnsupportedVersionError, error_for
+from moldau.wire.errors import ErrorCode
+from moldau.wire.message import Message
+
+__all__ = ["BeatOwner", "Heartbeats"]
+
+_log = logging.getLogger(__name__)
+
+
+class BeatOwner(Protocol):
+    """Whose heartbeats they are."""
+
+    def heartbeat(self) -> Message:
+        """The next request, with what has not been said yet."""
+        ...
+
+    def on_heartbeat_failed(self) -> None:
+        """What was said may not have been heard: say it again."""
+        ...
+
+    def on_membership_changed(self) -> None:
+        """The member's state may be another."""
+        ...
+
+    def on_error(self, error: BaseException) -> None:
+        """For the application."""
+        ...
+
+    def poll_idle_ms(self) -> int: ...
+
+    def leave_epoch(self) -> int: ...
+
+
+class Heartbeats:
+    """See the module."""
+
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        group_id: str,
+        member: EpochMember,
+        owner: BeatOwner,
+        max_poll_interval_ms: int,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = cluster.clock
+        self._group_id = group_id
+        self._member = member
+        self._owner = owner
+        self._max_poll_interval_ms = max_poll_interval_ms
+        self._doorbell = Doorbell(self._clock)
+        self._task: asyncio.Task[None] | None = None
+        self._due_ms = 0
+        self._not_before_ms = 0
+        self._failures = 0
+        self._news = False
+        self.sent_ms: int | None = None
+
+    def start(self) -> None:
+        if self._task is None:
+            self._due_ms = self._not_before_ms = 0
+            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task.add_done_callback(self._on_ended)
+
+    def ring(self) -> None:
+        """The state changed: look again."""
+        self._doorbell.ring()
+
+    def send_news(self) -> None:
+        """There is something to say that the state does not tell, another subscription."""
+        self._news = True
+        self._doorbell.ring()
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _on_ended(self, task: asyncio.Task[None]) -> None:
+        if task is self._task:
+            self._task = None
+            error = None if task.cancelled() else task.exception()
+            if error is not None:
+                # A fault of ours: the application must not go on as if it was a member.
+                self._owner.on_error(error)
+
+    async def _run(self) -> None:
+        while True:
+            if self._member.is_silent:
+                await self._doorbell.wait(None)
+                continue
+            now_ms = self._clock.elapsed_ms()
+            patience_ms = self._max_poll_interval_ms - self._owner.poll_idle_ms()
+            if patience_ms <= 0:
+                await self._leave_late_application()
+                continue
+            at_once = self._member.beats_at_once or self._news
+            due_ms = max(self._not_before_ms, 0 if at_once else self._due_ms)
+            if now_ms < due_ms:
+                await self._doorbell.wait(min(due_ms - now_ms, patience_ms))
+            else:
+                await self._send()
+
+    async def _send(self) -> None:
+        self._news = False
+        request = self._owner.heartbeat()
+        self._member.on_beat_sent()
+        self.sent_ms = self._clock.elapsed_ms()
+        try:
+            response = await self._call(request)
+        except UnsupportedVersionError as error:
+            self._member.on_failed()
+            self._owner.on_error(error)
+        except KafkaError as error:
+            self._on_failure(error)
+            if not error.retriable:
+                self._member.on_failed()
+                self._owner.on_error(error)
+        else:
+            self._on_response(response)
+        self._owner.on_membership_changed()
+
+    def _on_response(self, response: Any) -> None:
+        code = _code(response.error_code)
+        now_ms = self._clock.elapsed_ms()
+        if code is ErrorCode.NONE:
+            self._failures = 0
+            self._not_before_ms = 0
+            self._due_ms = now_ms + response.heartbeat_interval_ms
+            self._member.on_beat_answered(response.member_epoch, _partitions(response.assignment))
+            return
+        error = error_for(code, response.error_message or f"group {self._group_id}")
+        after = self._member.on_beat_refused(code)
+        _log.info("group %s: heartbeat refused: %s", self._group_id, error)
+        self._on_failure(error)
+        if after is AfterBeat.FIND_COORDINATOR:
+            self._cluster.forget_coordinator(CoordinatorType.GROUP, self._group_id)
+        elif after is AfterBeat.REJOIN:
+            self._not_before_ms = 0
+        elif after is AfterBeat.REPORT or after is AfterBeat.FAIL:
+            self._owner.on_error(error)
+
+    def _on_failure(self, error: KafkaError) -> None:
+        self._owner.on_heartbeat_failed()
+        self._failures += 1
+        delay_ms = self._cluster.backoff.delay_ms(self._failures, self._cluster.random)
+        self._due_ms = self._not_before_ms = self._clock.elapsed_ms() + delay_ms
+        _log.debug("group %s: heartbeat failed: %s", self._group_id, error)
+
+    async def _leave_late_application(self) -> None:
+        _log.warning(
+            "group %s: the application did not poll for max.poll.interval.ms (%d ms); the consumer "
+            "leaves the group and joins again at the next poll. Raise max.poll.interval.ms or "
+            "lower max.poll.records",
+            self._group_id,
+            self._max_poll_interval_ms,
+        )
+        self._member.on_late_application(self._owner.leave_epoch())
+        await self.say_leaving(self._cluster.settings.request_timeout_ms)
+        self._owner.on_heartbeat_failed()
+        self._owner.on_membership_changed()
+
+    async def say_leaving(self, limit_ms: int) -> None:
+        """Send the heartbeat that leaves, once: the coordinator notices a silent member anyway."""
+        request = self._owner.heartbeat()
+        self._member.on_beat_sent()
+        if limit_ms <= 0:
+            return
+        limit_ms = min(limit_ms, self._cluster.settings.request_timeout_ms)
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                await self._call(request, limit_ms)
+        except (KafkaError, TimeoutError) as error:
+            _log.info("group %s: leaving was not heard: %s", self._group_id, error)
+
+    async def _call(self, request: Message, timeout_ms: int | None = None) -> Any:
+        return await self._cluster.call_coordinator(
+            CoordinatorType.GROUP, self._group_id, request, timeout_ms=timeout_ms
+        )
+
+
+def _partitions(assignment: Any) -> dict[UUID, frozenset[int]] | None:
+    if assignment is None:
+        return None
+    return {each.topic_id: frozenset(each.partitions) for each in assignment.topic_partitions}
+
+
+def _code(code: int) -> ErrorCode:
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
