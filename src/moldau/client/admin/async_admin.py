@@ -3,28 +3,46 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
+from uuid import UUID
 
 from moldau.client.admin.acls import AclOperations
 from moldau.client.admin.cluster import ClusterOperations
 from moldau.client.admin.configs import ConfigOperations
-from moldau.client.admin.driver import Driver
+from moldau.client.admin.driver import Call, Driver
 from moldau.client.admin.group_listings import GroupListingOperations
 from moldau.client.admin.group_offsets import GroupOffsetOperations
 from moldau.client.admin.groups import GroupOperations
 from moldau.client.admin.log_dirs import LogDirOperations
 from moldau.client.admin.partitions import PartitionOperations
+from moldau.client.admin.routes import AnyRoute
 from moldau.client.admin.security import SecurityOperations
 from moldau.client.admin.share_offsets import ShareOffsetOperations
 from moldau.client.admin.topics import TopicOperations
 from moldau.client.admin.transactions import TransactionOperations
 from moldau.client.cluster import ClusterClient, NetworkSettings
 from moldau.client.config import ADMIN_KEYS, gather, parse_settings
-from moldau.client.errors import ConfigError
+from moldau.client.errors import ConfigError, IllegalStateError, error_for
+from moldau.client.metrics import (
+    ADMIN,
+    KafkaMetric,
+    MetricName,
+    Metrics,
+    NetworkMetrics,
+    add_app_info,
+)
+from moldau.wire.errors import ErrorCode
+from moldau.wire.messages import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
 
 __all__ = ["AsyncAdmin"]
+
+_NUMBERS = itertools.count(1)
 
 
 class AsyncAdmin(
@@ -51,7 +69,14 @@ class AsyncAdmin(
     def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
         values = parse_settings(ADMIN_KEYS, gather(ADMIN_KEYS, config, settings))
         self._values = values
-        self._cluster = ClusterClient(NetworkSettings.of(values))
+        client_id = values["client.id"] or f"adminclient-{next(_NUMBERS)}"
+        self._metrics = Metrics.of(values, client_id=client_id)
+        add_app_info(self._metrics)
+        self._cluster = ClusterClient(
+            NetworkSettings.of(values, client_id=client_id),
+            observer=NetworkMetrics(self._metrics, ADMIN),
+        )
+        self._client_instance_id: UUID | None = None
         self._driver = Driver(
             self._cluster,
             timeout_ms=_api_timeout_ms(values, config, settings),
@@ -74,7 +99,34 @@ class AsyncAdmin(
         """Let go of all connections. Operations under way fail."""
         if not self._closed:
             self._closed = True
-            await asyncio.wait_for(self._cluster.close(), timeout)
+            try:
+                await asyncio.wait_for(self._cluster.close(), timeout)
+            finally:
+                self._metrics.close()
+
+    def metrics(self) -> dict[MetricName, KafkaMetric]:
+        """What the client has measured, by Kafka's names."""
+        return self._metrics.metrics()
+
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """The id under which the cluster knows this client's metrics; always the same one."""
+        if not self._values["enable.metrics.push"]:
+            raise IllegalStateError(
+                "this client pushes no metrics", advice="set enable.metrics.push to true"
+            )
+        if self._client_instance_id is None:
+            self._client_instance_id = await self._run_one(
+                "GetTelemetrySubscriptions", AnyRoute(), _instance_id, timeout=timeout
+            )
+        return self._client_instance_id
+
+
+async def _instance_id(call: Call) -> UUID:
+    # A zero id asks for one.
+    response: GetTelemetrySubscriptionsResponse = await call(GetTelemetrySubscriptionsRequest())
+    if response.error_code != ErrorCode.NONE:
+        raise error_for(response.error_code, "GetTelemetrySubscriptions")
+    return response.client_instance_id
 
 
 def _api_timeout_ms(

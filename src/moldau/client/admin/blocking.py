@@ -78,6 +78,7 @@ from moldau.client.admin.transaction_values import (
     TransactionState,
 )
 from moldau.client.loop_thread import LoopThread
+from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.results import Results
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
@@ -917,3 +918,11 @@ class Admin:
         return self._call(
             self._admin.alter_user_scram_credentials(alterations, timeout=timeout, check=check)
         )
+
+    def metrics(self) -> dict[MetricName, KafkaMetric]:
+        """What the client has measured, by Kafka's names."""
+        return self._admin.metrics()
+
+    def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """The id under which the cluster knows this client's metrics; always the same one."""
+        return self._call(self._admin.client_instance_id(timeout))

@@ -135,8 +135,8 @@ class Driver:
         refuse_controllers(route, self.cluster, what)
         errors: dict[K, KafkaError] = dict(refused or {})
         values: dict[K, V] = {}
-        pending = [key for key in dict.fromkeys(keys) if key not in errors]
-        order = {key: index for index, key in enumerate([*errors, *pending])}
+        order = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+        pending = [key for key in order if key not in errors]
         again_codes = route.retried | retried
         attempts = 0
         while pending:
@@ -161,8 +161,8 @@ class Driver:
             await pause(self.cluster.clock, delay_ms)
             pending = list(retry)
         return Results(
-            dict(sorted(values.items(), key=lambda item: order.get(item[0], len(order)))),
-            dict(sorted(errors.items(), key=lambda item: order.get(item[0], len(order)))),
+            dict(sorted(values.items(), key=lambda item: order[item[0]])),
+            dict(sorted(errors.items(), key=lambda item: order[item[0]])),
         )
 
     async def run_one(
