@@ -1,0 +1,133 @@
+"""The loop of the console consumers: receive, print, until enough, too long idle, or interrupted.
+
+Signals wake the consumer up, so that it leaves its group in order. As in Kafka's tools the loop
+ends well when nothing came for the given time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from types import FrameType, TracebackType
+from typing import Any
+
+from moldau.cli.tools._common import message_of
+from moldau.client.errors import KafkaError, WakeupError
+
+__all__ = ["RecordLoop", "Signals"]
+
+# A poll without a limit of its own comes back this often to look for signals.
+_POLL_SECONDS_MAX = 60.0
+
+
+class Signals(AbstractContextManager["Signals"]):
+    """While it is entered, SIGINT and SIGTERM set `received` and call `wake` in another thread.
+
+    Another thread, because a signal may come while this one holds the client's own locks.
+    """
+
+    def __init__(self, wake: Callable[[], object]) -> None:
+        self._wake = wake
+        self._previous: dict[int, Any] = {}
+        self.received = 0
+
+    def __enter__(self) -> Signals:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self.received:
+            # The second one is serious.
+            raise KeyboardInterrupt
+        self.received = number
+        threading.Thread(target=self._wake, daemon=True).start()
+
+    @property
+    def exit_code(self) -> int:
+        """As a shell reports the end by that signal; 0 without one."""
+        return 128 + self.received if self.received else 0
+
+
+class RecordLoop:
+    """Gives out records one by one, and counts them."""
+
+    def __init__(
+        self,
+        poll: Callable[[float], Iterable[Any]],
+        signals: Signals,
+        *,
+        timeout_ms: int | None,
+        count_max: int | None,
+    ) -> None:
+        self._poll = poll
+        self._signals = signals
+        self._timeout = None if timeout_ms is None else timeout_ms / 1000
+        self._count_max = count_max
+        self.waiting: deque[Any] = deque()
+        self.count = 0
+
+    def run(self, take: Callable[[Any, Any], None]) -> None:
+        """Call `take(record, output)` for every record; its errors come out of here."""
+        output = sys.stdout.buffer
+        try:
+            while self._count_max is None or self.count < self._count_max:
+                if not self.waiting:
+                    output.flush()
+                    if not self._receive():
+                        return
+                if self._signals.received:
+                    return
+                self.count += 1
+                take(self.waiting.popleft(), output)
+            output.flush()
+        except BrokenPipeError:
+            print("Unable to write to standard out, closing consumer.", file=sys.stderr)
+            # What is still buffered has nowhere to go, at the interpreter's end neither.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def _receive(self) -> bool:
+        """Fill `waiting`; False when it is time to end."""
+        started = time.monotonic()
+        while not self.waiting:
+            if self._signals.received:
+                return False
+            try:
+                self.waiting.extend(self._poll(self._remaining(started)))
+            except WakeupError:
+                return False
+            except KafkaError as error:
+                self._tell(f"{type(error).__name__}: {message_of(error)}")
+                return False
+            if self.waiting or self._timeout is None:
+                continue
+            if time.monotonic() - started > self._timeout:
+                self._tell(f"no message within {round(self._timeout * 1000)} ms (--timeout-ms)")
+                return False
+        return True
+
+    def _remaining(self, started: float) -> float:
+        if self._timeout is None:
+            return _POLL_SECONDS_MAX
+        left = self._timeout - (time.monotonic() - started)
+        return min(max(left, 0.001), _POLL_SECONDS_MAX)
+
+    @staticmethod
+    def _tell(reason: str) -> None:
+        print(f"Error processing message, terminating consumer process: {reason}", file=sys.stderr)

@@ -1,0 +1,305 @@
+"""`kafka-producer-perf-test`: how fast a producer is, and how long records take."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import random
+import re
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from moldau.cli.arguments import Parser
+from moldau.cli.tools._common import (
+    Progress,
+    ToolError,
+    message_of,
+    progress,
+    read_config_file,
+    wait_until_reachable,
+)
+from moldau.cli.tools.perf_metrics import metric_lines
+from moldau.cli.tools.perf_statistics import ProducerStats, Throttle
+from moldau.wire.uuids import uuid_to_text
+
+__all__ = ["add_arguments", "run"]
+
+_TRANSACTION_MS = 3000
+# Random bytes become letters A to Z.
+_LETTERS = bytes(65 + number % 26 for number in range(256))
+
+_EXAMPLES = """\
+examples:
+  moldau producer-perf-test --bootstrap-server localhost:9092 --topic t --num-records 1000000 \\
+    --record-size 100 --throughput -1
+  moldau producer-perf-test --bootstrap-server localhost:9092 --topic t --num-records 10000 \\
+    --payload-file lines.txt --throughput 500 --command-property acks=1 linger.ms=10
+"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.description = (
+        "measure a producer; with a transactional id (option or setting) or a duration of "
+        "transactions, a transactional one"
+    )
+    parser.epilog = _EXAMPLES
+    parser.add_argument(
+        "--bootstrap-server", metavar="HOST:PORT,...", help="brokers to find the cluster by"
+    )
+    parser.add_argument("--topic", required=True, metavar="NAME", help="where to send to")
+    parser.add_argument("--num-records", type=int, required=True, metavar="N", help="how many")
+    parser.add_argument(
+        "--throughput",
+        type=float,
+        required=True,
+        metavar="N",
+        help="records per second at most, -1 for as many as go",
+    )
+    payload = parser.add_mutually_exclusive_group(required=True)
+    payload.add_argument("--record-size", type=int, metavar="BYTES", help="random letters")
+    payload.add_argument("--payload-file", metavar="FILE", help="random lines of a file")
+    payload.add_argument("--payload-monotonic", action="store_true", help="0, 1, 2, ...")
+    parser.add_argument(
+        "--payload-delimiter",
+        default="\\n",
+        metavar="REGEX",
+        help="what ends a payload in the file (default \\n)",
+    )
+    _add_client_options(parser)
+    parser.add_argument(
+        "--print-metrics", action="store_true", help="print the producer's metrics at the end"
+    )
+    parser.add_argument("--transactional-id", metavar="ID", help="use transactions, with this id")
+    parser.add_argument(
+        "--transaction-duration-ms",
+        type=int,
+        metavar="MS",
+        help="use transactions, committed after so long (default 3000)",
+    )
+    parser.add_argument(
+        "--warmup-records",
+        type=int,
+        default=0,
+        metavar="N",
+        help="also report without the first so many",
+    )
+    parser.add_argument(
+        "--reporting-interval",
+        type=int,
+        default=5000,
+        metavar="MS",
+        help="how often to report (default 5000)",
+    )
+
+
+def _add_client_options(parser: Parser) -> None:
+    parser.add_argument(
+        "--command-property",
+        nargs="+",
+        metavar="KEY=VALUE",
+        help="settings of the producer; they come before the file's",
+    )
+    parser.add_deprecated("--producer-props", instead="--command-property")
+    parser.add_argument("--command-config", metavar="FILE", help="settings, a properties file")
+    parser.add_deprecated("--producer.config", instead="--command-config")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    _check(arguments)
+    payloads = _payloads(arguments)
+    settings = _settings(arguments)
+    transactional = arguments.transaction_duration_ms is not None or "transactional.id" in settings
+    if transactional:
+        settings.setdefault(
+            "transactional.id", f"performance-producer-{uuid_to_text(uuid.uuid4())}"
+        )
+    wait_until_reachable(settings)
+    from moldau.client.producer import Producer
+
+    with Producer(settings) as producer:
+        if transactional:
+            producer.init_transactions()
+        measured = _Run(producer, arguments, payloads, transactional=transactional)
+        measured.send_all()
+        if not arguments.print_metrics:
+            producer.close()
+        else:
+            producer.flush()
+        measured.print_totals()
+        if arguments.print_metrics:
+            for line in metric_lines(producer.metrics()):
+                print(line)
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    parser = arguments.parser
+    arguments.warmup_records = max(arguments.warmup_records, 0)
+    if arguments.num_records <= 0:
+        parser.error("--num-records should be greater than zero.")
+    if arguments.warmup_records >= arguments.num_records:
+        parser.error(
+            "The value for --warmup-records must be strictly fewer than the number of records in "
+            "the test, --num-records."
+        )
+    if arguments.record_size is not None and arguments.record_size <= 0:
+        parser.error("--record-size should be greater than zero.")
+    if not (arguments.bootstrap_server or arguments.command_property or arguments.command_config):
+        parser.error(
+            "At least one of --bootstrap-server, --command-property, --producer-props, "
+            "--producer.config or --command-config must be specified."
+        )
+    if arguments.transaction_duration_ms is not None and arguments.transaction_duration_ms <= 0:
+        parser.error("--transaction-duration-ms should be greater than zero.")
+    if arguments.reporting_interval <= 0:
+        parser.error("--reporting-interval should be greater than zero.")
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    if arguments.command_config:
+        settings.update(read_config_file(arguments.command_config))
+    for entry in arguments.command_property or ():
+        key, found, value = entry.partition("=")
+        if not found or "=" in value or not key or not value:
+            arguments.parser.error(f"Invalid property: {entry}")
+        settings[key] = value
+    for part in ("key.serializer", "value.serializer"):
+        settings[part] = "org.apache.kafka.common.serialization.ByteArraySerializer"
+    settings.setdefault("client.id", "perf-producer-client")
+    if arguments.bootstrap_server:
+        settings["bootstrap.servers"] = arguments.bootstrap_server
+    if arguments.transactional_id is not None:
+        settings["transactional.id"] = arguments.transactional_id
+    return settings
+
+
+def _payloads(arguments: argparse.Namespace) -> Callable[[int], bytes]:
+    """What the record of each number holds."""
+    # Always the same sequence, so that runs can be compared.
+    source = random.Random(0)
+    if arguments.payload_file is not None:
+        choices = _file_payloads(arguments.payload_file, arguments.payload_delimiter)
+        return lambda _: source.choice(choices)
+    if arguments.record_size is not None:
+        size = arguments.record_size
+        return lambda _: source.randbytes(size).translate(_LETTERS)
+    return lambda number: str(number).encode()
+
+
+def _file_payloads(name: str, delimiter: str) -> list[bytes]:
+    print(f"Reading payloads from: {os.path.abspath(name)}")
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ToolError(f"cannot read {name}: {error}") from None
+    if not text:
+        raise ToolError(f"{name}: File does not exist or empty file provided.")
+    pattern = "\n" if delimiter == "\\n" else delimiter
+    try:
+        pieces = re.split(pattern, text)
+    except re.error as error:
+        raise ToolError(f"--payload-delimiter {delimiter}: {error}") from None
+    if pieces[-1] == "":
+        pieces.pop()
+    print(f"Number of records read: {len(pieces)}")
+    return [piece.encode() for piece in pieces]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class _Run:
+    """Sends the records and keeps count of those that arrived."""
+
+    def __init__(
+        self,
+        producer: Any,
+        arguments: argparse.Namespace,
+        payloads: Callable[[int], bytes],
+        *,
+        transactional: bool,
+    ) -> None:
+        self._producer = producer
+        self._arguments = arguments
+        self._payloads = payloads
+        self._transactional = transactional
+        self._transaction_ms = arguments.transaction_duration_ms or _TRANSACTION_MS
+        self._interval_ms = arguments.reporting_interval
+        # Callbacks come in another thread than the one that makes the second count.
+        self._lock = threading.Lock()
+        self._stats = ProducerStats(arguments.num_records, self._interval_ms, _now_ms())
+        self._steady: ProducerStats | None = None
+        if arguments.warmup_records > 0:
+            print(
+                f"Warmup first {arguments.warmup_records} records. Steady state results will "
+                "print after the complete test summary."
+            )
+
+    def send_all(self) -> None:
+        count = self._arguments.num_records
+        with progress("Sending", total=count, unit="records") as bar:
+            self._send(count, bar)
+
+    def _send(self, count: int, bar: Progress) -> None:
+        producer, topic = self._producer, self._arguments.topic
+        throttle = Throttle(self._arguments.throughput, _now_ms())
+        in_transaction = False
+        began_ms = 0
+        for number in range(count):
+            payload = self._payloads(number)
+            if self._transactional and not in_transaction:
+                producer.begin_transaction()
+                in_transaction = True
+                began_ms = _now_ms()
+            now_ms = _now_ms()
+            if number and number == self._arguments.warmup_records:
+                self._begin_steady(count, now_ms)
+            producer.send(topic, payload, on_delivery=self._callback(now_ms, len(payload)))
+            if in_transaction and now_ms - began_ms >= self._transaction_ms:
+                producer.commit_transaction()
+                in_transaction = False
+            pause = throttle.pause(number, now_ms)
+            if pause:
+                if math.isinf(pause):
+                    raise ToolError("--throughput 0 sends nothing more. Use -1 for no limit")
+                time.sleep(pause)
+            bar.advance()
+        if in_transaction:
+            producer.commit_transaction()
+
+    def _begin_steady(self, count: int, now_ms: int) -> None:
+        with self._lock:
+            rest = count - self._arguments.warmup_records
+            self._steady = ProducerStats(rest, self._interval_ms, now_ms, steady=True)
+            self._stats.quiet = True
+
+    def _callback(self, sent_ms: int, size: int) -> Callable[[Any, Exception | None], None]:
+        stats, steady = self._stats, self._steady
+
+        def on_delivery(_metadata: Any, error: Exception | None) -> None:
+            if error is not None:
+                print(f"{type(error).__name__}: {message_of(error)}", file=sys.stderr)
+                return
+            now_ms = _now_ms()
+            for line in stats.record(now_ms - sent_ms, size, now_ms):
+                print(line)
+            if steady is not None:
+                for line in steady.record(now_ms - sent_ms, size, now_ms):
+                    print(line)
+
+        return on_delivery
+
+    def print_totals(self) -> None:
+        print(self._stats.total_line(_now_ms()))
+        if self._steady is not None:
+            print(self._steady.total_line(_now_ms()))
