@@ -61,18 +61,18 @@ class Parser(argparse.ArgumentParser):
     def add_deprecated(self, *names: str, instead: str, warning: str | None = None) -> None:
         """Aliases of the option `instead`, which must have been added before."""
         action = self._option_string_actions[instead]
+        options: dict[str, Any] = {"nargs": action.nargs, "type": action.type}
         self.add_argument(
             *names,
             action=_Deprecated,
             instead=action,
             instead_name=instead,
             warning=warning,
-            nargs=action.nargs,
-            type=action.type,
             dest=action.dest,
             default=argparse.SUPPRESS,
             metavar=action.metavar or action.dest.upper(),
             help=f"deprecated: use {instead}",
+            **options,
         )
 
     def add_version(self) -> None:
@@ -121,7 +121,7 @@ class Parser(argparse.ArgumentParser):
         """Bad usage unless all `options` were given."""
         for option in options:
             if not self.is_given(arguments, option):
-                self.error(f'Missing required argument "{option}"')
+                self.error(f'Missing required argument "{_bracketed(option)}"')
 
     def refuse(self, arguments: argparse.Namespace, used: str, options: Iterable[str]) -> None:
         """Bad usage if `used` was given together with one of `options`."""
@@ -129,7 +129,9 @@ class Parser(argparse.ArgumentParser):
             return
         for option in options:
             if self.is_given(arguments, option):
-                self.error(f'Option "{used}" can\'t be used with option "{option}"')
+                self.error(
+                    f'Option "{_bracketed(used)}" can\'t be used with option "{_bracketed(option)}"'
+                )
 
     def is_given(self, arguments: argparse.Namespace, option: str) -> bool:
         """Whether the option has another value than its default."""
@@ -138,6 +140,11 @@ class Parser(argparse.ArgumentParser):
 
     def _choices(self) -> list[str]:
         return [str(choice) for action in self._actions for choice in (action.choices or ())]
+
+
+def _bracketed(option: str) -> str:
+    """An option as Kafka's messages name it."""
+    return f"[{option.lstrip('-')}]"
 
 
 class _Deprecated(argparse.Action):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Progress",
+    "Refused",
     "Table",
     "ToolError",
     "add_common",
@@ -39,6 +40,7 @@ __all__ = [
     "progress",
     "read_config_file",
     "tabbed",
+    "told_as",
     "wait_until_reachable",
 ]
 
@@ -56,6 +58,22 @@ class ToolError(Failure):
         super().__init__(message)
         self.exit_code = exit_code
         self.to_stdout = to_stdout
+
+
+class Refused(Exception):
+    """What a tool itself finds wrong; `told_as` puts Kafka's words before it."""
+
+
+@contextmanager
+def told_as(prefix: str, *, to_stdout: bool = False) -> Iterator[None]:
+    """Turns refusals and errors of the client into the one line that Kafka's tool prints."""
+    from moldau.client.errors import ConfigError as ClientConfigError
+    from moldau.client.errors import KafkaError
+
+    try:
+        yield
+    except (Refused, KafkaError, ClientConfigError) as error:
+        raise ToolError(f"{prefix}{message_of(error)}", to_stdout=to_stdout) from None
 
 
 def message_of(error: BaseException) -> str:
@@ -209,9 +227,12 @@ class Table:
         self._plain = plain
         self._title = title
         self._rows: list[tuple[str, ...]] = []
+        self._styles: list[str | None] = []
 
-    def add(self, *cells: object) -> None:
+    def add(self, *cells: object, style: str | None = None) -> None:
+        """A row; `style` is its colour on a terminal."""
         self._rows.append(tuple(str(cell) for cell in cells))
+        self._styles.append(style)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -229,16 +250,17 @@ class Table:
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        table = RichTable(
-            box=SIMPLE_HEAD, title=self._title, title_justify="left", header_style="bold cyan"
-        )
+        console = Console()
+        if self._title is not None:
+            console.print(Text(self._title, style="bold"), soft_wrap=True)
+        table = RichTable(box=SIMPLE_HEAD, header_style="bold cyan")
         for number, header in enumerate(self._headers):
             cells = [row[number] for row in self._rows]
             numeric = bool(cells) and all(_is_number(cell) for cell in cells)
             table.add_column(header, justify="right" if numeric else "left", overflow="fold")
-        for row in self._rows:
-            table.add_row(*(Text(cell) for cell in row))
-        Console().print(table)
+        for row, style in zip(self._rows, self._styles, strict=True):
+            table.add_row(*(Text(cell) for cell in row), style=style)
+        console.print(table)
 
 
 def _is_number(cell: str) -> bool:
