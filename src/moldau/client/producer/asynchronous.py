@@ -1,0 +1,199 @@
+"""The producer for asyncio: everything happens on the loop that it was made on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from moldau.client.errors import ClosedError, KafkaError
+from moldau.client.producer._send_path import Outgoing
+from moldau.client.producer.accumulator import MemoryWaiter
+from moldau.client.producer.batch import DeliveryCallback, RecordFuture
+from moldau.client.producer.core import ProducerCore
+from moldau.client.producer.records import ProducerRecord
+from moldau.client.producer.settings import producer_settings
+from moldau.client.topics import OffsetAndMetadata, PartitionInfo, TopicPartition
+
+__all__ = ["AsyncProducer"]
+
+
+class AsyncProducer:
+    """Sends records to a Kafka cluster, as `Producer` does.
+
+    `future = await producer.send(...)` takes a record on, `metadata = await future` waits until it
+    has arrived. Use it in an `async with` statement, or `close` it.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+        self._core = ProducerCore(producer_settings(config, settings))
+        self._path = self._core.path
+        self._intercepts = bool(self._core.interceptors)
+        self._starting: asyncio.Task[None] | None = None
+        self._started = False
+        self._closed = False
+        self._batches_seen = 0
+
+    async def start(self) -> None:
+        """Begin on the running loop; `async with` and the first call do this too."""
+        if self._started:
+            return
+        if self._starting is None:
+            self._starting = asyncio.get_running_loop().create_task(self._core.start())
+        await self._starting
+        self._started = True
+
+    async def send(
+        self,
+        topic: str | ProducerRecord,
+        value: Any = None,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Any = None,
+        on_delivery: DeliveryCallback | None = None,
+    ) -> RecordFuture:
+        """Take a record on; it is sent later, with others.
+
+        Waits for at most `max.block.ms`, while the topic is not known or `buffer.memory` is full.
+        What goes wrong with the record is in the future, which can be awaited, and
+        `on_delivery(metadata, error)` is called in order within a partition.
+        """
+        if not self._started:
+            await self.start()
+        if isinstance(topic, ProducerRecord):
+            value, key, partition = topic.value, topic.key, topic.partition
+            timestamp, headers, topic = topic.timestamp, topic.headers, topic.topic
+        if self._intercepts:
+            return await self._send_slowly(
+                self._core.intercepted(
+                    topic, value, key, partition, timestamp, headers, on_delivery
+                )
+            )
+        try:
+            future = self._path.send(topic, value, key, partition, timestamp, headers, on_delivery)
+        except KafkaError as error:
+            if self._core.is_raised(error):
+                raise
+            return self._core.failed(
+                Outgoing(topic, value, key, partition, timestamp, headers, on_delivery), error
+            )
+        if isinstance(future, Outgoing):
+            return await self._send_slowly(future)
+        if self._path.batch_count != self._batches_seen:
+            # Whoever sends in a loop never waits for anything: let the sender have its turn.
+            self._batches_seen = self._path.batch_count
+            await asyncio.sleep(0)
+        return future
+
+    async def _send_slowly(self, outgoing: Outgoing) -> RecordFuture:
+        core = self._core
+        core.check(outgoing)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + core.settings.max_block_ms / 1000
+        try:
+            if not core.has_metadata(outgoing):
+                await core.await_metadata(
+                    outgoing.topic, outgoing.partition, core.settings.max_block_ms
+                )
+            while True:
+                future = self._path.retry(outgoing)
+                if future is not None:
+                    return future
+                await self._wait_for_memory(outgoing, end)
+        except KafkaError as error:
+            if core.is_raised(error):
+                core.interceptors.tell("on_acknowledgement", None, error)
+                raise
+            return core.failed(outgoing, error)
+
+    async def _wait_for_memory(self, outgoing: Outgoing, end: float) -> None:
+        core = self._core
+        if not core.has_metadata(outgoing):
+            # The user's partitioner named a partition that is not there.
+            await core.await_metadata(
+                outgoing.topic, outgoing.partition, core.settings.max_block_ms
+            )
+            return
+        size = self._path.memory_needed(outgoing)
+        granted = asyncio.Event()
+        waiter = MemoryWaiter(size, granted.set)
+        accumulator = core.accumulator
+        with accumulator.lock:
+            if accumulator.take_memory(size):
+                outgoing.memory_size = size
+                return
+            accumulator.waiters.append(waiter)
+        core.sender.wake_by(0)
+        try:
+            async with asyncio.timeout_at(end):
+                await granted.wait()
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            with accumulator.lock:
+                accumulator.withdraw(waiter)
+            raise
+        with accumulator.lock:
+            if waiter.granted:
+                outgoing.memory_size = size
+                return
+            accumulator.withdraw(waiter)
+        if core.path.closed:
+            raise ClosedError("the producer was closed while send was in progress")
+        raise core.exhausted(size)
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Send everything now, and wait until it is done."""
+        await self._core.flush(timeout)
+
+    async def partitions_for(self, topic: str) -> list[PartitionInfo]:
+        """The partitions of a topic, which is asked for if it is not known."""
+        await self.start()
+        return await self._core.partitions_for(topic)
+
+    # Transactions.
+
+    async def init_transactions(self) -> None:
+        """Before the first transaction, once: fences other producers with the same
+        transactional.id and waits for the end of what they left."""
+        await self.start()
+        await self._core.init_transactions()
+
+    async def begin_transaction(self) -> None:
+        await self._core.begin_transaction()
+
+    async def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: Any
+    ) -> None:
+        """Commit a consumer's offsets together with what is sent in the transaction."""
+        await self._core.send_offsets_to_transaction(offsets, group_metadata)
+
+    async def commit_transaction(self) -> None:
+        """Send what is left and commit; raises if a record of the transaction failed."""
+        await self._core.commit_transaction()
+
+    async def abort_transaction(self) -> None:
+        await self._core.abort_transaction()
+
+    # The end.
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Send what is left, and fail what is not done within `timeout` seconds."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._core.close(timeout)
+
+    async def __aenter__(self) -> AsyncProducer:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

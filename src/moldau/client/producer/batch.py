@@ -1,0 +1,282 @@
+"""A batch on its way: the records of one partition that share one fate, and the futures of them.
+
+What always holds: a batch ends once, with an offset, with an error or split into smaller ones; its
+futures ask it what became of them and keep nothing themselves. Who waits for a future leaves a
+function at the batch and then looks whether it has ended, and the end is noted before the functions
+are taken: so no lock is needed, and none is missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from moldau.client.errors import IllegalStateError, KafkaError, KafkaTimeoutError
+from moldau.client.producer.records import NO_OFFSET, NO_TIMESTAMP, RecordMetadata
+
+if TYPE_CHECKING:
+    from moldau.client.producer.accumulator import PartitionQueue
+
+__all__ = ["NO_SEQUENCE", "ProducerBatch", "RecordFuture", "failed_future"]
+
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+NO_SEQUENCE = -1
+_SEQUENCE_MASK = 2**31 - 1
+
+DeliveryCallback = Callable[[RecordMetadata | None, Exception | None], Any]
+
+
+class ProducerBatch:
+    """See the module. The accumulator's lock guards the builder, the loop owns everything else."""
+
+    __slots__ = (
+        "attempts",
+        "base_offset",
+        "base_sequence",
+        "builder",
+        "callbacks",
+        "created_ms",
+        "done",
+        "drained_ms",
+        "error",
+        "in_retry",
+        "is_part",
+        "last_attempt_ms",
+        "leader_epoch",
+        "log_append_time",
+        "memory_size",
+        "parts",
+        "producer_epoch",
+        "producer_id",
+        "queue",
+        "record_count",
+        "record_errors",
+        "sequence_reset",
+        "waiters",
+    )
+
+    def __init__(
+        self, queue: PartitionQueue, builder: Any, created_ms: int, memory_size: int
+    ) -> None:
+        self.queue = queue
+        self.builder = builder
+        self.created_ms = created_ms
+        #: What of buffer.memory it holds; 0 once that was given back.
+        self.memory_size = memory_size
+        self.record_count = 0
+        self.attempts = 0
+        self.in_retry = False
+        #: It came from a batch that was too large.
+        self.is_part = False
+        self.last_attempt_ms = created_ms
+        self.drained_ms = created_ms
+        #: Of the leader that it was last sent to.
+        self.leader_epoch = NO_EPOCH
+        self.producer_id = NO_PRODUCER_ID
+        self.producer_epoch = NO_EPOCH
+        self.base_sequence = NO_SEQUENCE
+        self.sequence_reset = False
+        self.callbacks: list[tuple[RecordFuture, DeliveryCallback]] | None = None
+        self.waiters: list[Callable[[], Any]] = []
+        self.done = False
+        self.parts: list[tuple[int, ProducerBatch]] | None = None
+        self.error: KafkaError | None = None
+        self.record_errors: Mapping[int, KafkaError] | None = None
+        self.base_offset = NO_OFFSET
+        self.log_append_time = NO_TIMESTAMP
+
+    @property
+    def has_sequence(self) -> bool:
+        return self.base_sequence != NO_SEQUENCE
+
+    @property
+    def last_sequence(self) -> int:
+        return (self.base_sequence + self.record_count - 1) & _SEQUENCE_MASK
+
+    def set_producer_state(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+
+    def reset_producer_state(
+        self, producer_id: int, producer_epoch: int, base_sequence: int
+    ) -> None:
+        """Other numbers for a batch that was sent already: it is written anew before it goes
+        again."""
+        self.set_producer_state(producer_id, producer_epoch, base_sequence)
+        self.sequence_reset = True
+
+    def encoded(self, *, is_transactional: bool) -> bytearray:
+        """The whole batch as Produce takes it."""
+        found: bytearray = self.builder.build(
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            is_transactional=is_transactional,
+        )
+        return found
+
+    # The end.
+
+    def complete(self, base_offset: int, log_append_time: int) -> bool:
+        """Whether this was the end: an expired batch may still be answered."""
+        if self.done:
+            return False
+        self.base_offset = base_offset
+        self.log_append_time = log_append_time
+        return self._end()
+
+    def fail(
+        self, error: KafkaError, record_errors: Mapping[int, KafkaError] | None = None
+    ) -> bool:
+        if self.done:
+            return False
+        self.error = error
+        self.record_errors = record_errors
+        return self._end()
+
+    def split(self, parts: list[tuple[int, ProducerBatch]]) -> None:
+        """End in favour of smaller batches, each with the index of its first record here."""
+        self.parts = parts
+        for future, callback in self.callbacks or ():
+            part, _ = future.where()
+            if part.callbacks is None:
+                part.callbacks = []
+            part.callbacks.append((future, callback))
+        self.callbacks = None
+        self._end()
+
+    def _end(self) -> bool:
+        self.done = True
+        self.builder = None
+        return True
+
+    def take_waiters(self) -> list[Callable[[], Any]]:
+        waiters, self.waiters = self.waiters, []
+        return waiters
+
+    def error_of(self, index: int) -> KafkaError | None:
+        if self.error is None:
+            return None
+        if self.record_errors:
+            found = self.record_errors.get(index)
+            return found or KafkaError(
+                "the record was in a batch with one or more invalid records and was not appended"
+            )
+        return self.error
+
+
+class RecordFuture:
+    """What becomes of one record: `result()` in a thread, `await` in a coroutine."""
+
+    __slots__ = ("_batch", "_index", "_key_size", "_timestamp", "_value_size")
+
+    def __init__(
+        self, batch: ProducerBatch, index: int, timestamp: int, key_size: int, value_size: int
+    ) -> None:
+        self._batch = batch
+        self._index = index
+        self._timestamp = timestamp
+        self._key_size = key_size
+        self._value_size = value_size
+
+    def where(self) -> tuple[ProducerBatch, int]:
+        """The batch that the record is in, also if it was split, and its index there."""
+        batch, index = self._batch, self._index
+        while batch.parts is not None:
+            first, batch = next(each for each in reversed(batch.parts) if index >= each[0])
+            index -= first
+        return batch, index
+
+    def done(self) -> bool:
+        return self.where()[0].done
+
+    def cancelled(self) -> bool:
+        return False
+
+    def cancel(self) -> bool:
+        """A record that was accepted cannot be called back."""
+        return False
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Wait, in a thread that may; raises what went wrong, or KafkaTimeoutError."""
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        return self.metadata()
+
+    def exception(self, timeout: float | None = None) -> KafkaError | None:
+        """What went wrong, or None."""
+        while True:
+            batch, index = self.where()
+            if batch.done:
+                return batch.error_of(index)
+            self._wait(batch, timeout)
+
+    def metadata(self) -> RecordMetadata:
+        """What is known of the record; complete once it is done."""
+        batch, index = self.where()
+        queue = batch.queue
+        offset = NO_OFFSET if batch.base_offset < 0 else batch.base_offset + index
+        return RecordMetadata(
+            queue.topic,
+            queue.partition,
+            offset,
+            self._timestamp if batch.log_append_time < 0 else batch.log_append_time,
+            self._key_size,
+            self._value_size,
+        )
+
+    def add_done_callback(self, callback: Callable[[RecordFuture], Any]) -> None:
+        """Call it with this future once it is done, in the client's thread; at once if it is."""
+
+        def tell() -> None:
+            # A batch that was split has ended, the record's own may not have.
+            if not self.done():
+                self.add_done_callback(callback)
+            elif told.acquire(blocking=False):
+                callback(self)
+
+        told = threading.Lock()
+        batch, _ = self.where()
+        batch.waiters.append(tell)
+        if batch.done:
+            tell()
+
+    def _wait(self, batch: ProducerBatch, timeout: float | None) -> None:
+        if threading.get_ident() == batch.queue.home_thread:
+            raise IllegalStateError(
+                "waiting for a record in the thread that sends it",
+                advice="await the future, or take the result in on_delivery",
+            )
+        ended = threading.Event()
+        batch.waiters.append(ended.set)
+        if not batch.done and not ended.wait(timeout):
+            raise KafkaTimeoutError(f"no answer for {batch.queue.key} within {timeout} s")
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        while True:
+            batch, _ = self.where()
+            if batch.done:
+                return self.result()
+            loop = asyncio.get_running_loop()
+            ended = loop.create_future()
+            batch.waiters.append(partial(loop.call_soon_threadsafe, _set, ended))
+            if not batch.done:
+                yield from ended
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def failed_future(queue: PartitionQueue, error: KafkaError) -> RecordFuture:
+    """Of a record that was never taken on."""
+    batch = ProducerBatch(queue, None, 0, 0)
+    batch.fail(error)
+    return RecordFuture(batch, 0, NO_TIMESTAMP, -1, -1)

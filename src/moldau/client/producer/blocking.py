@@ -1,0 +1,192 @@
+"""The blocking producer: for threads, and safe to share between them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from moldau.client.errors import ClosedError, IllegalStateError, KafkaError
+from moldau.client.loop_thread import LoopThread
+from moldau.client.producer._send_path import Outgoing
+from moldau.client.producer.accumulator import MemoryWaiter
+from moldau.client.producer.batch import DeliveryCallback, RecordFuture
+from moldau.client.producer.core import ProducerCore
+from moldau.client.producer.records import ProducerRecord
+from moldau.client.producer.settings import producer_settings
+from moldau.client.topics import OffsetAndMetadata, PartitionInfo, TopicPartition
+
+__all__ = ["Producer"]
+
+
+class Producer:
+    """Sends records to a Kafka cluster.
+
+    Settings have Kafka's names, in a mapping (`"linger.ms"`) or as keyword arguments
+    (`linger_ms`). `send` appends a record to a batch and returns; a thread of the producer's sends
+    the batches. Use it in a `with` statement, or `close` it.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+        self._core = ProducerCore(producer_settings(config, settings))
+        self._path = self._core.path
+        self._intercepts = bool(self._core.interceptors)
+        self._thread = LoopThread(f"moldau-producer {self._core.settings.client_id}")
+        self._closed = False
+        self._thread.call(self._core.start())
+
+    def send(
+        self,
+        topic: str | ProducerRecord,
+        value: Any = None,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Any = None,
+        on_delivery: DeliveryCallback | None = None,
+    ) -> RecordFuture:
+        """Take a record on; it is sent later, with others.
+
+        Blocks for at most `max.block.ms`, while the topic is not known or `buffer.memory` is full.
+        What goes wrong with the record is in the future, and `on_delivery(metadata, error)` is
+        called in the producer's thread, in order within a partition.
+        """
+        if isinstance(topic, ProducerRecord):
+            value, key, partition = topic.value, topic.key, topic.partition
+            timestamp, headers, topic = topic.timestamp, topic.headers, topic.topic
+        if self._intercepts:
+            return self._send_slowly(
+                self._core.intercepted(
+                    topic, value, key, partition, timestamp, headers, on_delivery
+                )
+            )
+        try:
+            future = self._path.send(
+                topic,
+                value,
+                key,
+                partition,
+                timestamp,
+                headers,
+                on_delivery,
+            )
+        except KafkaError as error:
+            if self._core.is_raised(error):
+                raise
+            return self._core.failed(
+                Outgoing(str(topic), value, key, partition, timestamp, headers, on_delivery), error
+            )
+        if isinstance(future, Outgoing):
+            return self._send_slowly(future)
+        return future
+
+    def _send_slowly(self, outgoing: Outgoing) -> RecordFuture:
+        core = self._core
+        core.check(outgoing)
+        end = time.monotonic() + core.settings.max_block_ms / 1000
+        try:
+            if not core.has_metadata(outgoing):
+                self._thread.call(
+                    core.await_metadata(
+                        outgoing.topic, outgoing.partition, core.settings.max_block_ms
+                    )
+                )
+            while True:
+                future = self._path.retry(outgoing)
+                if future is not None:
+                    return future
+                self._wait_for_memory(outgoing, end)
+        except KafkaError as error:
+            if core.is_raised(error):
+                core.interceptors.tell("on_acknowledgement", None, error)
+                raise
+            return core.failed(outgoing, error)
+
+    def _wait_for_memory(self, outgoing: Outgoing, end: float) -> None:
+        core = self._core
+        if not core.has_metadata(outgoing):
+            # The user's partitioner named a partition that is not there.
+            self._thread.call(
+                core.await_metadata(outgoing.topic, outgoing.partition, core.settings.max_block_ms)
+            )
+            return
+        size = self._path.memory_needed(outgoing)
+        granted = threading.Event()
+        waiter = MemoryWaiter(size, granted.set)
+        accumulator = core.accumulator
+        with accumulator.lock:
+            if accumulator.take_memory(size):
+                outgoing.memory_size = size
+                return
+            accumulator.waiters.append(waiter)
+        core.sender.wake_by(0)
+        if not self._thread.on_it:
+            granted.wait(max(0.0, end - time.monotonic()))
+        with accumulator.lock:
+            if waiter.granted:
+                outgoing.memory_size = size
+                return
+            accumulator.withdraw(waiter)
+        if core.path.closed:
+            raise ClosedError("the producer was closed while send was in progress")
+        raise core.exhausted(size)
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Send everything now, and wait until it is done."""
+        self._thread.call(self._core.flush(timeout))
+
+    def partitions_for(self, topic: str) -> list[PartitionInfo]:
+        """The partitions of a topic, which is asked for if it is not known."""
+        return self._thread.call(self._core.partitions_for(topic))
+
+    # Transactions.
+
+    def init_transactions(self) -> None:
+        """Before the first transaction, once: fences other producers with the same
+        transactional.id and waits for the end of what they left."""
+        self._thread.call(self._core.init_transactions())
+
+    def begin_transaction(self) -> None:
+        self._thread.call(self._core.begin_transaction())
+
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: Any
+    ) -> None:
+        """Commit a consumer's offsets together with what is sent in the transaction."""
+        self._thread.call(self._core.send_offsets_to_transaction(offsets, group_metadata))
+
+    def commit_transaction(self) -> None:
+        """Send what is left and commit; raises if a record of the transaction failed."""
+        self._thread.call(self._core.commit_transaction())
+
+    def abort_transaction(self) -> None:
+        self._thread.call(self._core.abort_transaction())
+
+    # The end.
+
+    def close(self, timeout: float | None = None) -> None:
+        """Send what is left, and fail what is not done within `timeout` seconds."""
+        if self._closed:
+            return
+        if self._thread.on_it:
+            raise IllegalStateError(
+                "close from a delivery callback", advice="close the producer in another thread"
+            )
+        self._closed = True
+        try:
+            self._thread.call(self._core.close(timeout))
+        finally:
+            self._thread.stop()
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

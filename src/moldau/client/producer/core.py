@@ -1,0 +1,340 @@
+"""A producer, whichever face it has: the parts put together, and what they do when asked.
+
+The faces differ in how they wait: `Producer` in the thread that calls, `AsyncProducer` in its task.
+What always holds: a record that was taken on gets an answer, also if the client is closed; what is
+wrong with a record before it is taken on is in its future, as in Java, unless the call itself makes
+no sense, which is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from moldau.client.cluster import ClusterClient, Deadline
+from moldau.client.errors import (
+    BufferExhaustedError,
+    ClosedError,
+    IllegalStateError,
+    KafkaError,
+    KafkaTimeoutError,
+    SerializationError,
+    error_for,
+)
+from moldau.client.metadata import ClusterMetadata
+from moldau.client.producer._send_path import Outgoing, SendPath
+from moldau.client.producer.accumulator import Accumulator, AccumulatorLimits, PartitionQueue
+from moldau.client.producer.batch import RecordFuture, failed_future
+from moldau.client.producer.delivery import tell
+from moldau.client.producer.records import ProducerRecord, RecordMetadata, check_place
+from moldau.client.producer.sender import Sender
+from moldau.client.producer.settings import ProducerSettings
+from moldau.client.producer.transaction_state import Operation
+from moldau.client.producer.transactions import TransactionManager
+from moldau.client.topics import OffsetAndMetadata, PartitionInfo, TopicPartition
+from moldau.wire.errors import ErrorCode
+
+__all__ = ["ProducerCore"]
+
+_FAILS_AT_ONCE = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+class ProducerCore:
+    """See the module. Coroutines run on the loop; `send` and what belongs to it anywhere."""
+
+    def __init__(self, settings: ProducerSettings) -> None:
+        self.settings = settings
+        self.cluster = ClusterClient(settings.network)
+        self.cluster.allow_auto_topic_creation = True
+        self.transactions = (
+            TransactionManager(settings.transactional_id, settings.transaction_timeout_ms)
+            if settings.enable_idempotence
+            else None
+        )
+        self.accumulator = Accumulator(
+            AccumulatorLimits(
+                batch_size=settings.batch_size,
+                linger_ms=settings.linger_ms,
+                buffer_memory=settings.buffer_memory,
+                delivery_timeout_ms=settings.delivery_timeout_ms,
+                max_request_size=settings.max_request_size,
+                compression=settings.compression,
+                compression_level=settings.compression_level,
+                adaptive=settings.partitioner_adaptive,
+                availability_timeout_ms=settings.partitioner_availability_timeout_ms,
+            ),
+            backoff=self.cluster.backoff,
+            random=self.cluster.random,
+            gate=self.transactions,
+        )
+        self.sender = Sender(settings, self.cluster, self.accumulator, self.transactions)
+        self.path = SendPath(
+            settings, self.accumulator, self.sender, self.transactions, self.cluster.clock
+        )
+        self.interceptors = settings.interceptors
+        self._changed: asyncio.Event | None = None
+
+    async def start(self) -> None:
+        self.sender.start()
+        self.cluster.on_metadata.append(self._on_metadata)
+
+    def _on_metadata(self, picture: ClusterMetadata) -> None:
+        self.path.picture = picture
+        idle = self.accumulator.idle_topics(
+            self.cluster.clock.elapsed_ms(), self.settings.metadata_max_idle_ms
+        )
+        if idle and self.cluster.wanted_topics is not None:
+            with self.accumulator.lock:
+                self.accumulator.forget_topics(idle)
+            self.cluster.wanted_topics.difference_update(idle)
+
+    # Records.
+
+    def intercepted(
+        self,
+        topic: Any,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Any,
+        on_delivery: Any,
+    ) -> Outgoing:
+        """A record as the interceptors left it; they are told of its end."""
+        record = ProducerRecord(topic, value, key, partition, timestamp, headers or [])
+        record = self.interceptors.passed("on_send", record)
+
+        def acknowledged(metadata: RecordMetadata | None, error: Exception | None) -> None:
+            self.interceptors.tell("on_acknowledgement", metadata, error)
+            if on_delivery is not None:
+                on_delivery(metadata, error)
+
+        return Outgoing(
+            record.topic,
+            record.value,
+            record.key,
+            record.partition,
+            record.timestamp,
+            record.headers,
+            acknowledged,
+        )
+
+    def check(self, outgoing: Outgoing) -> None:
+        """Raises for a call that makes no sense."""
+        if self.path.closed:
+            raise ClosedError("the producer is closed")
+        check_place(outgoing.topic, outgoing.partition, outgoing.timestamp)
+
+    def has_metadata(self, outgoing: Outgoing) -> bool:
+        entry = self.accumulator.topics.get(outgoing.topic)
+        if entry is None or not entry.queues:
+            return False
+        return outgoing.partition is None or outgoing.partition < len(entry.queues)
+
+    def failed(self, outgoing: Outgoing, error: KafkaError) -> RecordFuture:
+        """The future of a record that was not taken on."""
+        if outgoing.memory_size:
+            with self.accumulator.lock:
+                size, outgoing.memory_size = outgoing.memory_size, 0
+                self.accumulator.give_back(size)
+        partition = -1 if outgoing.partition is None else outgoing.partition
+        future = failed_future(PartitionQueue(outgoing.topic, partition, None), error)
+        if outgoing.on_delivery is not None:
+            tell(outgoing.on_delivery, future)
+        if self.transactions is not None:
+            with suppress(IllegalStateError):
+                self.transactions.to_error_state(error)
+        return future
+
+    def is_raised(self, error: KafkaError) -> bool:
+        """Whether `send` raises an error and does not put it into the future."""
+        if isinstance(error, (SerializationError, ClosedError, IllegalStateError)):
+            return True
+        return self.transactions is not None and error.__cause__ is self.transactions.last_error
+
+    def exhausted(self, size: int) -> BufferExhaustedError:
+        return BufferExhaustedError(
+            f"failed to allocate {size} bytes within max.block.ms, {self.settings.max_block_ms} ms:"
+            f" {self.accumulator.free} of {self.settings.buffer_memory} bytes are free"
+        )
+
+    async def await_metadata(self, topic: str, partition: int | None, timeout_ms: int) -> None:
+        """Until a topic, and a partition of it, is known; raises KafkaTimeoutError."""
+        deadline = Deadline(self.cluster.clock, timeout_ms)
+        with self.accumulator.lock:
+            self.accumulator.topic(topic).used_ms = self.cluster.clock.elapsed_ms()
+        failures = 0
+        while True:
+            count = self.cluster.metadata.partition_count(topic)
+            if count and (partition is None or partition < count):
+                with self.accumulator.lock:
+                    self.accumulator.update_leaders(self.cluster.metadata)
+                return
+            code = self.cluster.metadata.errors.get(topic)
+            if code in _FAILS_AT_ONCE and failures:
+                raise error_for(code, f"topic {topic}")
+            if deadline.passed or (failures and deadline.left_ms() == 0):
+                raise self._no_metadata(topic, partition, timeout_ms, code)
+            if failures:
+                delay_ms = self.cluster.backoff.delay_ms(failures, self.cluster.random)
+                await asyncio.sleep(min(delay_ms, deadline.left_ms()) / 1000)
+            failures += 1
+            with suppress(KafkaError, TimeoutError):
+                await asyncio.wait_for(
+                    self.cluster.refresh([topic]), max(1, deadline.left_ms()) / 1000
+                )
+
+    def _no_metadata(
+        self, topic: str, partition: int | None, timeout_ms: int, code: ErrorCode | None
+    ) -> KafkaTimeoutError:
+        count = self.cluster.metadata.partition_count(topic)
+        if count and partition is not None:
+            return KafkaTimeoutError(
+                f"Partition {partition} of topic {topic} with partition count {count} is not "
+                f"present in metadata after {timeout_ms} ms."
+            )
+        text = f"Topic {topic} not present in metadata after {timeout_ms} ms."
+        if not self.cluster.metadata.nodes:
+            shown = ", ".join(f"{host}:{port}" for host, port in self.settings.network.bootstrap)
+            return KafkaTimeoutError(text, advice=f"is a broker running at {shown}?")
+        error = KafkaTimeoutError(text, advice="create the topic, or check its name")
+        if code is not None:
+            error.__cause__ = error_for(code, f"topic {topic}")
+        return error
+
+    async def partitions_for(self, topic: str) -> list[PartitionInfo]:
+        await self.await_metadata(topic, None, self.settings.max_block_ms)
+        picture = self.cluster.metadata
+        found = (
+            picture.info(TopicPartition(topic, each)) for each in picture.topics[topic].partitions
+        )
+        return [each for each in found if each is not None]
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Until everything that was sent before is done."""
+        done = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        with self.accumulator.lock:
+            flush = self.accumulator.begin_flush(lambda: loop.call_soon_threadsafe(done.set))
+        if flush is None:
+            return
+        self.sender.wake_now()
+        try:
+            await asyncio.wait_for(done.wait(), timeout)
+        except TimeoutError:
+            raise KafkaTimeoutError(f"flush was not done within {timeout} s") from None
+        finally:
+            with self.accumulator.lock:
+                self.accumulator.end_flush(flush)
+
+    # Transactions.
+
+    def _manager(self) -> TransactionManager:
+        if self.transactions is None or not self.transactions.is_transactional:
+            raise IllegalStateError(
+                "cannot use transactional methods without enabling transactions",
+                advice="set transactional.id",
+            )
+        if self.path.closed:
+            raise ClosedError("the producer is closed")
+        return self.transactions
+
+    async def init_transactions(self) -> None:
+        await self._finish(self._manager().initialize())
+
+    async def begin_transaction(self) -> None:
+        self._manager().begin()
+
+    async def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: Any
+    ) -> None:
+        manager = self._manager()
+        if group_metadata is None:
+            raise ValueError("group_metadata must not be None: pass consumer.group_metadata()")
+        if group_metadata.generation_id > 0 and not group_metadata.member_id:
+            raise ValueError(f"{group_metadata} has a generation but no member id")
+        if offsets:
+            await self._finish(manager.send_offsets(offsets, group_metadata))
+
+    async def commit_transaction(self) -> None:
+        await self._finish(self._manager().begin_commit())
+
+    async def abort_transaction(self) -> None:
+        await self._finish(self._manager().begin_abort())
+
+    async def _finish(self, operation: Operation) -> None:
+        """Wait for an operation for `max.block.ms`; later it may be called again."""
+        if not operation.done:
+            done = asyncio.Event()
+            operation.listeners.append(done.set)
+            self.sender.wake_now()
+            try:
+                await asyncio.wait_for(done.wait(), self.settings.max_block_ms / 1000)
+            except TimeoutError:
+                raise KafkaTimeoutError(
+                    f"{operation.name} was not done within max.block.ms, "
+                    f"{self.settings.max_block_ms} ms",
+                    advice="call it again to go on waiting",
+                ) from None
+        operation.acknowledged = True
+        if operation.error is not None:
+            raise operation.error
+
+    # The end.
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Take on nothing more, send what is left, and fail what is not done in time."""
+        self.path.closed = True
+        with self.accumulator.lock:
+            self.accumulator.close()
+        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        try:
+            await self._until_quiet(deadline)
+            await self._abort_ongoing(deadline)
+        except TimeoutError:
+            pass
+        finally:
+            self._force_close()
+            await self.cluster.close()
+            self.interceptors.close()
+            for each in (
+                self.settings.partitioner,
+                *(getattr(f, "__self__", f) for f in self._serializers()),
+            ):
+                close = getattr(each, "close", None)
+                if callable(close):
+                    close()
+
+    def _serializers(self) -> tuple[Any, Any]:
+        return self.settings.key_serializer, self.settings.value_serializer
+
+    async def _until_quiet(self, deadline: float | None) -> None:
+        quiet = asyncio.Event()
+
+        def look() -> None:
+            if self.sender.is_quiet:
+                quiet.set()
+
+        self.sender.on_step = look
+        self.sender.wake_now()
+        loop = asyncio.get_running_loop()
+        left = None if deadline is None else max(0.0, deadline - loop.time())
+        await asyncio.wait_for(quiet.wait(), left)
+
+    async def _abort_ongoing(self, deadline: float | None) -> None:
+        manager = self.transactions
+        if manager is None or not manager.has_ongoing_transaction:
+            return
+        with suppress(KafkaError):
+            if not manager.is_completing:
+                manager.begin_abort()
+            await self._until_quiet(deadline)
+
+    def _force_close(self) -> None:
+        error = ClosedError("the producer was closed before the record was sent")
+        self.sender.stop()
+        if self.transactions is not None:
+            self.transactions.close(ClosedError("the producer was closed"))
+        self.sender.fail_rest(error)

@@ -1,0 +1,114 @@
+"""Sends the requests that a transaction manager wants sent, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from moldau.client.cluster import ClusterClient, CoordinatorType
+from moldau.client.errors import KafkaError
+from moldau.client.producer.accumulator import Accumulator
+from moldau.client.producer.transaction_state import RETRY, TransactionRequest, Verdict
+from moldau.client.producer.transactions import TransactionManager
+from moldau.clock import pause
+from moldau.wire.apis import ApiKey
+
+__all__ = ["TransactionShell"]
+
+_log = logging.getLogger(__name__)
+# From here on InitProducerId takes the id that a producer has and gives it the next epoch.
+_INIT_PRODUCER_ID_BUMPS = 3
+
+
+class TransactionShell:
+    """There is one request at a time; `wake` is called when something has changed."""
+
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        transactions: TransactionManager,
+        accumulator: Accumulator,
+        wake: Callable[[], None],
+    ) -> None:
+        self._cluster = cluster
+        self._txn = transactions
+        self._accumulator = accumulator
+        self._wake = wake
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._task is not None
+
+    def run(self) -> None:
+        """Begin to send, if something is to be sent and nothing is being sent."""
+        if self._task is None and self._txn.has_requests:
+            request = self._txn.next_request(self._accumulator.has_incomplete)
+            if request is not None:
+                self._task = asyncio.get_running_loop().create_task(self._work(request))
+                self._task.add_done_callback(self._on_done)
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("A transactional request failed", exc_info=task.exception())
+            self._txn.to_fatal_error(KafkaError(f"an error inside the client: {task.exception()}"))
+        self._wake()
+
+    async def _work(self, first: TransactionRequest) -> None:
+        request: TransactionRequest | None = first
+        failures = 0
+        while request is not None:
+            verdict = await self._send(request)
+            self._wake()
+            if verdict.find_coordinator and request.coordinator is not None:
+                self._cluster.forget_coordinator(*request.coordinator)
+            if verdict.retry:
+                self._txn.enqueue(request)
+                failures += 1
+                delay_ms = self._cluster.backoff.delay_ms(failures, self._cluster.random)
+                if request.backoff_ms is not None:
+                    delay_ms = request.backoff_ms
+                await pause(self._cluster.clock, delay_ms)
+            else:
+                failures = 0
+            request = self._txn.next_request(self._accumulator.has_incomplete)
+
+    async def _send(self, request: TransactionRequest) -> Verdict:
+        try:
+            if request.coordinator is None:
+                response: Any = await self._cluster.call_any(
+                    request.message, max_version=request.max_version
+                )
+            else:
+                await self._learn_versions(request)
+                response = await self._cluster.call_coordinator(
+                    *request.coordinator, request.message, max_version=request.max_version
+                )
+        except KafkaError as error:
+            verdict = self._txn.on_failure(request, error)
+            return RETRY._replace(find_coordinator=True) if verdict.retry else verdict
+        return self._txn.on_response(request, response)
+
+    async def _learn_versions(self, request: TransactionRequest) -> None:
+        """Before the first request: what the coordinator and its cluster can do."""
+        txn = self._txn
+        kind, key = request.coordinator or (CoordinatorType.TRANSACTION, "")
+        if txn.producer_id.is_valid or kind is not CoordinatorType.TRANSACTION:
+            return
+        node = await self._cluster.coordinator(kind, key)
+        versions = await self._cluster.versions(node)
+        txn.coordinator_bumps_epochs = (
+            versions.max_version_of(ApiKey.INIT_PRODUCER_ID) >= _INIT_PRODUCER_ID_BUMPS
+        )
+        txn.update_features(
+            versions.finalized_features_epoch,
+            versions.finalized_features.get("transaction.version", 0),
+            on_initialization=True,
+        )
