@@ -75,7 +75,7 @@ def test_without_moldau_a_script_says_how_to_get_it(tmp_path: Path) -> None:
         ("17 vim moldau start", None),
         ("18 grep moldau.cli server-start", None),
         ("19 /usr/bin/java kafka.Kafka server.properties", None),
-        (f"{os.getpid()} python -m moldau.cli server-start x", None),
+        pytest.param(f"{os.getpid()} python -m moldau.cli server-start x", None, id="itself"),
     ],
 )
 def test_brokers_are_found_by_their_command_line(line: str, broker: Broker | None) -> None:

@@ -102,7 +102,7 @@ def test_user_data_that_is_none_of_sticky_is_as_good_as_none(said: bytes) -> Non
         RangeAssignor,
         RangeAssignor(),
     ],
-    ids=str,
+    ids=["short", "spaces", "simple name", "Java's name", "Python's name", "class", "object"],
 )
 def test_an_assignor_is_named_in_many_ways(entry: Any) -> None:
     (assignor,) = resolve_assignors([entry], {})
