@@ -134,4 +134,5 @@ def formatter_of(arguments: argparse.Namespace) -> MessageFormatter:
     try:
         return make_formatter(arguments.formatter, settings)
     except ValueError as error:
-        arguments.parser.error(str(error))
+        parser: Parser = arguments.parser
+        parser.error(str(error))

@@ -142,7 +142,7 @@ class LineMessageReader:
         # Java drops empty pieces at the end.
         while len(pairs) > 1 and not pairs[-1]:
             pairs.pop()
-        headers = []
+        headers: list[tuple[str, bytes | None]] = []
         for pair in pairs:
             name, found, value = pair.partition(self._headers_key_separator)
             if not found:

@@ -358,7 +358,7 @@ def named_partitions_or_errors(
     unknown: dict[str, KafkaError] = {}
     if whole:
         found = cluster.admin.describe_topics(whole, timeout=cluster.timeout, check=False)
-        unknown = found.errors
+        unknown = {str(topic): error for topic, error in found.errors.items()}
     known = [argument for argument in topic_arguments if argument not in unknown]
     return cluster.named_partitions(known), unknown
 

@@ -288,12 +288,16 @@ def _deserializer(settings: Mapping[str, str], key: str, *, is_key: bool) -> Des
         return None
     call: Deserialize = getattr(deserializer, "deserialize", deserializer)
     if name.rpartition(".")[2].lower() in ("floatdeserializer", "float"):
-        return lambda topic, data, headers: _Float32(call(topic, data, headers))
+        return lambda topic, data, headers: _narrow(call(topic, data, headers))
     return call
 
 
 class _Float32(float):
     """A float that was 32 bits wide, so that it is printed with as many digits as it needs."""
+
+
+def _narrow(value: object) -> object:
+    return _Float32(value) if isinstance(value, float) else value
 
 
 def java_text(value: object) -> bytes:

@@ -75,8 +75,8 @@ class GroupCluster:
             return {}
         described = self.admin.describe_topics(topics, timeout=self.timeout, check=False)
         led = {
-            TopicPartition(topic, info.partition)
-            for topic, description in described.values_by_key.items()
+            TopicPartition(description.name, info.partition)
+            for description in described.values_by_key.values()
             for info in description.partitions
             if info.leader is not None
         }

@@ -192,4 +192,5 @@ def parse_states(arguments: argparse.Namespace, valid: Sequence[str]) -> frozens
 
 
 def _fail(arguments: argparse.Namespace, message: str) -> NoReturn:
-    arguments.parser.error(message)
+    parser: Parser = arguments.parser
+    parser.error(message)

@@ -72,7 +72,8 @@ def check_consumer_options(arguments: argparse.Namespace) -> DateFormat:
     try:
         return DateFormat(arguments.date_format)
     except ValueError as error:
-        arguments.parser.error(str(error))
+        parser: Parser = arguments.parser
+        parser.error(str(error))
 
 
 def perf_settings(arguments: argparse.Namespace, *, group: str, client_id: str) -> dict[str, Any]:

@@ -146,7 +146,7 @@ class _Reader:
                 self._commit(offsets)
 
     def _is_finished(self) -> bool:
-        return 0 <= self._count_max <= self._count
+        return bool(0 <= self._count_max <= self._count)
 
     def _received(self, records: list[Any]) -> dict[TopicPartition, OffsetAndMetadata]:
         by_partition: dict[TopicPartition, list[Any]] = {}
