@@ -65,8 +65,8 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     def soon(self, callback: Callable[..., None], *arguments: Any) -> None:
-        """Call something on the loop; does not wait."""
-        problem = self._problem()
+        """Call something on the loop; does not wait, so it may come from there too."""
+        problem = None if self.on_it else self._problem()
         if problem is not None:
             raise problem
         self.loop.call_soon_threadsafe(callback, *arguments)
