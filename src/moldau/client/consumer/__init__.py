@@ -1,1 +1,21 @@
 """The consumer: `Consumer` for threads, `AsyncConsumer` for asyncio."""
+
+from moldau.client.consumer.async_consumer import AsyncConsumer
+from moldau.client.consumer.blocking_consumer import Consumer
+from moldau.client.consumer.consumer_records import ConsumerRecords
+from moldau.client.consumer.face import SubscriptionPattern
+from moldau.client.consumer.membership_interface import (
+    ConsumerGroupMetadata,
+    GroupMembershipOperation,
+)
+from moldau.client.consumer.rebalance_listener import ConsumerRebalanceListener
+
+__all__ = [
+    "AsyncConsumer",
+    "Consumer",
+    "ConsumerGroupMetadata",
+    "ConsumerRebalanceListener",
+    "ConsumerRecords",
+    "GroupMembershipOperation",
+    "SubscriptionPattern",
+]

@@ -1,24 +1,45 @@
-"""The consumer for threads."""
+"""The consumer for threads.
+
+What always holds: whatever may wait runs on the client's own loop, and callbacks of the application
+run in the calling thread meanwhile; records are taken and decoded in the calling thread.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from moldau.client._records import ConsumerRecord
 from moldau.client.callbacks import BlockingCalls
-from moldau.client.consumer.consumer_records import ConsumerRecords
+from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.core import ConsumerCore
-from moldau.client.consumer.face import ConsumerFace
+from moldau.client.consumer.face import ConsumerFace, OffsetLike, PartitionLike, check_times
 from moldau.client.consumer.guard import ThreadGuard
+from moldau.client.consumer.membership_interface import GroupMembershipOperation
 from moldau.client.consumer.settings import ConsumerSettings
+from moldau.client.consumer.topic_queries import list_topics, partitions_for
 from moldau.client.loop_thread import LoopThread
+from moldau.client.topics import (
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    PartitionInfo,
+    TopicPartition,
+)
 
 __all__ = ["Consumer"]
 
+T = TypeVar("T")
+
+CLOSE_TIMEOUT_S = 30.0
+_ITERATION_S = 1.0
+
 
 class Consumer(ConsumerFace):
-    """Reads topics. One thread at a time may use it; only `wakeup` may come from another."""
+    """Reads topics. One thread at a time may use it; only `wakeup` may come from another.
+
+    Settings are Kafka's, as a mapping or as keyword arguments with underscores. Timeouts are
+    seconds; without one `default.api.timeout.ms` is the limit.
+    """
 
     def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
         checked = ConsumerSettings.of(config, settings)
@@ -32,32 +53,136 @@ class Consumer(ConsumerFace):
             raise
 
     def poll(self, timeout: float = 0.0) -> ConsumerRecords:
-        """Records, as soon as there are any; none if there are none within `timeout` seconds."""
+        """Records, as soon as there are any; none if there are none within `timeout` seconds.
+
+        Joins the group, takes part in rebalances and commits automatically on the way: call it
+        again within `max.poll.interval.ms`.
+        """
         with self._guard:
             core = self._core
-            if not core.needs_step:
-                records = core.collect()
-                if records:
-                    return records
-            deadline = core.deadline(timeout)
-            while True:
-                self._calls.call(core.step(deadline))
-                records = core.collect()
-                if records or deadline.passed:
-                    return records
+            busy = core.enter_poll()
+            try:
+                if not busy:
+                    records = core.collect()
+                    if records is not EMPTY_RECORDS:
+                        return records
+                deadline = core.deadline(timeout)
+                while True:
+                    self._calls.call(core.step(deadline))
+                    records = core.collect()
+                    if records is not EMPTY_RECORDS or deadline.passed:
+                        return records
+            finally:
+                core.leave_poll()
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
+        """Records without end, until `close`. One that was not given yet is not consumed."""
         while not self._guard.closed:
-            yield from self.poll(1.0)
+            records = self.poll(_ITERATION_S)
+            iteration = self._begin_iteration(records)
+            try:
+                yield from iteration
+            finally:
+                self._end_iteration(iteration)
 
-    def close(self, timeout: float | None = None) -> None:
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._calls.call(self._core.wakeable(work))
+
+    def unsubscribe(self) -> None:
+        """Give up topics and partitions, and leave the group."""
+        with self._guard:
+            self._calls.call(self._core.unsubscribe(self._core.deadline(None)))
+
+    def _give_up_subscription(self) -> None:
+        self.unsubscribe()
+
+    # Offsets.
+
+    def position(self, partition: PartitionLike, timeout: float | None = None) -> int:
+        """The offset of the next record to be given."""
+        with self._guard:
+            core = self._core
+            return self._wait(core.position(TopicPartition(*partition), core.deadline(timeout)))
+
+    def committed(
+        self, partitions: Iterable[PartitionLike], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed; None where it has nothing."""
+        with self._guard:
+            keys = [TopicPartition(*each) for each in partitions]
+            return self._wait(self._core.committed(keys, self._core.deadline(timeout)))
+
+    def commit_sync(
+        self,
+        offsets: Mapping[PartitionLike, OffsetLike] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Commit these offsets, or the current positions, and wait for it."""
+        with self._guard:
+            core = self._core
+            core.require_group()
+            deadline = core.deadline(timeout)
+            self._wait(core.committer.commit_sync(self._offsets(offsets), deadline))
+
+    def offsets_for_times(
+        self, timestamps: Mapping[PartitionLike, int], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after each time (ms since 1970); None where there is none."""
+        with self._guard:
+            core = self._core
+            return self._wait(
+                core.offsets_for_times(check_times(timestamps), core.deadline(timeout))
+            )
+
+    def beginning_offsets(
+        self, partitions: Iterable[PartitionLike], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each partition."""
+        with self._guard:
+            core = self._core
+            return self._wait(core.beginning_offsets(partitions, core.deadline(timeout)))
+
+    def end_offsets(
+        self, partitions: Iterable[PartitionLike], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record of each partition; with read_committed the last stable
+        offset."""
+        with self._guard:
+            core = self._core
+            return self._wait(core.end_offsets(partitions, core.deadline(timeout)))
+
+    # Topics.
+
+    def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
+        """The partitions of a topic; none if there is no such topic."""
+        with self._guard:
+            core = self._core
+            return self._wait(partitions_for(core.cluster, topic, core.deadline(timeout)))
+
+    def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
+        """All topics that may be seen, with their partitions."""
+        with self._guard:
+            core = self._core
+            return self._wait(list_topics(core.cluster, core.deadline(timeout)))
+
+    # The end.
+
+    def close(
+        self,
+        timeout: float = CLOSE_TIMEOUT_S,
+        operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
+    ) -> None:
+        """Commit if that is automatic, leave the group as `operation` says, and let go of
+        everything. A second call does nothing."""
         if self._guard.closed:
             return
         with self._guard:
             core = self._core
-            self._calls.call(core.close(core.deadline(timeout)))
-            self._guard.closed = True
-            self._thread.stop()
+            try:
+                self._calls.call(core.close(core.deadline(timeout), operation))
+            finally:
+                self._guard.closed = True
+                self._thread.stop()
 
     def __enter__(self) -> Consumer:
         return self

@@ -12,13 +12,13 @@ from typing import Any
 
 from moldau.client.cluster import ClusterClient, CoordinatorType, Deadline
 from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
-from moldau.client.consumer.metrics import CommitMetrics
 from moldau.client.errors import (
     CommitFailedError,
     KafkaError,
     UnsupportedVersionError,
     error_for,
 )
+from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
@@ -65,7 +65,7 @@ class GroupOffsets:
         is_consumer_protocol: bool,
         identity: Callable[[], ConsumerGroupMetadata],
         on_refused: Callable[[ErrorCode, ConsumerGroupMetadata], None],
-        metrics: CommitMetrics,
+        metrics: ConsumerMetrics,
     ) -> None:
         self._cluster = cluster
         self._group_id = group_id
@@ -100,7 +100,7 @@ class GroupOffsets:
         response: OffsetCommitResponse = await self._cluster.call_coordinator(
             CoordinatorType.GROUP, self._group_id, request, max_version=_COMMIT_VERSION_MAX
         )
-        self._metrics.on_commit(self._cluster.clock.elapsed_ms() - started_ms)
+        self._metrics.commit_answered(self._cluster.clock.elapsed_ms() - started_ms)
         denied: list[str] = []
         for topic in response.topics:
             for each in topic.partitions:
@@ -205,10 +205,9 @@ class GroupOffsets:
         error = error_for(error_code, f"reading the committed offsets of group {self._group_id}")
         if error.code in _COORDINATOR_MOVED:
             self._cluster.forget_coordinator(CoordinatorType.GROUP, self._group_id)
-        elif error.code is ErrorCode.STALE_MEMBER_EPOCH:
-            # A heartbeat has brought another epoch meanwhile, or will: the next try has it.
-            if self._identity() != identity:
-                return error_for(ErrorCode.UNSTABLE_OFFSET_COMMIT, "the member epoch has changed")
+        elif error.code is ErrorCode.STALE_MEMBER_EPOCH and self._identity() != identity:
+            # A heartbeat has brought another epoch meanwhile: the next try has it.
+            return error_for(ErrorCode.UNSTABLE_OFFSET_COMMIT, "the member epoch has changed")
         return error
 
 

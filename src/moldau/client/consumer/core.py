@@ -1,34 +1,53 @@
 """The consumer itself, on its event loop; the two faces in front of it add nothing but waiting.
 
-Decided here: what a poll does and when it ends, when offsets are committed without being asked, and
-in which order closing goes. What always holds: methods named `async` run on the loop; the others may
-be called from the application's thread too, they change `subscription` under its lock and leave the
-rest to the loop.
+Decided here: what a poll does and when it ends, and in which order closing goes. What always holds:
+coroutines run on the loop; the other methods may be called from the application's thread too: they
+change `subscription` under its lock and leave the rest to the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+import re
+import time
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 from moldau.client.callbacks import Callbacks
 from moldau.client.cluster import ClusterClient, Deadline, NetworkSettings
 from moldau.client.consumer.commits import GroupOffsets
+from moldau.client.consumer.committer import NO_GROUP_ID, CommitCallback, Committer, Offsets
 from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
-from moldau.client.consumer.fetch_buffer import FetchBuffer
+from moldau.client.consumer.fetch_buffer import CompletedFetch, FetchBuffer
 from moldau.client.consumer.fetcher import Fetcher
+from moldau.client.consumer.group_side import GroupSide
+from moldau.client.consumer.iteration import RecordIteration
 from moldau.client.consumer.list_offsets import OffsetFinder
-from moldau.client.consumer.membership_interface import ConsumerGroupMetadata, Membership
-from moldau.client.consumer.metrics import CommitMetrics, FetchMetrics
+from moldau.client.consumer.membership_interface import GroupMembershipOperation
 from moldau.client.consumer.position_updates import PositionUpdater
-from moldau.client.consumer.positions import Position, ResetStrategy
+from moldau.client.consumer.positions import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    FetchState,
+    Position,
+    PositionState,
+    ResetStrategy,
+)
 from moldau.client.consumer.settings import ConsumerSettings
-from moldau.client.consumer.subscription import SubscriptionState
-from moldau.client.errors import KafkaError, WakeupError, error_for
+from moldau.client.consumer.subscription import SubscriptionKind, SubscriptionState
+from moldau.client.errors import (
+    IllegalStateError,
+    InvalidGroupIdError,
+    KafkaError,
+    KafkaTimeoutError,
+    WakeupError,
+    error_for,
+)
 from moldau.client.metadata import ClusterMetadata
-from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from moldau.client.metrics import CONSUMER, ConsumerMetrics, Metrics, NetworkMetrics, add_app_info
+from moldau.client.topics import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from moldau.clock import Alarm
 from moldau.wire.errors import ErrorCode
 
 __all__ = ["ConsumerCore"]
@@ -36,7 +55,7 @@ __all__ = ["ConsumerCore"]
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Soon = Callable[[Callable[[], None]], None]
+Soon = Callable[..., None]
 
 _FATAL_FOR_TOPICS = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
@@ -49,59 +68,78 @@ class ConsumerCore:
         self.settings = settings
         self.callbacks = callbacks
         self._soon = soon
+        self.registry = Metrics.of(settings.values, client_id=settings.client_id)
+        add_app_info(self.registry)
+        self.metrics = ConsumerMetrics(self.registry)
         self.cluster = ClusterClient(
-            NetworkSettings.of(settings.values, client_id=settings.client_id)
+            NetworkSettings.of(settings.values, client_id=settings.client_id),
+            observer=NetworkMetrics(self.registry, CONSUMER),
         )
         self.cluster.allow_auto_topic_creation = settings.allow_auto_create_topics
         self.cluster.on_metadata.append(self._on_metadata)
         self.subscription = SubscriptionState(settings.auto_offset_reset)
-        self.membership: Membership | None = None
         self.finder = OffsetFinder(self.cluster, read_committed=settings.read_committed)
-        self._buffer = FetchBuffer(self.subscription)
+        self._buffer = FetchBuffer(self.subscription, self._on_drained)
         self._fetcher = Fetcher(
             self.cluster,
             self.subscription,
             self._buffer,
             settings,
-            FetchMetrics(),
+            self.metrics,
             self._on_arrival,
         )
-        self.group_offsets = self._make_group_offsets()
-        self._positions = PositionUpdater(
-            self.cluster, self.subscription, self.finder, self.group_offsets, self.wake
-        )
-        self._wanted_by_group: frozenset[str] = frozenset()
+        self._wire_group()
         # Set by the loop and by other threads, read everywhere.
         self._arrived = False
         self._wakeup_asked = False
         self._errors: list[KafkaError] = []
+        self._inside_poll = False
+        self._left_poll_ms = _monotonic_ms()
         # Of the loop only.
         self._changed = False
         self._waiter: asyncio.Future[None] | None = None
         self._wakeup_waiter: asyncio.Future[None] | None = None
+        self._refresh_alarm: Alarm | None = None
+        # A poll whose records are given one by one.
+        self.iteration: RecordIteration | None = None
+        self._lag_questions: set[asyncio.Task[None]] = set()
 
-    def _make_group_offsets(self) -> GroupOffsets | None:
-        if self.settings.group_id is None:
-            return None
-        return GroupOffsets(
+    def _wire_group(self) -> None:
+        settings = self.settings
+        self.group = GroupSide(
             self.cluster,
-            self.settings.group_id,
-            is_consumer_protocol=self.settings.is_consumer_protocol,
-            identity=self.group_metadata,
-            on_refused=self._on_commit_refused,
-            metrics=CommitMetrics(),
+            settings,
+            self.subscription,
+            self.metrics,
+            self.callbacks,
+            wake=self.wake,
+            poll_idle_ms=self._poll_idle_ms,
+            on_assignment=self.follow_topics,
         )
-
-    def group_metadata(self) -> ConsumerGroupMetadata:
-        if self.membership is not None:
-            return self.membership.group_metadata()
-        return ConsumerGroupMetadata(
-            self.settings.group_id or "", group_instance_id=self.settings.group_instance_id
+        offsets: GroupOffsets | None = None
+        if settings.group_id is not None:
+            self.metrics.join_group()
+            offsets = GroupOffsets(
+                self.cluster,
+                settings.group_id,
+                is_consumer_protocol=settings.is_consumer_protocol,
+                identity=self.group.commit_identity,
+                on_refused=self.group.on_commit_refused,
+                metrics=self.metrics,
+            )
+        self.committer = Committer(
+            self.cluster,
+            settings,
+            offsets,
+            self.metrics,
+            self.callbacks,
+            is_stranger=self.group.stranger,
+            wake=self.wake,
         )
-
-    def _on_commit_refused(self, code: ErrorCode, sent_by: ConsumerGroupMetadata) -> None:
-        if self.membership is not None:
-            self.membership.on_commit_failed(code, sent_by)
+        self.group.committer = self.committer
+        self._positions = PositionUpdater(
+            self.cluster, self.subscription, self.finder, offsets, self.wake
+        )
 
     def deadline(self, timeout: float | None) -> Deadline:
         """In so many seconds; `default.api.timeout.ms` if None."""
@@ -109,21 +147,41 @@ class ConsumerCore:
             return Deadline(self.cluster.clock, self.settings.default_api_timeout_ms)
         if timeout < 0:
             raise ValueError(f"timeout {timeout} must not be negative")
-        return Deadline(self.cluster.clock, min(int(timeout * 1000), 2**53))
+        return Deadline(self.cluster.clock, int(min(timeout * 1000, 2**53)))
 
     # Polling. The application's thread collects; the loop does everything else.
 
-    @property
-    def needs_step(self) -> bool:
-        """Whether there is something to do on the loop before records may be handed out."""
-        membership = self.membership
+    def enter_poll(self) -> bool:
+        """At the start of a poll: whether there is something to do on the loop before records may
+        be handed out."""
+        self.metrics.poll_started()
+        self._inside_poll = True
+        subscription = self.subscription
+        if subscription.kind is SubscriptionKind.NONE:
+            self.leave_poll()
+            raise IllegalStateError(
+                "Consumer is not subscribed to any topics or assigned any partitions"
+            )
+        if self.committer.auto_commit_due:
+            # Before anything else is handed out: what was, is done with.
+            self.committer.postpone_auto_commit()
+            self._soon(self.committer.start_auto_commit, self.consumed())
         return (
             self._wakeup_asked
             or bool(self._errors)
             or bool(self._positions.errors)
-            or bool(self.subscription.unready)
-            or (membership is not None and membership.needs_poll)
+            or bool(subscription.unready)
+            or bool(self.committer.ended)
+            or self.group.needs_poll
         )
+
+    def leave_poll(self) -> None:
+        self._inside_poll = False
+        self._left_poll_ms = _monotonic_ms()
+        self.metrics.poll_ended()
+
+    def _poll_idle_ms(self) -> int:
+        return 0 if self._inside_poll else _monotonic_ms() - self._left_poll_ms
 
     def collect(self) -> ConsumerRecords:
         """Records that are there, decoded now; raises what stands before the next ones."""
@@ -133,34 +191,46 @@ class ConsumerCore:
             self._soon(self._fetcher.kick)
         if not found and not next_offsets:
             return EMPTY_RECORDS
-        return ConsumerRecords(found, next_offsets)
+        records = ConsumerRecords(found, next_offsets)
+        if self.settings.interceptors:
+            passed: ConsumerRecords = self.settings.interceptors.passed("on_consume", records)
+            return passed
+        return records
+
+    def _on_drained(self, completed: CompletedFetch) -> None:
+        """A part of a response is all handed out: once for many records, the figures."""
+        key, reader, state = completed.key, completed.reader, completed.state
+        if reader is not None:
+            self.metrics.consumed({key.topic: (reader.record_count, completed.size)})
+        lag = self._lag(state)
+        if lag is not None and state.position is not None and state.log_start_offset is not None:
+            lead = state.position.offset - state.log_start_offset
+            self.metrics.positioned(key.topic, key.partition, lag=lag, lead=lead)
 
     async def step(self, deadline: Deadline) -> None:
         """Do what is due, then wait until something has arrived or the time is over."""
         while True:
             self._changed = False
             self._check_wakeup()
+            await self.committer.run_callbacks()
             self._raise_errors()
-            await self._poll_membership(deadline)
-            self._positions.kick()
-            self._fetcher.kick()
+            await self.group.poll(deadline)
+            self._kick()
             if self._arrived or deadline.passed:
                 return
             await self._wait(deadline.left_ms())
 
-    async def _poll_membership(self, deadline: Deadline) -> None:
-        membership = self.membership
-        if membership is not None and self.subscription.is_automatic and membership.needs_poll:
-            await membership.poll(deadline)
+    def _kick(self) -> None:
+        self._positions.kick()
+        self._fetcher.kick()
 
     async def _wait(self, limit_ms: int) -> None:
         """Until `wake`, or something that was delayed may be tried again."""
         if self._changed:
             return
-        if self.subscription.unready:
+        if self.subscription.unready or self.group.needs_poll:
             limit_ms = min(limit_ms, self.cluster.settings.retry_backoff_ms)
-        loop = asyncio.get_running_loop()
-        waiter = self._waiter = loop.create_future()
+        waiter = self._waiter = asyncio.get_running_loop().create_future()
         alarm = self.cluster.clock.call_later(max(1, limit_ms), self.wake)
         try:
             await waiter
@@ -209,14 +279,15 @@ class ConsumerCore:
             self._check_wakeup()
         loop = asyncio.get_running_loop()
         task = loop.create_task(work)
-        waiter = self._wakeup_waiter = loop.create_future()
+        outer, waiter = self._wakeup_waiter, loop.create_future()
+        self._wakeup_waiter = waiter
         try:
             await asyncio.wait((task, waiter), return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
                 self._check_wakeup()
             return await task
         finally:
-            self._wakeup_waiter = None
+            self._wakeup_waiter = outer
             if not task.done():
                 task.cancel()
 
@@ -224,11 +295,26 @@ class ConsumerCore:
 
     def _on_metadata(self, picture: ClusterMetadata) -> None:
         self.subscription.on_metadata(picture)
+        wanted = self._topics_wanted()
         for topic, code in picture.errors.items():
-            if code in _FATAL_FOR_TOPICS and topic in self._topics_wanted():
+            if code in _FATAL_FOR_TOPICS and topic in wanted:
                 self._errors.append(error_for(code, f"topic {topic}"))
+        self._match_pattern(picture)
         self._fetcher.kick()
         self.wake()
+
+    def _match_pattern(self, picture: ClusterMetadata) -> None:
+        pattern = self.subscription.pattern
+        if pattern is None or not picture.version:
+            return
+        hide_internal = self.settings.exclude_internal_topics
+        topics = {
+            name
+            for name, view in picture.topics.items()
+            if pattern.fullmatch(name) and not (hide_internal and view.is_internal)
+        }
+        if self.subscription.on_topics_matched(topics):
+            self.group.on_subscribed()
 
     def _topics_wanted(self) -> set[str]:
         with self.subscription.lock:
@@ -240,8 +326,16 @@ class ConsumerCore:
         if self.subscription.pattern is not None:
             self.cluster.wanted_topics = None
         else:
-            self.cluster.wanted_topics = self._topics_wanted() | self._wanted_by_group
+            self.cluster.wanted_topics = self._topics_wanted() | self.group.wanted_topics
+        with self.subscription.lock:
+            assigned = list(self.subscription.assignment)
+        self.metrics.assigned(assigned, self._preferred_replica)
         self._soon(self._ask_for_topics)
+
+    def _preferred_replica(self, topic: str, partition: int) -> int:
+        state = self.subscription.assignment.get(TopicPartition(topic, partition))
+        replica = None if state is None else state.preferred_replica
+        return -1 if replica is None else replica
 
     def _ask_for_topics(self) -> None:
         picture = self.cluster.metadata
@@ -250,18 +344,63 @@ class ConsumerCore:
             self.cluster.request_refresh(at_once=True)
         elif picture.version:
             self.subscription.on_metadata(picture)
+        if self._refresh_alarm is None:
+            self._renew_metadata()
         self.wake()
+
+    def _renew_metadata(self) -> None:
+        """A picture older than `metadata.max.age.ms` is made anew, whether it is needed or not."""
+        max_age_ms = max(1, self.cluster.settings.metadata_max_age_ms)
+        age_ms = self.cluster.metadata_age_ms
+        left_ms = max_age_ms if age_ms is None else max_age_ms - age_ms
+        if left_ms <= 0:
+            self.cluster.request_refresh()
+            left_ms = max_age_ms
+        self._refresh_alarm = self.cluster.clock.call_later(left_ms, self._renew_metadata)
 
     # What the application changes.
 
+    def require_group(self) -> None:
+        if self.settings.group_id is None:
+            raise InvalidGroupIdError(NO_GROUP_ID)
+
+    def subscribe_topics(self, topics: Collection[str], listener: Any) -> None:
+        self.subscription.subscribe_topics(topics, listener)
+        self._subscribed()
+
+    def subscribe_pattern(self, pattern: re.Pattern[str], listener: Any) -> None:
+        self.subscription.subscribe_pattern(pattern, listener)
+        self._subscribed()
+
+    def subscribe_server_pattern(self, pattern: str, listener: Any) -> None:
+        self.subscription.subscribe_server_pattern(pattern, listener)
+        self._subscribed()
+
+    def _subscribed(self) -> None:
+        self.follow_topics()
+        self._soon(self._on_subscribed)
+
+    def _on_subscribed(self) -> None:
+        self.group.on_subscribed()
+        self._match_pattern(self.cluster.metadata)
+
     def assign(self, partitions: list[TopicPartition]) -> None:
+        if self.settings.enable_auto_commit and self.subscription.assignment:
+            self._soon(self.committer.start_auto_commit, self.consumed())
         self.subscription.assign_by_user(partitions)
+        self._positions.errors.clear()
         self.follow_topics()
 
+    async def unsubscribe(self, deadline: Deadline) -> None:
+        await self.group.unsubscribe(deadline)
+        self._buffer.clear()
+        self._positions.errors.clear()
+
     def seek(self, key: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        epoch = None
+        epoch: int | None = None
         if isinstance(offset, OffsetAndMetadata):
-            offset, epoch = offset.offset, offset.leader_epoch
+            epoch = offset.leader_epoch
+            offset = offset.offset
         if offset < 0:
             raise ValueError("seek offset must not be a negative number")
         view = self.cluster.metadata.partition(key)
@@ -270,9 +409,14 @@ class ConsumerCore:
             if view is None
             else Position(offset, epoch, view.leader_id, view.leader_epoch)
         )
-        self._positions.errors.clear()
         self.subscription.seek(key, position)
-        self._soon(self._fetcher.kick)
+        self._positions.errors.clear()
+        self._soon(self._kick)
+
+    def rewind(self, key: TopicPartition, offset: OffsetAndMetadata) -> None:
+        """Back to a record that was given to nobody; its leader need not be asked about it."""
+        self.subscription.rewind(key, offset)
+        self._soon(self._kick)
 
     def request_reset(self, partitions: list[TopicPartition], strategy: ResetStrategy) -> None:
         with self.subscription.lock:
@@ -289,7 +433,144 @@ class ConsumerCore:
         self._fetcher.kick()
         self._on_arrival()
 
-    async def close(self, deadline: Deadline) -> None:
-        await self._positions.close()
-        await self._fetcher.close()
-        await self.cluster.close()
+    # Positions and offsets.
+
+    def consumed(self) -> Offsets:
+        """What a commit without offsets commits."""
+        offsets = self.subscription.all_consumed()
+        if self.iteration is not None:
+            offsets.update(self.iteration.unread())
+        return offsets
+
+    async def position(self, key: TopicPartition, deadline: Deadline) -> int:
+        """The next offset to be handed out; found first if need be."""
+        while True:
+            self._changed = False
+            state = self.subscription.assignment.get(key)
+            if state is None:
+                raise IllegalStateError(
+                    "You can only check the position for partitions assigned to this consumer: "
+                    f"{key} is not"
+                )
+            position = state.position
+            if position is not None and state.state is FetchState.FETCHING:
+                unread = {} if self.iteration is None else self.iteration.unread()
+                return unread[key].offset if key in unread else position.offset
+            self._raise_errors()
+            self._positions.kick()
+            if deadline.passed:
+                raise KafkaTimeoutError(
+                    f"Timeout of {deadline.timeout_ms}ms expired before the position for partition "
+                    f"{key} could be determined"
+                )
+            await self._wait(deadline.left_ms())
+
+    async def committed(
+        self, partitions: Collection[TopicPartition], deadline: Deadline
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        started_ns = time.monotonic_ns()
+        try:
+            return await self.committer.offsets.committed(partitions, deadline)
+        finally:
+            self.metrics.spent("committed", time.monotonic_ns() - started_ns)
+
+    async def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int], deadline: Deadline
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        found = await self.finder.find(timestamps, deadline)
+        return {
+            key: None if (each := found[key]) is None else OffsetAndTimestamp(*each)
+            for key in timestamps
+        }
+
+    async def beginning_offsets(
+        self, partitions: Iterable[tuple[str, int]], deadline: Deadline
+    ) -> dict[TopicPartition, int]:
+        return await self._edge_offsets(partitions, EARLIEST_TIMESTAMP, deadline)
+
+    async def end_offsets(
+        self, partitions: Iterable[tuple[str, int]], deadline: Deadline
+    ) -> dict[TopicPartition, int]:
+        return await self._edge_offsets(partitions, LATEST_TIMESTAMP, deadline)
+
+    async def _edge_offsets(
+        self, partitions: Iterable[tuple[str, int]], timestamp: int, deadline: Deadline
+    ) -> dict[TopicPartition, int]:
+        asked = {TopicPartition(*key): timestamp for key in partitions}
+        found = await self.finder.find(asked, deadline)
+        return {key: each.offset for key, each in found.items() if each is not None}
+
+    def enforce_rebalance(self, reason: str | None) -> None:
+        self.require_group()
+        if self.settings.is_consumer_protocol:
+            _log.warning("A rebalance cannot be enforced with group.protocol=consumer")
+        elif self.group.membership is not None:
+            text = reason or "rebalance enforced by user"
+            self._soon(self.group.membership.request_rejoin, text)
+
+    def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
+        self._soon(self.committer.start, offsets, callback)
+
+    def current_lag(self, key: TopicPartition) -> int | None:
+        """Records between the position and the end, if that is known without asking."""
+        with self.subscription.lock:
+            state = self.subscription.assigned(key)
+            lag = self._lag(state)
+        if lag is None:
+            self._soon(self._ask_for_lag, key)
+        return lag
+
+    def _lag(self, state: PositionState) -> int | None:
+        end = state.last_stable_offset if self.settings.read_committed else state.high_watermark
+        if end is None or state.position is None:
+            return None
+        return max(0, end - state.position.offset)
+
+    def _ask_for_lag(self, key: TopicPartition) -> None:
+        task = asyncio.get_running_loop().create_task(self._learn_end(key))
+        self._lag_questions.add(task)
+        task.add_done_callback(self._lag_questions.discard)
+
+    async def _learn_end(self, key: TopicPartition) -> None:
+        found, _ = await self.finder.find_once({key: -1})
+        end = found.get(key)
+        with self.subscription.lock:
+            state = self.subscription.assignment.get(key)
+            if state is None or end is None:
+                return
+            if self.settings.read_committed:
+                state.last_stable_offset = state.last_stable_offset or end.offset
+            else:
+                state.high_watermark = state.high_watermark or end.offset
+
+    # The end.
+
+    async def close(self, deadline: Deadline, operation: GroupMembershipOperation) -> None:
+        """Commit, leave, and let go of everything; raises the first error after that."""
+        try:
+            await self.committer.auto_commit_before("closing", self.consumed(), deadline)
+            await self.group.close(deadline, operation)
+            await self.committer.close(deadline)
+        finally:
+            if self._refresh_alarm is not None:
+                self._refresh_alarm.cancel()
+            await self._positions.close()
+            await self._fetcher.close()
+            for task in self._lag_questions:
+                task.cancel()
+            await self.cluster.close()
+            self.settings.interceptors.close()
+            for deserializer in (self.settings.key_deserializer, self.settings.value_deserializer):
+                _close(deserializer)
+            self.registry.close()
+
+
+def _close(resource: Any) -> None:
+    owner = getattr(resource, "__self__", resource)
+    close = getattr(owner, "close", None)
+    if close is not None:
+        close()
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -1,10 +1,9 @@
 """What was fetched and not yet handed out.
 
 The event loop adds at one end, the application's thread takes from the other; both only through
-operations of a deque that are atomic, and counters under the subscription's lock. What always holds:
-records leave in the order of their offsets, per partition; a position moves only as records are
-handed out; an error is raised only when nothing that came before it is left to hand out, and records
-before it are not lost by it.
+operations of a deque that are atomic, and counters under the subscription's lock. What always
+holds: records leave in the order of their offsets, per partition; a position moves only as records
+are handed out; an error is raised only when nothing that came before it is left to hand out.
 """
 
 from __future__ import annotations
@@ -83,8 +82,11 @@ def end_of_batches(records: memoryview) -> int | None:
 class FetchBuffer:
     """See the module."""
 
-    def __init__(self, subscription: SubscriptionState) -> None:
+    def __init__(
+        self, subscription: SubscriptionState, on_drained: Callable[[CompletedFetch], None]
+    ) -> None:
         self._subscription = subscription
+        self._on_drained = on_drained
         self._completed: deque[CompletedFetch] = deque()
         self._bytes = 0
 
@@ -185,6 +187,7 @@ class FetchBuffer:
         if not reader.exhausted:
             return False
         self._take(completed)
+        self._on_drained(completed)
         return True
 
     def _take(self, completed: CompletedFetch) -> None:

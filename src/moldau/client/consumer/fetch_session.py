@@ -1,8 +1,8 @@
 """A consumer's side of incremental fetch sessions with one node (KIP-227).
 
 Decided here: what the next request names. What always holds: after a request was answered, the
-node's session holds exactly what `sent` says; after any doubt (an error, no answer) the next request
-names everything and starts a new session, closing the old one if it is still there. Pure.
+node's session holds exactly what `sent` says; after any doubt (an error, no answer) the next
+request names everything and starts a new session, closing the old one if it is still there. Pure.
 """
 
 from __future__ import annotations

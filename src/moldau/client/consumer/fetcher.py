@@ -1,9 +1,9 @@
 """Fetches ahead of the application: one Fetch at a time per node, on a connection of its own.
 
-Decided here: what is asked of whom, and what an answer means for each partition. What always holds:
-a partition is asked for only while it may be fetched, at the offset after what is buffered of it; at
-most two parts of it are buffered, and only one once `fetch.max.bytes` are buffered in all; an error
-that concerns the position is dealt with when the position has got there, not before.
+Decided here: what is asked of whom, and what an answer means for each partition. What always
+holds: a partition is asked for only while it may be fetched, at the offset after what is buffered
+of it; at most two parts of it are buffered, and only one once `fetch.max.bytes` are buffered in
+all; an error that concerns the position is dealt with when the position has got there.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import NamedTuple
 from moldau.client.cluster import LANE_FETCH, ClusterClient
 from moldau.client.consumer.fetch_buffer import CompletedFetch, FetchBuffer, end_of_batches
 from moldau.client.consumer.fetch_session import ConsumerFetchSession, SessionRequest, Wanted
-from moldau.client.consumer.metrics import FetchMetrics
 from moldau.client.consumer.positions import PositionState, ResetKind
 from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.consumer.subscription import SubscriptionState
 from moldau.client.errors import KafkaError, OffsetOutOfRangeError, error_for
 from moldau.client.fetch_reader import FetchReader
+from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import Node, TopicPartition
 from moldau.wire.errors import ErrorCode, WireError
 from moldau.wire.fetch_response import (
@@ -32,6 +32,7 @@ from moldau.wire.fetch_response import (
     read_fetch_response,
 )
 from moldau.wire.messages import FetchRequest
+from moldau.wire.records import MAGIC, MAGIC_POSITION
 from moldau.wire.uuids import ZERO_UUID
 
 __all__ = ["Fetcher"]
@@ -73,7 +74,7 @@ class Fetcher:
         subscription: SubscriptionState,
         buffer: FetchBuffer,
         settings: ConsumerSettings,
-        metrics: FetchMetrics,
+        metrics: ConsumerMetrics,
         on_arrival: Callable[[], None],
     ) -> None:
         self._cluster = cluster
@@ -230,7 +231,7 @@ class Fetcher:
             self._on_session_refused(response.error_code)
             return
         latency_ms = self._cluster.clock.elapsed_ms() - started_ms
-        self._metrics.on_response(latency_ms, len(raw.body), response.throttle_time_ms)
+        self._metrics.fetch_answered(latency_ms, response.throttle_time_ms)
         self._on_response(node_id, asked, response)
 
     def _on_failure(
@@ -313,7 +314,7 @@ class Fetcher:
     ) -> CompletedFetch:
         settings = self._settings
         end_offset = end_of_batches(records)
-        if end_offset is None and records[16:17] not in (b"\x00", b"\x01"):
+        if end_offset is None and not _is_older_format(records):
             problem = KafkaError(
                 f"Failed to make progress reading messages at {key}={asked.offset}. Received a "
                 "non-empty fetch response from the server, but no complete records were found.",
@@ -401,3 +402,9 @@ class Fetcher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_older_format(records: memoryview) -> bool:
+    """Whether these are messages of the formats before record batches; their reader refuses them
+    with the reason."""
+    return len(records) > MAGIC_POSITION and records[MAGIC_POSITION] != MAGIC

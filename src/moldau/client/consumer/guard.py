@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import threading
 from contextvars import ContextVar
-from typing import Any
+from typing import Protocol
 
 from moldau.client.errors import ClosedError, ConcurrentModificationError
 
-__all__ = ["TaskGuard", "ThreadGuard"]
+__all__ = ["Guard", "TaskGuard", "ThreadGuard"]
+
+
+class Guard(Protocol):
+    """Inside its `with` is one user at a time; who is inside may enter again, from a callback."""
+
+    closed: bool
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 class ThreadGuard:
-    """For the blocking consumer. The thread inside may enter again, from a callback."""
+    """For the blocking consumer."""
 
     __slots__ = ("_depth", "_lock", "_owner", "closed")
 
@@ -44,25 +54,26 @@ class ThreadGuard:
 
 
 class TaskGuard:
-    """For the asyncio consumer. A task that a call of the consumer runs in may enter again."""
+    """For the asyncio consumer. The tasks that a call starts are inside with it."""
 
-    __slots__ = ("_depth", "_inside", "_tokens", "closed")
+    __slots__ = ("_depth", "_inside", "closed")
 
     def __init__(self) -> None:
         self._depth = 0
-        self._inside: ContextVar[bool] = ContextVar("inside a call of the consumer", default=False)
-        self._tokens: list[Any] = []
+        self._inside: ContextVar[int] = ContextVar("calls of the consumer", default=0)
         self.closed = False
 
     def __enter__(self) -> None:
         if self._depth and not self._inside.get():
-            raise ConcurrentModificationError("another task is inside a call of the consumer")
+            raise ConcurrentModificationError(
+                "another task is inside a call of the consumer",
+                advice="use one consumer per task",
+            )
         if self.closed:
             raise ClosedError("This consumer has already been closed.")
         self._depth += 1
-        self._tokens.append(self._inside.set(True))
+        self._inside.set(self._inside.get() + 1)
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
-        self._inside.set(self._depth > 0)
-        self._tokens.pop()
+        self._inside.set(self._inside.get() - 1)

@@ -1,8 +1,8 @@
 """Asks leaders for offsets: by time, the first, the last; and where an epoch ends in their logs.
 
 What always holds: a partition is asked for at the leader that the metadata names, with its epoch,
-so an answer of a leader that was replaced is an error and not an old offset; what fails for a reason
-that passes is tried again until the deadline.
+so an answer of a leader that was replaced is an error and not an old offset; what fails for a
+reason that passes is tried again until the deadline.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class OffsetFinder:
             if deadline.left_ms() <= delay_ms:
                 shown = ", ".join(sorted(str(key) for key in left))
                 raise KafkaTimeoutError(
-                    f"Failed to get offsets by times in {deadline.timeout_ms} ms, of {shown}: {error}"
+                    f"Failed to get offsets by times in {deadline.timeout_ms} ms: {shown}: {error}"
                 ) from error
             self._cluster.request_refresh()
             await pause(self._cluster.clock, delay_ms)

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from moldau.client.cluster import ClusterClient, Deadline
+from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode
 
@@ -70,6 +71,9 @@ class GroupHost(Protocol):
 
     @property
     def cluster(self) -> ClusterClient: ...
+
+    @property
+    def metrics(self) -> ConsumerMetrics: ...
 
     @property
     def values(self) -> Mapping[str, Any]:

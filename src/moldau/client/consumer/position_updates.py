@@ -2,8 +2,8 @@
 
 Decided here: who is asked for it, in this order: the group for a committed offset, the leader for
 the offset that the reset strategy means, a new leader whether its log is the same up to the
-position. What always holds: one question of a kind at a time; an answer counts only if the partition
-still waits for it; an error that does not pass is kept until `poll` raises it.
+position. What always holds: one question of a kind at a time; an answer counts only if the
+partition still waits for it; an error that does not pass is kept until `poll` raises it.
 """
 
 from __future__ import annotations
@@ -181,10 +181,10 @@ class PositionUpdater:
                 for key in positions:
                     self._complete(key)
             return
-        except KafkaError as error:
-            if not _passes(error):
+        except KafkaError as failure:
+            if not _passes(failure):
                 raise
-            ends, errors = {}, dict.fromkeys(positions, error)
+            ends, errors = {}, dict.fromkeys(positions, failure)
         for key, end in ends.items():
             truncated = self._subscription.complete_validation(
                 key, positions[key], end.leader_epoch, end.end_offset

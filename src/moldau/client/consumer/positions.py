@@ -86,6 +86,7 @@ class PositionState:
         "reset_strategy",
         "retry_at_ms",
         "state",
+        "unsubscribed",
         "version",
     )
 
@@ -99,6 +100,8 @@ class PositionState:
         # A rebalance takes it away, or its listener has not been told of it yet.
         self.pending_revocation = False
         self.awaits_listener = False
+        # Its topic is no longer subscribed to; the group has yet to take it back.
+        self.unsubscribed = False
         # Not asked for again before, after an error.
         self.retry_at_ms = 0
         # What the last Fetch told; None before.
@@ -121,6 +124,7 @@ class PositionState:
             and not self.paused
             and not self.pending_revocation
             and not self.awaits_listener
+            and not self.unsubscribed
         )
 
     def seek(self, position: Position) -> None:

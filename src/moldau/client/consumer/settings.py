@@ -18,12 +18,12 @@ __all__ = ["ConsumerSettings"]
 
 _NUMBERS = itertools.count(1)
 # What each protocol leaves to the other, or to the broker.
-_NOT_FOR_CONSUMER_PROTOCOL = (
+_NOT_FOR_CONSUMER_PROTOCOL: tuple[str, ...] = (
     "partition.assignment.strategy",
     "heartbeat.interval.ms",
     "session.timeout.ms",
 )
-_NOT_FOR_CLASSIC_PROTOCOL = ("group.remote.assignor",)
+_NOT_FOR_CLASSIC_PROTOCOL: tuple[str, ...] = ("group.remote.assignor",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,10 +120,8 @@ def _group_id(values: Mapping[str, Any]) -> str | None:
 
 
 def _check_protocol(given: Mapping[str, Any], is_consumer_protocol: bool) -> None:
-    if is_consumer_protocol:
-        name, refused = "CONSUMER", _NOT_FOR_CONSUMER_PROTOCOL
-    else:
-        name, refused = "CLASSIC", _NOT_FOR_CLASSIC_PROTOCOL
+    name = "CONSUMER" if is_consumer_protocol else "CLASSIC"
+    refused = _NOT_FOR_CONSUMER_PROTOCOL if is_consumer_protocol else _NOT_FOR_CLASSIC_PROTOCOL
     found = [key for key in refused if given.get(key) is not None and str(given[key]).strip()]
     if found:
         raise ConfigError(

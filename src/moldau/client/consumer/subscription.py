@@ -36,8 +36,8 @@ class SubscriptionKind(Enum):
     NONE = "none"
     TOPICS = "topics"
     PATTERN = "pattern"
-    SERVER_PATTERN = "server pattern"
-    ASSIGNED = "assigned"
+    SERVER_PATTERN = "pattern of the broker"
+    ASSIGNED = "partitions"
 
 
 class SubscriptionState:
@@ -67,9 +67,7 @@ class SubscriptionState:
         with self.lock:
             self._become(SubscriptionKind.TOPICS)
             self.listener = listener
-            changed = self.topics != frozenset(topics)
-            self.topics = frozenset(topics)
-            return changed
+            return self._set_topics(frozenset(topics))
 
     def subscribe_pattern(self, pattern: re.Pattern[str], listener: Any) -> None:
         with self.lock:
@@ -86,9 +84,7 @@ class SubscriptionState:
     def on_topics_matched(self, topics: Collection[str]) -> bool:
         """These topics match the pattern now; whether they are others than before."""
         with self.lock:
-            changed = self.topics != frozenset(topics)
-            self.topics = frozenset(topics)
-            return changed
+            return self._set_topics(frozenset(topics))
 
     def assign_by_user(self, partitions: Collection[TopicPartition]) -> bool:
         """Whether the assignment is another than before. Partitions that stay keep their place."""
@@ -114,11 +110,18 @@ class SubscriptionState:
             self.assignment.clear()
             self.unready.clear()
 
+    def _set_topics(self, topics: frozenset[str]) -> bool:
+        changed = self.topics != topics
+        self.topics = topics
+        for key, state in self.assignment.items():
+            state.unsubscribed = key.topic not in topics
+        return changed
+
     def _become(self, kind: SubscriptionKind) -> None:
         if self.kind not in (SubscriptionKind.NONE, kind):
             raise IllegalStateError(
                 "Subscription to topics, partitions and pattern are mutually exclusive",
-                advice=f"unsubscribe() first, this consumer has a subscription by {self.kind.value}",
+                advice=f"unsubscribe() first from its {self.kind.value}",
             )
         self.kind = kind
 
@@ -179,6 +182,16 @@ class SubscriptionState:
         with self.lock:
             self.assigned(key).seek(position)
             self._note(key)
+
+    def rewind(self, key: TopicPartition, offset: OffsetAndMetadata) -> None:
+        """Back to an offset before the position, in the same log."""
+        with self.lock:
+            state = self.assignment.get(key)
+            if state is None or state.state is not FetchState.FETCHING or state.position is None:
+                return
+            state.seek_validated(
+                state.position._replace(offset=offset.offset, offset_epoch=offset.leader_epoch)
+            )
 
     def seek_if_initializing(self, key: TopicPartition, position: Position) -> None:
         """A committed offset was found."""

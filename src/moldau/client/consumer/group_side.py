@@ -1,0 +1,199 @@
+"""The consumer as its membership sees it, and its membership as the consumer uses it.
+
+What always holds: the listener hears of a partition's going before the partition goes, and of its
+coming before any of its records is handed out; an error of the listener is raised after the
+assignment is what the group says it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from moldau.client.callbacks import Callbacks
+from moldau.client.cluster import ClusterClient, Deadline
+from moldau.client.consumer.committer import Committer, stranger_error
+from moldau.client.consumer.membership_interface import (
+    NO_GENERATION,
+    ConsumerGroupMetadata,
+    GroupMembershipOperation,
+    GroupSubscription,
+    Membership,
+)
+from moldau.client.consumer.settings import ConsumerSettings
+from moldau.client.consumer.subscription import SubscriptionState
+from moldau.client.errors import KafkaError
+from moldau.client.metrics import ConsumerMetrics
+from moldau.client.topics import TopicPartition
+from moldau.wire.errors import ErrorCode
+
+__all__ = ["GroupSide"]
+
+
+class GroupSide:
+    """See the module. Implements `membership_interface.GroupHost`."""
+
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        settings: ConsumerSettings,
+        subscription: SubscriptionState,
+        metrics: ConsumerMetrics,
+        callbacks: Callbacks,
+        *,
+        wake: Callable[[], None],
+        poll_idle_ms: Callable[[], int],
+        on_assignment: Callable[[], None],
+    ) -> None:
+        self.cluster = cluster
+        self.metrics = metrics
+        self.settings = settings
+        self.state = subscription
+        self.wake = wake
+        self.poll_idle_ms = poll_idle_ms
+        self._callbacks = callbacks
+        # The assignment, or the topics to know of, are others than before.
+        self._on_assignment = on_assignment
+        self.committer: Committer | None = None
+        self.membership: Membership | None = None
+        self.wanted_topics: frozenset[str] = frozenset()
+
+    # For the consumer.
+
+    @property
+    def needs_poll(self) -> bool:
+        membership = self.membership
+        return membership is not None and membership.needs_poll and self.state.is_automatic
+
+    async def poll(self, deadline: Deadline) -> None:
+        if self.needs_poll and self.membership is not None:
+            await self.membership.poll(deadline)
+
+    def on_subscribed(self) -> None:
+        """On the loop, after every change of what is subscribed to."""
+        if not self.state.is_automatic:
+            return
+        if self.membership is None:
+            # Most consumers of tools and tests have no group, and need no protocol.
+            from moldau.client.consumer.membership import make_membership
+
+            self.metrics.join_group()
+            self.membership = make_membership(self)
+        self.membership.on_subscription_changed()
+        self.wake()
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        if self.membership is not None:
+            return self.membership.group_metadata()
+        return ConsumerGroupMetadata(
+            self.settings.group_id or "", group_instance_id=self.settings.group_instance_id
+        )
+
+    def commit_identity(self) -> ConsumerGroupMetadata:
+        """Of the member, or of nobody if partitions are assigned by hand."""
+        if self.state.is_automatic:
+            return self.group_metadata()
+        return ConsumerGroupMetadata(
+            self.settings.group_id or "", group_instance_id=self.settings.group_instance_id
+        )
+
+    def stranger(self) -> KafkaError | None:
+        """Why it cannot commit now, if it should be a member and is none."""
+        if not self.state.is_automatic:
+            return None
+        membership = self.membership
+        if membership is None:
+            return stranger_error(False)
+        if membership.group_metadata().generation_id != NO_GENERATION:
+            return None
+        return stranger_error(membership.rebalancing)
+
+    def on_commit_refused(self, code: ErrorCode, sent_by: ConsumerGroupMetadata) -> None:
+        if self.membership is not None:
+            self.membership.on_commit_failed(code, sent_by)
+
+    async def unsubscribe(self, deadline: Deadline) -> None:
+        try:
+            if self.membership is not None and self.state.is_automatic:
+                await self.membership.unsubscribe(deadline)
+        finally:
+            self.wanted_topics = frozenset()
+            self.state.unsubscribe()
+            self._on_assignment()
+
+    async def close(self, deadline: Deadline, operation: GroupMembershipOperation) -> None:
+        if self.membership is not None:
+            await self.membership.close(deadline, operation)
+
+    # For the membership.
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return self.settings.values
+
+    @property
+    def assignors(self) -> list[Any]:
+        return list(self.settings.values["partition.assignment.strategy"])
+
+    @property
+    def subscription(self) -> GroupSubscription:
+        state = self.state
+        with state.lock:
+            return GroupSubscription(state.topics, state.pattern, state.server_pattern)
+
+    @property
+    def owned_partitions(self) -> frozenset[TopicPartition]:
+        with self.state.lock:
+            return frozenset(self.state.assignment) if self.state.is_automatic else frozenset()
+
+    def want_topics(self, topics: Collection[str]) -> None:
+        self.wanted_topics = frozenset(topics)
+        self._on_assignment()
+
+    async def on_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        self.state.mark_revocation(partitions)
+        if self.committer is not None:
+            deadline = Deadline(self.cluster.clock, self.settings.default_api_timeout_ms)
+            await self.committer.auto_commit_before(
+                "a rebalance", self.state.all_consumed(), deadline
+            )
+        try:
+            await self._tell("revoked", partitions)
+        finally:
+            self.state.remove_assigned(partitions)
+            self._on_assignment()
+
+    async def on_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        self.state.add_assigned(partitions, awaits_listener=self.state.listener is not None)
+        self._on_assignment()
+        try:
+            await self._tell("assigned", partitions)
+        finally:
+            self.state.enable(partitions)
+            self.wake()
+
+    async def on_lost(self, partitions: Collection[TopicPartition]) -> None:
+        self.state.mark_revocation(partitions)
+        try:
+            await self._tell("lost", partitions)
+        finally:
+            self.state.remove_assigned(partitions)
+            self._on_assignment()
+
+    async def _tell(self, what: str, partitions: Collection[TopicPartition]) -> None:
+        listener = self.state.listener
+        function = getattr(listener, f"on_partitions_{what}", None)
+        if function is None and what == "lost":
+            function = getattr(listener, "on_partitions_revoked", None)
+        if function is None:
+            return
+        started = time.monotonic_ns()
+        try:
+            await self._callbacks.run(function, sorted(partitions))
+        except KafkaError:
+            raise
+        except Exception as error:
+            raise KafkaError(f"User rebalance callback throws an error: {error!r}") from error
+        finally:
+            self.metrics.callback_ran(what, (time.monotonic_ns() - started) / 1e6)
