@@ -1,7 +1,7 @@
 """Sending records: the blocking and the asyncio producer."""
 
+from moldau.client.producer._batch import RecordFuture
 from moldau.client.producer.asynchronous import AsyncProducer
-from moldau.client.producer.batch import RecordFuture
 from moldau.client.producer.blocking import Producer
 from moldau.client.producer.partitioners import (
     Partitioner,

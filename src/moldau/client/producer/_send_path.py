@@ -1,7 +1,11 @@
+# cython: annotation_typing=False
 """The way of one record into its batch: what every `send` runs through, and little else.
 
 This is the hot path. A record whose topic is known and that finds memory is appended here without
 waiting; for all others `send` gives an `Outgoing`, and the faces wait for what is missing.
+
+Plain Python, and with `_send_path.pxd` beside it also the source of a compiled module with the same
+names and results.
 """
 
 from __future__ import annotations
@@ -11,12 +15,12 @@ from typing import Any
 
 from moldau.client.errors import ClosedError, IllegalStateError, RecordTooLargeError
 from moldau.client.metadata import ClusterMetadata
+from moldau.client.producer._batch import DeliveryCallback, ProducerBatch, RecordFuture
+from moldau.client.producer._murmur2 import partition_for_key
 from moldau.client.producer.accumulator import Accumulator, PartitionQueue, TopicQueues
-from moldau.client.producer.batch import DeliveryCallback, ProducerBatch, RecordFuture
 from moldau.client.producer.partitioners import (
     PartitionFunction,
     StickyPartition,
-    partition_for_key,
     partition_function,
 )
 from moldau.client.producer.records import check_place, normal_headers
@@ -87,8 +91,11 @@ class SendPath:
         self._accumulator = accumulator
         self._topics = accumulator.topics
         self._lock = accumulator.lock
+        self._acquire = accumulator.lock.acquire
+        self._release = accumulator.lock.release
         self._sender = sender
         self._txn = transactions
+        self._transactional = transactions is not None and transactions.is_transactional
         self._serialize_key = settings.key_serializer
         self._serialize_value = settings.value_serializer
         self._plain_keys = bool(getattr(settings.key_serializer, "plain", False))
@@ -141,12 +148,15 @@ class SendPath:
         elif timestamp < 0:
             check_place(topic, partition, timestamp)
         txn = self._txn
-        if txn is not None and (txn.is_transactional or txn.last_error is not None):
+        if txn is not None and (self._transactional or txn.last_error is not None):
             txn.check_send()
-        with self._lock:
+        self._acquire()
+        try:
             future = self._append(
                 entry, partition, timestamp, key_bytes, value_bytes, headers, on_delivery, 0
             )
+        finally:
+            self._release()
         if future is not None:
             return future
         outgoing = Outgoing(topic, value, key, partition, timestamp, headers, on_delivery)
@@ -173,31 +183,35 @@ class SendPath:
         value_size = -1 if value is None else len(value)
         size = key_size + value_size + _RECORD_OVERHEAD
         sticky: StickyPartition | None = None
-        if partition is None:
-            if key is not None and not self._ignore_keys:
-                partition = partition_for_key(key, len(queues))
-            else:
-                sticky = entry.sticky
-                partition = sticky.partition
-        elif partition >= len(queues) or partition < 0:
-            return None
+        if partition is not None:
+            number = partition
+            if number >= len(queues) or number < 0:
+                return None
+        elif key is not None and not self._ignore_keys:
+            number = partition_for_key(key, len(queues))
+        else:
+            sticky = entry.sticky
+            number = sticky.partition
         if size > self._size_max:
             self._refuse_size(key, value, headers)
-        queue = queues[partition]
+        queue = queues[number]
         batch = queue.open
         index = -1
         if batch is not None:
-            index = batch.builder.append(timestamp, key, value, headers or ())
+            builder = batch.builder
+            index = builder.append(timestamp, key, value, headers)
         if index < 0 and sticky is not None and sticky.switched_at_boundary(size):
             queue = queues[sticky.partition]
             batch = queue.open
             if batch is not None:
-                index = batch.builder.append(timestamp, key, value, headers or ())
+                builder = batch.builder
+                index = builder.append(timestamp, key, value, headers)
         if batch is None or index < 0:
             batch = self._new_batch(queue, key, value, headers, memory_size)
             if batch is None:
                 return None
-            index = batch.builder.append(timestamp, key, value, headers or ())
+            builder = batch.builder
+            index = builder.append(timestamp, key, value, headers)
         elif memory_size:
             self._accumulator.give_back(memory_size)
         if sticky is not None:
@@ -207,10 +221,13 @@ class SendPath:
             if batch.callbacks is None:
                 batch.callbacks = []
             batch.callbacks.append((future, on_delivery))
-        txn = self._txn
-        if txn is not None and txn.is_transactional and txn.add_partition(queue.key):
-            self._sender.wake_by(0)
+        if self._transactional:
+            self._add_to_transaction(queue)
         return future
+
+    def _add_to_transaction(self, queue: PartitionQueue) -> None:
+        if self._txn is not None and self._txn.add_partition(queue.key):
+            self._sender.wake_by(0)
 
     def _new_batch(
         self,

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 from moldau.client._batch_builder import BatchBuilder
 from moldau.client.errors import KafkaError
 from moldau.client.metadata import ClusterMetadata
-from moldau.client.producer.batch import NO_EPOCH, ProducerBatch
+from moldau.client.producer._batch import NO_EPOCH, ProducerBatch
 from moldau.client.producer.partitioners import StickyPartition, cumulative_weights
 from moldau.client.producer.sequences import PartitionSequences
 from moldau.client.topics import TopicPartition

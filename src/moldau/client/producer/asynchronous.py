@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any
 
 from moldau.client.errors import ClosedError, KafkaError
+from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.accumulator import MemoryWaiter
-from moldau.client.producer.batch import DeliveryCallback, RecordFuture
 from moldau.client.producer.core import ProducerCore
 from moldau.client.producer.records import ProducerRecord
 from moldau.client.producer.settings import producer_settings

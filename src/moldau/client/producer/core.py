@@ -24,9 +24,9 @@ from moldau.client.errors import (
     error_for,
 )
 from moldau.client.metadata import ClusterMetadata
+from moldau.client.producer._batch import RecordFuture, failed_future
 from moldau.client.producer._send_path import Outgoing, SendPath
 from moldau.client.producer.accumulator import Accumulator, AccumulatorLimits, PartitionQueue
-from moldau.client.producer.batch import RecordFuture, failed_future
 from moldau.client.producer.delivery import tell
 from moldau.client.producer.records import ProducerRecord, RecordMetadata, check_place
 from moldau.client.producer.sender import Sender

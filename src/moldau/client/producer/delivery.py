@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from moldau.client.producer.batch import DeliveryCallback, ProducerBatch, RecordFuture
+from moldau.client.producer._batch import DeliveryCallback, ProducerBatch, RecordFuture
 
 __all__ = ["finish", "tell"]
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol, cast
 
 from moldau.client.errors import ConfigError
 from moldau.client.metadata import ClusterMetadata
+from moldau.client.producer._murmur2 import murmur2, partition_for_key
 from moldau.config.suggestions import did_you_mean
 from moldau.peers.backoff import RandomSource
 
@@ -29,36 +30,6 @@ __all__ = [
     "partition_for_key",
     "resolve_partitioner",
 ]
-
-_MASK_32 = 0xFFFF_FFFF
-_POSITIVE = 0x7FFF_FFFF
-_SEED = 0x9747_B28C
-_M = 0x5BD1_E995
-_R = 24
-
-
-def murmur2(data: bytes) -> int:
-    """The 32 bits of Kafka's hash, unsigned."""
-    length = len(data)
-    h = (_SEED ^ length) & _MASK_32
-    whole = length & ~3
-    for position in range(0, whole, 4):
-        k = int.from_bytes(data[position : position + 4], "little")
-        k = (k * _M) & _MASK_32
-        k ^= k >> _R
-        k = (k * _M) & _MASK_32
-        h = ((h * _M) & _MASK_32) ^ k
-    if whole < length:
-        h ^= int.from_bytes(data[whole:], "little")
-        h = (h * _M) & _MASK_32
-    h ^= h >> 13
-    h = (h * _M) & _MASK_32
-    return h ^ (h >> 15)
-
-
-def partition_for_key(key: bytes, partition_count: int) -> int:
-    """Where Kafka's default partitioner puts a key."""
-    return (murmur2(key) & _POSITIVE) % partition_count
 
 
 def cumulative_weights(queue_sizes: Sequence[int], partition_count: int) -> list[int] | None:
@@ -144,7 +115,7 @@ class RoundRobinPartitioner:
         cluster: ClusterMetadata,
     ) -> int:
         number = self._counters.get(topic, 0)
-        self._counters[topic] = (number + 1) & _POSITIVE
+        self._counters[topic] = number + 1
         partitions = cluster.topics[topic].partitions
         available = [index for index, view in partitions.items() if view.leader_id >= 0]
         choice = available or list(partitions)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from moldau.client.errors import InvalidRecordError, KafkaError, error_for
 from moldau.client.metadata import ClusterMetadata
-from moldau.client.producer.batch import ProducerBatch
+from moldau.client.producer._batch import ProducerBatch
 from moldau.client.producer.transaction_requests import PRODUCE_MAX_V1
 from moldau.client.topics import TopicPartition
 from moldau.peers.channel import RawResponse

@@ -26,8 +26,8 @@ from moldau.client.errors import (
     error_for,
 )
 from moldau.client.metadata import ClusterMetadata
+from moldau.client.producer._batch import ProducerBatch
 from moldau.client.producer.accumulator import NEVER_MS, Accumulator
-from moldau.client.producer.batch import ProducerBatch
 from moldau.client.producer.delivery import finish
 from moldau.client.producer.produce import (
     PartitionAnswer,

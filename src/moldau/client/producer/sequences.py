@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import insort
 from typing import NamedTuple
 
-from moldau.client.producer.batch import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, ProducerBatch
+from moldau.client.producer._batch import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, ProducerBatch
 from moldau.invariant import invariant
 
 __all__ = ["NO_ID", "PartitionSequences", "ProducerId", "next_sequence"]

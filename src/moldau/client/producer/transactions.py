@@ -34,8 +34,8 @@ from moldau.client.errors import (
     UnknownProducerIdError,
     UnsupportedVersionError,
 )
+from moldau.client.producer._batch import NO_SEQUENCE, ProducerBatch
 from moldau.client.producer.accumulator import PartitionQueue
-from moldau.client.producer.batch import NO_SEQUENCE, ProducerBatch
 from moldau.client.producer.sequences import NO_ID, PartitionSequences, ProducerId
 from moldau.client.producer.transaction_requests import TransactionRequests
 from moldau.client.producer.transaction_state import (
