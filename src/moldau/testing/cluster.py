@@ -102,7 +102,8 @@ class Cluster(Disturbance):
         self.template.own(self.folder)
         registry.opened(self)
         try:
-            for node in self.nodes.values():
+            # The first asks for votes: the others should be there by then.
+            for node in reversed(self.nodes.values()):
                 node.spawn()
             for node in self.nodes.values():
                 node.wait_until_ready()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FIXTURES = ("moldau_cluster", "moldau_session_cluster", "moldau_session_broker", "moldau_broker")
 _CLUSTER_SIZE = 3
+_MARKED = ("brokers", "config", "topics", "seed", "log_dirs")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -104,17 +105,23 @@ def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
     if request.scope == "function":
         marker = request.node.get_closest_marker("moldau")
         if marker is not None:
-            if marker.args:
-                raise pytest.UsageError(
-                    "pytest.mark.moldau takes keyword arguments: brokers, config, topics, seed, "
-                    "log_dirs"
-                )
-            given = dict(marker.kwargs)
-            if options["seed"] is not None:
-                # Who asks for a seed on the command line repeats a run.
-                given.pop("seed", None)
-            options |= given
+            options |= _marked(marker, seed_given=options["seed"] is not None)
     return options
+
+
+def _marked(marker: pytest.Mark, *, seed_given: bool) -> dict[str, Any]:
+    if marker.args:
+        raise pytest.UsageError(f"pytest.mark.moldau takes keyword arguments: {', '.join(_MARKED)}")
+    for name in marker.kwargs:
+        if name not in _MARKED:
+            from moldau.config.suggestions import did_you_mean
+
+            guess = did_you_mean(name, _MARKED) or f" It takes {', '.join(_MARKED)}"
+            raise pytest.UsageError(f"pytest.mark.moldau: {name} is unknown.{guess}")
+    # Who asks for a seed on the command line repeats a run.
+    return {
+        name: value for name, value in marker.kwargs.items() if not (seed_given and name == "seed")
+    }
 
 
 def _broker(request: pytest.FixtureRequest) -> Iterator[Broker]:

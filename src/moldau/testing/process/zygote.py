@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
@@ -35,12 +36,16 @@ class Zygote:
         self._children: dict[int, int | None] = {}
         self._folders: set[str] = set()
 
-    def serve(self) -> None:
+    def serve(self, in_idle_time: Iterator[None]) -> None:
         wire_format.send(self._orders, {"ready": os.getpid()})
+        idle = True
         while True:
-            readable, _, _ = select.select([self._orders], [], [], _PARENT_CHECK_S)
+            timeout_s = 0.0 if idle else _PARENT_CHECK_S
+            readable, _, _ = select.select([self._orders], [], [], timeout_s)
             if not readable:
-                if os.getppid() != self._parent:
+                if idle:
+                    idle = _go_on(in_idle_time)
+                elif os.getppid() != self._parent:
                     return
                 continue
             order, descriptor = wire_format.receive_with_descriptor(self._orders)
@@ -111,6 +116,14 @@ class Zygote:
         return code
 
 
+def _go_on(work: Iterator[None]) -> bool:
+    """Whether there is more of it; when there is not, its results are shared with all nodes."""
+    for _ in work:
+        return True
+    gc.freeze()
+    return False
+
+
 def _be_node(node: dict[str, Any], descriptor: int) -> int:
     from moldau.testing.process.node import run_node
 
@@ -135,6 +148,7 @@ def _end_with_parent() -> None:
 
 def main(descriptor: int) -> None:
     from moldau.testing.process.node import warm_up
+    from moldau.testing.process.warming import warm_codecs
 
     # Ctrl-C is the test's to handle: it tears its brokers down itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -147,7 +161,7 @@ def main(descriptor: int) -> None:
     zygote = Zygote(orders)
     try:
         with suppress(BrokenPipeError, ConnectionResetError):
-            zygote.serve()
+            zygote.serve(warm_codecs())
     finally:
         zygote.end()
 
