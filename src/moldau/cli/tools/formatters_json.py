@@ -34,6 +34,8 @@ def compact_json(value: object) -> str:
 def _is_default(value: Any, default: Any) -> bool:
     if default == ():
         # Of arrays, structs and uuids: what is empty.
+        if isinstance(value, Message):
+            return value == type(value)()
         return value == ZERO_UUID or (isinstance(value, list) and not value)
     return bool(value == default)
 
@@ -52,4 +54,7 @@ def _plain(value: Any, version: int) -> Any:
 
 def _camel_case(name: str) -> str:
     first, *others = name.split("_")
+    if first == "kraft":
+        # Kafka's own spelling; "kraft" is one word here.
+        first = "kRaft"
     return first + "".join(other.capitalize() for other in others)
