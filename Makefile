@@ -15,6 +15,8 @@ DISTURBED := $(addprefix tests/conformance/test_,groups_membership.py groups_off
                share_group.py transactions_restarts.py)
 # What only one node can show: a configuration of "this" broker, limits of a port, a second start.
 ONE_NODE := (precedence or connections_per_address or made_anew or sees_the_same)
+# Unit tests and simulations compute.
+CORES ?= 2
 # Conformance tests mostly wait for brokers and clients; a file's tests share theirs.
 WORKERS ?= 3
 
@@ -39,7 +41,7 @@ check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
 	$(BIN)/lint-imports --no-cache
 
 unit: $(VENV)/.installed-test   ## tests without foreign clients
-	$(BIN)/pytest tests/unit tests/simulation
+	$(BIN)/pytest tests/unit tests/simulation -n $(CORES) --dist worksteal
 
 conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients and Apache Kafka
 	$(BIN)/pytest tests/conformance -n $(WORKERS) --dist loadfile
