@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from time import perf_counter_ns
 from types import TracebackType
 from typing import Any
+from uuid import UUID
 
 from moldau.client.errors import ClosedError, KafkaError
+from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.accumulator import MemoryWaiter
@@ -126,6 +129,7 @@ class AsyncProducer:
                 return
             accumulator.waiters.append(waiter)
         core.sender.wake_by(0)
+        start_ns = perf_counter_ns()
         try:
             async with asyncio.timeout_at(end):
                 await granted.wait()
@@ -135,6 +139,7 @@ class AsyncProducer:
             with accumulator.lock:
                 accumulator.withdraw(waiter)
             raise
+        core.metrics.waited_for_memory(perf_counter_ns() - start_ns)
         with accumulator.lock:
             if waiter.granted:
                 outgoing.memory_size = size
@@ -152,6 +157,15 @@ class AsyncProducer:
         """The partitions of a topic, which is asked for if it is not known."""
         await self.start()
         return await self._core.partitions_for(topic)
+
+    def metrics(self) -> dict[MetricName, KafkaMetric]:
+        """What the producer has measured, by Kafka's names."""
+        return self._core.registry.metrics()
+
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """The id under which the cluster knows this client's metrics; always the same one."""
+        await self.start()
+        return await self._core.client_instance_id(timeout)
 
     # Transactions.
 

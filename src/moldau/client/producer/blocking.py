@@ -7,9 +7,11 @@ import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
+from uuid import UUID
 
 from moldau.client.errors import ClosedError, IllegalStateError, KafkaError
 from moldau.client.loop_thread import LoopThread
+from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.accumulator import MemoryWaiter
@@ -123,7 +125,9 @@ class Producer:
             accumulator.waiters.append(waiter)
         core.sender.wake_by(0)
         if not self._thread.on_it:
+            start_ns = time.perf_counter_ns()
             granted.wait(max(0.0, end - time.monotonic()))
+            core.metrics.waited_for_memory(time.perf_counter_ns() - start_ns)
         with accumulator.lock:
             if waiter.granted:
                 outgoing.memory_size = size
@@ -140,6 +144,14 @@ class Producer:
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
         """The partitions of a topic, which is asked for if it is not known."""
         return self._thread.call(self._core.partitions_for(topic))
+
+    def metrics(self) -> dict[MetricName, KafkaMetric]:
+        """What the producer has measured, by Kafka's names."""
+        return self._core.registry.metrics()
+
+    def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """The id under which the cluster knows this client's metrics; always the same one."""
+        return self._thread.call(self._core.client_instance_id(timeout))
 
     # Transactions.
 

@@ -9,9 +9,11 @@ no sense, which is raised.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from time import perf_counter_ns
 from typing import Any
+from uuid import UUID
 
 from moldau.client.cluster import ClusterClient, Deadline
 from moldau.client.errors import (
@@ -23,7 +25,15 @@ from moldau.client.errors import (
     SerializationError,
     error_for,
 )
+from moldau.client.interceptors import Interceptors
 from moldau.client.metadata import ClusterMetadata
+from moldau.client.metrics import (
+    PRODUCER,
+    Metrics,
+    NetworkMetrics,
+    ProducerMetrics,
+    add_app_info,
+)
 from moldau.client.producer._batch import RecordFuture, failed_future
 from moldau.client.producer._send_path import Outgoing, SendPath
 from moldau.client.producer.accumulator import Accumulator, AccumulatorLimits, PartitionQueue
@@ -35,6 +45,10 @@ from moldau.client.producer.transaction_state import Operation
 from moldau.client.producer.transactions import TransactionManager
 from moldau.client.topics import OffsetAndMetadata, PartitionInfo, TopicPartition
 from moldau.wire.errors import ErrorCode
+from moldau.wire.messages import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
 
 __all__ = ["ProducerCore"]
 
@@ -46,7 +60,12 @@ class ProducerCore:
 
     def __init__(self, settings: ProducerSettings) -> None:
         self.settings = settings
-        self.cluster = ClusterClient(settings.network)
+        self.registry = Metrics.of(settings.values, client_id=settings.client_id)
+        add_app_info(self.registry)
+        self.metrics = ProducerMetrics(self.registry)
+        self.cluster = ClusterClient(
+            settings.network, observer=NetworkMetrics(self.registry, PRODUCER)
+        )
         self.cluster.allow_auto_topic_creation = True
         self.transactions = (
             TransactionManager(settings.transactional_id, settings.transaction_timeout_ms)
@@ -69,12 +88,27 @@ class ProducerCore:
             random=self.cluster.random,
             gate=self.transactions,
         )
-        self.sender = Sender(settings, self.cluster, self.accumulator, self.transactions)
+        self.sender = Sender(
+            settings, self.cluster, self.accumulator, self.transactions, self.metrics
+        )
         self.path = SendPath(
             settings, self.accumulator, self.sender, self.transactions, self.cluster.clock
         )
         self.interceptors = settings.interceptors
-        self._changed: asyncio.Event | None = None
+        self._client_instance_id: UUID | None = None
+        self._add_gauges()
+
+    def _add_gauges(self) -> None:
+        accumulator = self.accumulator
+        self.metrics.add_gauges(
+            {
+                "buffer-total-bytes": lambda: self.settings.buffer_memory,
+                "buffer-available-bytes": lambda: accumulator.free,
+                "waiting-threads": lambda: len(accumulator.waiters),
+                "requests-in-flight": lambda: self.sender.in_flight_count,
+                "metadata-age": lambda: (self.cluster.metadata_age_ms or 0) / 1000,
+            }
+        )
 
     async def start(self) -> None:
         self.sender.start()
@@ -155,6 +189,7 @@ class ProducerCore:
         return self.transactions is not None and error.__cause__ is self.transactions.last_error
 
     def exhausted(self, size: int) -> BufferExhaustedError:
+        self.metrics.memory_exhausted()
         return BufferExhaustedError(
             f"failed to allocate {size} bytes within max.block.ms, {self.settings.max_block_ms} ms:"
             f" {self.accumulator.free} of {self.settings.buffer_memory} bytes are free"
@@ -162,6 +197,10 @@ class ProducerCore:
 
     async def await_metadata(self, topic: str, partition: int | None, timeout_ms: int) -> None:
         """Until a topic, and a partition of it, is known; raises KafkaTimeoutError."""
+        with self._spent("metadata-wait"):
+            await self._await_metadata(topic, partition, timeout_ms)
+
+    async def _await_metadata(self, topic: str, partition: int | None, timeout_ms: int) -> None:
         deadline = Deadline(self.cluster.clock, timeout_ms)
         with self.accumulator.lock:
             self.accumulator.topic(topic).used_ms = self.cluster.clock.elapsed_ms()
@@ -214,6 +253,18 @@ class ProducerCore:
 
     async def flush(self, timeout: float | None = None) -> None:
         """Until everything that was sent before is done."""
+        with self._spent("flush"):
+            await self._flush(timeout)
+
+    @contextmanager
+    def _spent(self, what: str) -> Iterator[None]:
+        start_ns = perf_counter_ns()
+        try:
+            yield
+        finally:
+            self.metrics.spent(what, perf_counter_ns() - start_ns)
+
+    async def _flush(self, timeout: float | None) -> None:
         done = asyncio.Event()
         loop = asyncio.get_running_loop()
         with self.accumulator.lock:
@@ -242,10 +293,12 @@ class ProducerCore:
         return self.transactions
 
     async def init_transactions(self) -> None:
-        await self._finish(self._manager().initialize())
+        with self._spent("txn-init"):
+            await self._finish(self._manager().initialize())
 
     async def begin_transaction(self) -> None:
-        self._manager().begin()
+        with self._spent("txn-begin"):
+            self._manager().begin()
 
     async def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: Any
@@ -256,13 +309,16 @@ class ProducerCore:
         if group_metadata.generation_id > 0 and not group_metadata.member_id:
             raise ValueError(f"{group_metadata} has a generation but no member id")
         if offsets:
-            await self._finish(manager.send_offsets(offsets, group_metadata))
+            with self._spent("txn-send-offsets"):
+                await self._finish(manager.send_offsets(offsets, group_metadata))
 
     async def commit_transaction(self) -> None:
-        await self._finish(self._manager().begin_commit())
+        with self._spent("txn-commit"):
+            await self._finish(self._manager().begin_commit())
 
     async def abort_transaction(self) -> None:
-        await self._finish(self._manager().begin_abort())
+        with self._spent("txn-abort"):
+            await self._finish(self._manager().begin_abort())
 
     async def _finish(self, operation: Operation) -> None:
         """Wait for an operation for `max.block.ms`; later it may be called again."""
@@ -282,6 +338,30 @@ class ProducerCore:
         if operation.error is not None:
             raise operation.error
 
+    async def client_instance_id(self, timeout: float | None) -> UUID:
+        """The id under which the cluster knows this client's metrics; always the same one."""
+        if not self.settings.values["enable.metrics.push"]:
+            raise IllegalStateError(
+                "this client pushes no metrics", advice="set enable.metrics.push to true"
+            )
+        if self._client_instance_id is None:
+            limit_ms = self.settings.max_block_ms if timeout is None else int(timeout * 1000)
+            self._client_instance_id = await self.cluster.retrying(
+                self._ask_for_instance_id,
+                deadline=Deadline(self.cluster.clock, limit_ms),
+                what="GetTelemetrySubscriptions",
+            )
+        return self._client_instance_id
+
+    async def _ask_for_instance_id(self) -> UUID:
+        # A zero id asks for one.
+        response: GetTelemetrySubscriptionsResponse = await self.cluster.call_any(
+            GetTelemetrySubscriptionsRequest()
+        )
+        if response.error_code != ErrorCode.NONE:
+            raise error_for(response.error_code, "GetTelemetrySubscriptions")
+        return response.client_instance_id
+
     # The end.
 
     async def close(self, timeout: float | None = None) -> None:
@@ -298,17 +378,16 @@ class ProducerCore:
         finally:
             self._force_close()
             await self.cluster.close()
-            self.interceptors.close()
-            for each in (
-                self.settings.partitioner,
-                *(getattr(f, "__self__", f) for f in self._serializers()),
-            ):
-                close = getattr(each, "close", None)
-                if callable(close):
-                    close()
+            self._close_plugins()
+            self.registry.close()
 
-    def _serializers(self) -> tuple[Any, Any]:
-        return self.settings.key_serializer, self.settings.value_serializer
+    def _close_plugins(self) -> None:
+        """What the user gave may hold something: each is closed, whatever the others do."""
+        self.interceptors.close()
+        settings = self.settings
+        serializers = (settings.key_serializer, settings.value_serializer)
+        owners = [getattr(each, "__self__", each) for each in serializers]
+        Interceptors([settings.partitioner, *owners]).close()
 
     async def _until_quiet(self, deadline: float | None) -> None:
         quiet = asyncio.Event()

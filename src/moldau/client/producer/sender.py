@@ -26,6 +26,7 @@ from moldau.client.errors import (
     error_for,
 )
 from moldau.client.metadata import ClusterMetadata
+from moldau.client.metrics import ProducerMetrics
 from moldau.client.producer._batch import ProducerBatch
 from moldau.client.producer.accumulator import NEVER_MS, Accumulator
 from moldau.client.producer.delivery import finish
@@ -56,8 +57,10 @@ class Sender:
         cluster: ClusterClient,
         accumulator: Accumulator,
         transactions: TransactionManager | None,
+        metrics: ProducerMetrics,
     ) -> None:
         self._settings = settings
+        self._metrics = metrics
         self._cluster = cluster
         self._accumulator = accumulator
         self._txn = transactions
@@ -287,8 +290,7 @@ class Sender:
             is_v2=txn is None or txn.is_v2,
         )
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
-        for batch in sending:
-            self._accumulator.note_ratio(batch.queue, batch.builder.compressed_ratio)
+        self._note_sent(sending)
         try:
             future = self._cluster.start_raw(
                 node_id,
@@ -301,6 +303,21 @@ class Sender:
             self._on_lost(node_id, sending, error)
             return
         future.add_done_callback(partial(self._on_done, node_id, sending, names, now_ms))
+
+    def _note_sent(self, batches: list[ProducerBatch]) -> None:
+        for batch in batches:
+            builder = batch.builder
+            ratio = builder.compressed_ratio
+            self._accumulator.note_ratio(batch.queue, ratio)
+            self._metrics.batch_sent(
+                batch.queue.topic,
+                records=batch.record_count,
+                size=builder.size,
+                compression_ratio=ratio,
+                queue_time_ms=batch.drained_ms - batch.created_ms,
+                record_size_max=builder.uncompressed_size // max(1, batch.record_count),
+            )
+        self._metrics.request_sent(sum(batch.record_count for batch in batches))
 
     def _on_done(
         self,
@@ -315,6 +332,7 @@ class Sender:
             self._on_lost(node_id, batches, self._cluster.as_error(error))
             return
         self._in_flight[node_id] -= 1
+        latency_ms = self._cluster.clock.elapsed_ms() - sent_ms
         if self._settings.acks == 0:
             for batch in batches:
                 self._complete(batch, PartitionAnswer())
@@ -325,6 +343,7 @@ class Sender:
             except WireError as problem:
                 self._fail_or_retry(batches, error_for(ErrorCode.CORRUPT_MESSAGE, str(problem)))
             else:
+                self._metrics.request_answered(latency_ms, answer.throttle_time_ms)
                 self._on_answer(node_id, batches, answer)
         self.wake_now()
 
@@ -382,6 +401,7 @@ class Sender:
                 batch.queue.key,
                 error,
             )
+            self._metrics.retried(batch.queue.topic, batch.record_count)
             with self._accumulator.lock:
                 self._accumulator.reenqueue(batch, now_ms)
         elif code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
@@ -413,6 +433,7 @@ class Sender:
 
     def _split(self, batch: ProducerBatch, now_ms: int) -> None:
         _log.info("A batch for %s is too large for the broker and is split", batch.queue.key)
+        self._metrics.batch_split()
         with self._accumulator.lock:
             self._accumulator.split(batch, now_ms)
         for waiter in batch.take_waiters():
@@ -436,6 +457,7 @@ class Sender:
         adjust: bool = False,
     ) -> None:
         if batch.fail(error, record_errors):
+            self._metrics.failed(batch.queue.topic, batch.record_count)
             if self._txn is not None:
                 try:
                     self._txn.on_failed(batch, error, adjust=adjust)
