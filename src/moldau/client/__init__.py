@@ -1,1 +1,134 @@
-"""Producer, consumer, share consumer and admin for any Kafka cluster."""
+"""Producer, consumer, share consumer and admin for any Kafka cluster.
+
+    from moldau.client import Admin, Consumer, Producer
+
+Each comes as a blocking class and as one for asyncio (`AsyncProducer`, ...), with Kafka's settings
+by their names. What they raise is in `moldau.client.errors`. A name is imported when it is first
+used: who only sends does not pay for the rest.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moldau.client._records import ConsumerRecord
+    from moldau.client.admin import (
+        Admin,
+        AlterConfigOp,
+        AsyncAdmin,
+        ConfigResource,
+        NewPartitions,
+        NewTopic,
+        OffsetSpec,
+    )
+    from moldau.client.consumer import (
+        AsyncConsumer,
+        Consumer,
+        ConsumerGroupMetadata,
+        ConsumerRebalanceListener,
+        ConsumerRecords,
+        SubscriptionPattern,
+    )
+    from moldau.client.producer import (
+        AsyncProducer,
+        Partitioner,
+        Producer,
+        ProducerRecord,
+        RecordFuture,
+        RecordMetadata,
+    )
+    from moldau.client.results import Results
+    from moldau.client.share import AcknowledgeType, AsyncShareConsumer, ShareConsumer
+    from moldau.client.topics import (
+        Node,
+        OffsetAndMetadata,
+        OffsetAndTimestamp,
+        PartitionInfo,
+        TopicPartition,
+    )
+
+__all__ = [
+    "AcknowledgeType",
+    "Admin",
+    "AlterConfigOp",
+    "AsyncAdmin",
+    "AsyncConsumer",
+    "AsyncProducer",
+    "AsyncShareConsumer",
+    "ConfigResource",
+    "Consumer",
+    "ConsumerGroupMetadata",
+    "ConsumerRebalanceListener",
+    "ConsumerRecord",
+    "ConsumerRecords",
+    "NewPartitions",
+    "NewTopic",
+    "Node",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "OffsetSpec",
+    "PartitionInfo",
+    "Partitioner",
+    "Producer",
+    "ProducerRecord",
+    "RecordFuture",
+    "RecordMetadata",
+    "Results",
+    "ShareConsumer",
+    "SubscriptionPattern",
+    "TopicPartition",
+]
+
+_MODULES = {
+    "_records": ("ConsumerRecord",),
+    "admin": (
+        "Admin",
+        "AlterConfigOp",
+        "AsyncAdmin",
+        "ConfigResource",
+        "NewPartitions",
+        "NewTopic",
+        "OffsetSpec",
+    ),
+    "consumer": (
+        "AsyncConsumer",
+        "Consumer",
+        "ConsumerGroupMetadata",
+        "ConsumerRebalanceListener",
+        "ConsumerRecords",
+        "SubscriptionPattern",
+    ),
+    "producer": (
+        "AsyncProducer",
+        "Partitioner",
+        "Producer",
+        "ProducerRecord",
+        "RecordFuture",
+        "RecordMetadata",
+    ),
+    "results": ("Results",),
+    "share": ("AcknowledgeType", "AsyncShareConsumer", "ShareConsumer"),
+    "topics": (
+        "Node",
+        "OffsetAndMetadata",
+        "OffsetAndTimestamp",
+        "PartitionInfo",
+        "TopicPartition",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
