@@ -87,7 +87,7 @@ class Parser(argparse.ArgumentParser):
         if extra:
             parser._refuse(extra)
         for name, instead in vars(arguments).pop("_deprecated", ()):
-            if any(word == instead or word.startswith(f"{instead}=") for word in argv):
+            if any(_names(word, parser._option_string_actions[instead]) for word in argv):
                 parser.error(f"Cannot specify both {name} and {instead}. Use {instead} alone")
         return arguments
 
@@ -140,6 +140,16 @@ class Parser(argparse.ArgumentParser):
 
     def _choices(self) -> list[str]:
         return [str(choice) for action in self._actions for choice in (action.choices or ())]
+
+
+def _names(word: str, action: argparse.Action) -> bool:
+    """Whether a word of the command line is this option, alone or with its value."""
+    return any(
+        word == option
+        or word.startswith(f"{option}=")
+        or (not option.startswith("--") and not word.startswith("--") and word.startswith(option))
+        for option in action.option_strings
+    )
 
 
 def _bracketed(option: str) -> str:

@@ -75,6 +75,7 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
     arguments = parser.parse(argv)
     if not hasattr(arguments, "parser"):
         arguments.parser = parser
+    arguments.given = list(argv)
     # Imported late: usage errors and --version need none of it.
     from moldau.cli.failures import Failure
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from moldau.cli.tools._common import Refused
 from moldau.config.suggestions import did_you_mean
 
-__all__ = ["Entities", "check_entities"]
+__all__ = ["Entities", "check_names", "check_types"]
 
 TOPICS = "topics"
 CLIENTS = "clients"
@@ -32,8 +32,8 @@ class Entities(NamedTuple):
     names: Sequence[str]
 
 
-def check_entities(entities: Entities, *, alter: bool) -> None:
-    """Refuses what Kafka's tool refuses, in its words."""
+def check_types(entities: Entities) -> None:
+    """Refuses the types that Kafka's tool refuses, in its words."""
     types = entities.types
     twice = [kind for number, kind in enumerate(types) if kind in types[:number]]
     if twice:
@@ -49,14 +49,10 @@ def check_entities(entities: Entities, *, alter: bool) -> None:
         raise Refused("At least one entity type must be specified")
     if len(types) > 1 and set(types) != {USERS, CLIENTS}:
         raise Refused(f"Only '{USERS}' and '{CLIENTS}' entity types may be specified together")
-    _check_names(entities)
-    if alter:
-        _check_alter(entities)
-    else:
-        _check_describe(entities)
 
 
-def _check_names(entities: Entities) -> None:
+def check_names(entities: Entities, *, alter: bool) -> None:
+    """Refuses names that do not fit their types."""
     types, names = entities
     for name in filter(None, names):
         if (BROKERS in types or BROKER_LOGGERS in types) and not _is_number(name):
@@ -69,6 +65,10 @@ def _check_names(entities: Entities) -> None:
                 f"The entity name for {types[0]} must be a valid IP or resolvable host, but it is: "
                 f"{name}"
             )
+    if alter:
+        _check_alter(entities)
+    else:
+        _check_describe(entities)
 
 
 def _check_describe(entities: Entities) -> None:

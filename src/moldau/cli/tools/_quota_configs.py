@@ -23,7 +23,7 @@ from moldau.client.admin import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
-from moldau.client.errors import KafkaError
+from moldau.client.errors import KafkaError, ResourceNotFoundError
 
 __all__ = ["alter", "describe"]
 
@@ -158,6 +158,9 @@ def describe(admin: Admin, entities: Entities, *, as_json: bool) -> None:
         found = admin.describe_user_scram_credentials(entities.names or None, check=False)
         for user in found:
             error = found.errors.get(user)
+            if isinstance(error, ResourceNotFoundError):
+                # Who was named and has none is no news.
+                continue
             if error is not None:
                 _report(user, error, as_json=as_json)
                 continue
@@ -184,7 +187,6 @@ def describe(admin: Admin, entities: Entities, *, as_json: bool) -> None:
 
 
 def _report(user: str, error: KafkaError, *, as_json: bool) -> None:
-    # Whoever was named and has none is an error to the broker, and no news.
     if not as_json:
         name = type(error).__name__.removesuffix("Error") + "Exception"
         print(

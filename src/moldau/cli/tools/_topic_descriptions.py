@@ -128,7 +128,11 @@ class _TopicView:
 
     @property
     def overrides(self) -> dict[str, str | None]:
-        return {name: each.value for name, each in self.configs.items() if not each.is_default}
+        return {
+            name: self.configs[name].value
+            for name in sorted(self.configs)
+            if not self.configs[name].is_default
+        }
 
     def facts(self) -> Iterator[str]:
         described = self.description

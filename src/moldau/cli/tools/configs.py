@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
-import sys
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import (
@@ -27,7 +25,8 @@ from moldau.cli.tools._config_entities import (
     TOPICS,
     USERS,
     Entities,
-    check_entities,
+    check_names,
+    check_types,
 )
 from moldau.client.admin import Admin
 from moldau.client.errors import ConfigError, KafkaError, UnsupportedVersionError
@@ -51,6 +50,7 @@ _DEFAULTS = {
     "broker_defaults": BROKERS,
     "ip_defaults": IPS,
 }
+_PASSWORD = re.compile(r"password=[^],\s]*")
 _KEY = re.compile(r"[$a-zA-Z0-9._-]*")
 # Commas and equals signs inside of brackets separate nothing.
 _OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
     except UnsupportedVersionError as error:
         raise ToolError(message_of(error)) from None
     except (KafkaError, ConfigError) as error:
-        given = shlex.join(sys.argv[2:])
+        given = _PASSWORD.sub("password=[hidden]", " ".join(arguments.given))
         raise ToolError(
             f"Error while executing config command with args '{given}': {message_of(error)}"
         ) from None
@@ -155,12 +155,13 @@ def _check(arguments: argparse.Namespace) -> Entities:
         *("" for _ in defaults),
     ]
     entities = Entities(tuple(types), tuple(names))
+    check_types(entities)
     if (arguments.entity_type or arguments.entity_names) and (named or defaults):
         raise Refused(
             "--entity-{type,name,default} should not be used in conjunction with specific entity "
             "flags"
         )
-    check_entities(entities, alter=arguments.alter)
+    check_names(entities, alter=arguments.alter)
     if arguments.alter:
         _check_changes(arguments)
     return entities
