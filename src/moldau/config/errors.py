@@ -12,13 +12,10 @@ class ConfigError(ValueError):
     """
 
     def __init__(self, message: str, *, key: str | None = None, value: str | None = None) -> None:
-        super().__init__(" ".join(message.split()))
+        self.message = " ".join(message.split())
+        super().__init__(self.message)
         self.key = key
         self.value = value
-
-    @property
-    def message(self) -> str:
-        return str(self)
 
     @classmethod
     def invalid(cls, key: str, value: object, allowed: str) -> ConfigError:

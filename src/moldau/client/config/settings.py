@@ -12,9 +12,10 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from moldau.client.errors import ConfigError
 from moldau.config.addresses import HostPort, parse_host_port
 from moldau.config.definition import ConfigDef, ConfigKey
-from moldau.config.errors import ConfigError
+from moldau.config.errors import ConfigError as AnyConfigError
 from moldau.config.suggestions import did_you_mean
 from moldau.config.values import ConfigType
 
@@ -58,7 +59,10 @@ def parse_settings(definition: ConfigDef, given: Mapping[str, Any]) -> dict[str,
             objects[name] = value
         else:
             texts[name] = _text(value)
-    return {**definition.parse(texts), **objects}
+    try:
+        return {**definition.parse(texts), **objects}
+    except AnyConfigError as error:
+        raise ConfigError.of(error) from None
 
 
 def _is_object(key: ConfigKey, value: Any) -> bool:

@@ -9,4 +9,3 @@ one saw the last of them.
 from moldau.client.errors.base import *
 from moldau.client.errors.broker import *
 from moldau.client.errors.local import *
-from moldau.config.errors import ConfigError as ConfigError

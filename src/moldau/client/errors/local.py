@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.client.errors.base import KafkaError, RetriableError
+from moldau.config.errors import ConfigError as AnyConfigError
 
 
 class KafkaTimeoutError(RetriableError, TimeoutError):
@@ -91,3 +92,26 @@ class RetriableCommitFailedError(RetriableError):
 
 class TransactionAbortedError(KafkaError):
     """The record was not sent: its transaction was aborted before."""
+
+
+class ConfigError(AnyConfigError, KafkaError):
+    """A setting that is wrong, missing, or does not go with another; the message names it."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        key: str | None = None,
+        value: str | None = None,
+        advice: str | None = None,
+    ) -> None:
+        super().__init__(message, key=key, value=value)
+        self.advice = advice or ""
+
+    @classmethod
+    def of(cls, error: AnyConfigError) -> ConfigError:
+        """The same, as a client raises it."""
+        return cls(str(error), key=error.key, value=error.value)
+
+    def __str__(self) -> str:
+        return ValueError.__str__(self)

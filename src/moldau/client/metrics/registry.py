@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
+from moldau.client.errors import ConfigError
 from moldau.client.metrics.stats import Stat, Windows
-from moldau.config.errors import ConfigError
 
 __all__ = ["Gauge", "KafkaMetric", "MetricName", "MetricReporter", "Metrics", "Sensor"]
 
