@@ -265,8 +265,9 @@ class _Service:
         verbose = self._arguments.verbose
         state = str(group.group_state)
         if self._arguments.members:
-            if is_worth_showing(group.group_id, state, len(group.members)):
-                show_members(group, verbose=verbose)
+            # Kafka's tool shows the headers also where there is nobody.
+            is_worth_showing(group.group_id, state, len(group.members))
+            show_members(group, verbose=verbose)
         elif has(self._arguments, "--state"):
             if is_worth_showing(group.group_id, state, 1):
                 show_state(group, verbose=verbose)

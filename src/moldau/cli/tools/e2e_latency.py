@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             _measure(arguments, producer, consumer)
         finally:
-            consumer.commit()
+            consumer.commit_sync()
     return 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from moldau.cli.tools.group_offsets import parse_topic_argument, partitions_of
-from moldau.client.errors import LeaderNotAvailableError, UnknownTopicOrPartitionError
+from moldau.cli.tools.group_reports import UnusablePartitionsError
 from moldau.client.topics import TopicPartition
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ class GroupCluster:
         missing = [partition for partition in partitions if partition not in leaders]
         if missing:
             told = ",".join(map(str, missing))
-            raise UnknownTopicOrPartitionError(f'The partitions "{told}" do not exist')
+            raise UnusablePartitionsError(f'The partitions "{told}" do not exist')
         headless = [partition for partition in partitions if leaders[partition] is None]
         if headless:
             told = ",".join(map(str, headless))
-            raise LeaderNotAvailableError(f'The partitions "{told}" have no leader')
+            raise UnusablePartitionsError(f'The partitions "{told}" have no leader')
 
     def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         from moldau.client.admin import OffsetSpec

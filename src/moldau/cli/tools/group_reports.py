@@ -12,6 +12,7 @@ from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode
 
 __all__ = [
+    "UnusablePartitionsError",
     "as_java",
     "default_text",
     "or_dash",
@@ -52,6 +53,10 @@ _JAVA_NAMES = {
 }
 
 
+class UnusablePartitionsError(KafkaError):
+    """Partitions that cannot be reset: the tool found it out, no broker said it."""
+
+
 def default_text(error: KafkaError) -> str:
     """The error's own words, or Kafka's for its code."""
     if error.message:
@@ -59,13 +64,16 @@ def default_text(error: KafkaError) -> str:
     return _TEXTS.get(error.code, "") if error.code is not None else ""
 
 
-def as_java(error: BaseException) -> str:
-    """As Java prints the exception, which scripts look for: class, colon, message."""
-    if not isinstance(error, KafkaError):
+def as_java(error: BaseException, *, standard: bool = False) -> str:
+    """As Java prints the exception, which scripts look for: class, colon, message.
+
+    `standard` is for answers that carry no text: Java has one for every code.
+    """
+    if isinstance(error, UnusablePartitionsError) or not isinstance(error, KafkaError):
         return str(error)
     name = type(error).__name__
     java = _JAVA_NAMES.get(name, f"{name.removesuffix('Error')}Exception")
-    text = default_text(error)
+    text = (standard and error.code and _TEXTS.get(error.code)) or default_text(error)
     return f"org.apache.kafka.common.errors.{java}" + (f": {text}" if text else "")
 
 
@@ -103,7 +111,7 @@ def print_deleted_groups(
         return
     print_error(f"Deletion of some {kind} groups failed:")
     for group, error in failed.items():
-        told = error if isinstance(error, str) else as_java(error)
+        told = error if isinstance(error, str) else as_java(error, standard=True)
         print(f"* Group '{group}' could not be deleted due to: {told}")
     if deleted:
         end = "." if kind == "streams" else ""
@@ -127,10 +135,10 @@ def print_deleted_offsets(
     else:
         name = first.code.name if first.code is not None else type(first).__name__
         print_error(f"Encountered some unknown error: {name}")
-    rows = {(topic, ""): as_java(error) for topic, error in unknown_topics.items()}
+    rows = {(topic, ""): as_java(error, standard=True) for topic, error in unknown_topics.items()}
     for partition in partitions:
         error = errors.get(partition)
-        told = "" if error is None else as_java(error)
+        told = "" if error is None else as_java(error, standard=True)
         rows[partition.topic, str(partition.partition)] = told
     table = Table("TOPIC", "PARTITION", "STATUS", plain=spaced(growing(15), fixed(10), fixed(15)))
     for (topic, number), told in sorted(rows.items(), key=lambda row: "".join(row[0])):

@@ -180,7 +180,7 @@ class _Reader:
 
     def _commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         try:
-            self._consumer.commit(offsets)
+            self._consumer.commit_sync(offsets)
         except WakeupError:
             # It comes once, to end us: what was read is committed before.
             self._commit(offsets)
