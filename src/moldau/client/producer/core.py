@@ -186,7 +186,13 @@ class ProducerCore:
         """Whether `send` raises an error and does not put it into the future."""
         if isinstance(error, (SerializationError, ClosedError, IllegalStateError)):
             return True
-        return self.transactions is not None and error.__cause__ is self.transactions.last_error
+        # Java raises what an earlier error forbids, but not that a producer is fenced.
+        manager = self.transactions
+        return (
+            error.__cause__ is not None
+            and manager is not None
+            and (error.__cause__ is manager.last_error)
+        )
 
     def exhausted(self, size: int) -> BufferExhaustedError:
         self.metrics.memory_exhausted()
@@ -213,6 +219,10 @@ class ProducerCore:
                 return
             code = self.cluster.metadata.errors.get(topic)
             if code in _FAILS_AT_ONCE and failures:
+                with self.accumulator.lock:
+                    self.accumulator.forget_topics([topic])
+                if self.cluster.wanted_topics is not None:
+                    self.cluster.wanted_topics.discard(topic)
                 raise error_for(code, f"topic {topic}")
             if deadline.passed or (failures and deadline.left_ms() == 0):
                 raise self._no_metadata(topic, partition, timeout_ms, code)
