@@ -1,0 +1,149 @@
+"""The share consumer for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from moldau.client._records import ConsumerRecord
+from moldau.client.consumer.consumer_records import ConsumerRecords
+from moldau.client.consumer.guard import TaskGuard
+from moldau.client.errors import IllegalStateError, KafkaError
+from moldau.client.share.acknowledgements import TopicIdPartition
+from moldau.client.share.blocking_share_consumer import CLOSE_TIMEOUT_S
+from moldau.client.share.core import ShareCore
+from moldau.client.share.face import ShareFace, callback_error
+from moldau.client.share.settings import ShareSettings
+
+__all__ = ["AsyncShareConsumer"]
+
+_ITERATION_S = 1.0
+
+
+class AsyncShareConsumer(ShareFace):
+    """As `ShareConsumer`; what may wait there is a coroutine here. One task at a time may use it,
+    only `wakeup` may come from elsewhere. The commit callback may be a coroutine function."""
+
+    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+        checked = ShareSettings.of(config, settings)
+        self._guard = TaskGuard()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread_id = 0
+        self._core = ShareCore(checked, self._soon)
+
+    def _soon(self, callback: Callable[..., None], *arguments: Any) -> None:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._thread_id = threading.get_ident()
+        if threading.get_ident() == self._thread_id:
+            self._loop.call_soon(callback, *arguments)
+        else:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+
+    def _give_up_subscription(self) -> None:
+        raise IllegalStateError(
+            "subscribing to no topics leaves the group, which takes time",
+            advice="await unsubscribe()",
+        )
+
+    async def unsubscribe(self) -> None:
+        """Leave the group. Records that were given may still be acknowledged."""
+        with self._inside():
+            core = self._core
+            await core.unsubscribe(core.deadline(None))
+
+    async def poll(self, timeout: float = 0.0) -> ConsumerRecords:
+        """Records, as soon as there are any; none if there are none within `timeout` seconds.
+
+        Accepts all records of the last poll, unless `share.acknowledgement.mode` is explicit: then
+        each of them must have been acknowledged.
+        """
+        with self._inside():
+            core = self._core
+            await self._settle()
+            core.begin_poll()
+            try:
+                deadline = core.deadline(timeout)
+                fetch = True
+                while True:
+                    taken = core.in_flight.take()
+                    records = core.collect()
+                    if records or (deadline.passed and not fetch):
+                        core.send(taken)
+                        # Other tasks get their turn also while there is no end of records.
+                        await asyncio.sleep(0)
+                        await self._settle()
+                        return records
+                    await core.wait(taken, deadline, fetch=fetch)
+                    fetch = False
+                    await self._settle()
+                    core.raise_errors()
+            finally:
+                core.end_poll()
+
+    async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+        """Records without end, until `close`."""
+        while not self._guard.closed:
+            for record in await self.poll(_ITERATION_S):
+                yield record
+
+    async def commit_sync(
+        self, timeout: float | None = None
+    ) -> dict[TopicIdPartition, KafkaError | None]:
+        """Send acknowledgements and wait: the error of each partition, None if it went well."""
+        with self._inside():
+            core = self._core
+            await self._settle()
+            core.acknowledge_if_implied()
+            taken = core.in_flight.take()
+            if not taken:
+                return {}
+            results = await core.commit(taken, core.deadline(timeout))
+            await self._settle()
+            return results
+
+    async def commit_async(self) -> None:
+        """Send acknowledgements; the commit callback is told what became of them."""
+        with self._inside():
+            await self._settle()
+            self._core.acknowledge_if_implied()
+            self._core.send(self._core.in_flight.take())
+
+    async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Send acknowledgements, release all other records, leave the group."""
+        if self._guard.closed:
+            return
+        with self._inside():
+            core = self._core
+            try:
+                await core.close(core.deadline(timeout))
+                await self._settle()
+            finally:
+                self._guard.closed = True
+
+    async def _settle(self) -> None:
+        """Take over what nodes answered, and tell the callback."""
+        problem: BaseException | None = None
+        for offsets, error in self._core.settle():
+            if self._callback is None:
+                continue
+            self._in_callback = True
+            try:
+                result = self._callback(offsets, error)
+                if inspect.isawaitable(result):
+                    await result
+            except Exception as caught:
+                problem = problem or caught
+            finally:
+                self._in_callback = False
+        if problem is not None:
+            raise callback_error(problem) from problem
+
+    async def __aenter__(self) -> AsyncShareConsumer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

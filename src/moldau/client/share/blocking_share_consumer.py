@@ -1,0 +1,140 @@
+"""The share consumer for threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from moldau.client._records import ConsumerRecord
+from moldau.client.callbacks import BlockingCalls
+from moldau.client.consumer.consumer_records import ConsumerRecords
+from moldau.client.consumer.guard import ThreadGuard
+from moldau.client.errors import KafkaError
+from moldau.client.loop_thread import LoopThread
+from moldau.client.share.acknowledgements import TopicIdPartition
+from moldau.client.share.core import ShareCore
+from moldau.client.share.face import ShareFace, callback_error
+from moldau.client.share.settings import ShareSettings
+
+__all__ = ["CLOSE_TIMEOUT_S", "ShareConsumer"]
+
+CLOSE_TIMEOUT_S = 30.0
+_ITERATION_S = 1.0
+
+
+class ShareConsumer(ShareFace):
+    """Takes records of topics as a member of a share group, and says what became of each.
+
+    One thread at a time may use it; only `wakeup` may come from another. Settings are Kafka's, as
+    a mapping or as keyword arguments with underscores. Timeouts are seconds; without one
+    `default.api.timeout.ms` is the limit.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+        checked = ShareSettings.of(config, settings)
+        self._guard = ThreadGuard()
+        self._thread = LoopThread(checked.client_id)
+        self._calls = BlockingCalls(self._thread)
+        try:
+            self._core = ShareCore(checked, self._thread.soon)
+        except BaseException:
+            self._thread.stop()
+            raise
+
+    def _give_up_subscription(self) -> None:
+        self.unsubscribe()
+
+    def unsubscribe(self) -> None:
+        """Leave the group. Records that were given may still be acknowledged."""
+        with self._inside():
+            core = self._core
+            self._calls.call(core.unsubscribe(core.deadline(None)))
+
+    def poll(self, timeout: float = 0.0) -> ConsumerRecords:
+        """Records, as soon as there are any; none if there are none within `timeout` seconds.
+
+        Accepts all records of the last poll, unless `share.acknowledgement.mode` is explicit: then
+        each of them must have been acknowledged.
+        """
+        with self._inside():
+            core = self._core
+            self._settle()
+            core.begin_poll()
+            try:
+                deadline = core.deadline(timeout)
+                fetch = True
+                while True:
+                    taken = core.in_flight.take()
+                    records = core.collect()
+                    if records or (deadline.passed and not fetch):
+                        core.send(taken)
+                        self._settle()
+                        return records
+                    self._calls.call(core.wait(taken, deadline, fetch=fetch))
+                    fetch = False
+                    self._settle()
+                    core.raise_errors()
+            finally:
+                core.end_poll()
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        """Records without end, until `close`."""
+        while not self._guard.closed:
+            yield from self.poll(_ITERATION_S)
+
+    def commit_sync(
+        self, timeout: float | None = None
+    ) -> dict[TopicIdPartition, KafkaError | None]:
+        """Send acknowledgements and wait: the error of each partition, None if it went well."""
+        with self._inside():
+            core = self._core
+            self._settle()
+            core.acknowledge_if_implied()
+            taken = core.in_flight.take()
+            if not taken:
+                return {}
+            results = self._calls.call(core.commit(taken, core.deadline(timeout)))
+            self._settle()
+            return results
+
+    def commit_async(self) -> None:
+        """Send acknowledgements; the commit callback is told what became of them."""
+        with self._inside():
+            self._settle()
+            self._core.acknowledge_if_implied()
+            self._core.send(self._core.in_flight.take())
+
+    def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Send acknowledgements, release all other records, leave the group."""
+        if self._guard.closed:
+            return
+        with self._inside():
+            core = self._core
+            try:
+                self._calls.call(core.close(core.deadline(timeout)))
+                self._settle()
+            finally:
+                self._guard.closed = True
+                self._thread.stop()
+
+    def _settle(self) -> None:
+        """Take over what nodes answered, and tell the callback."""
+        problem: BaseException | None = None
+        for offsets, error in self._core.settle():
+            if self._callback is None:
+                continue
+            self._in_callback = True
+            try:
+                self._callback(offsets, error)
+            except Exception as caught:
+                problem = problem or caught
+            finally:
+                self._in_callback = False
+        if problem is not None:
+            raise callback_error(problem) from problem
+
+    def __enter__(self) -> ShareConsumer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

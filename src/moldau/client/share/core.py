@@ -1,0 +1,338 @@
+"""The share consumer itself; the two faces in front of it add nothing but waiting.
+
+Decided here: what a poll does and in which order. What always holds: methods named `async` run on
+the event loop; the others run in the thread or task of the application, to which `in_flight`
+belongs. What the loop has for the application goes through queues: deliveries, outcomes, errors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from moldau.client.cluster import ClusterClient, Deadline, NetworkSettings
+from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
+from moldau.client.errors import IllegalStateError, KafkaError, WakeupError, error_for
+from moldau.client.metadata import ClusterMetadata
+from moldau.client.metrics import (
+    SHARE_CONSUMER,
+    Metrics,
+    NetworkMetrics,
+    ShareConsumerMetrics,
+    add_app_info,
+)
+from moldau.client.share.acknowledgements import AcknowledgeType, TopicIdPartition
+from moldau.client.share.delivery import Delivery
+from moldau.client.share.in_flight import InFlight, NodeAcknowledgements
+from moldau.client.share.membership import ShareMembership
+from moldau.client.share.nodes import Outcome, ShareNodes
+from moldau.client.share.settings import ShareSettings
+from moldau.clock import Alarm
+from moldau.wire.errors import ErrorCode
+from moldau.wire.uuids import random_uuid, uuid_to_text
+
+__all__ = ["ShareCore"]
+
+T = TypeVar("T")
+Soon = Callable[..., None]
+Taken = Mapping[TopicIdPartition, NodeAcknowledgements]
+
+_FATAL_FOR_TOPICS = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
+
+
+class ShareCore:
+    """See the module."""
+
+    def __init__(self, settings: ShareSettings, soon: Soon) -> None:
+        """`soon` calls something on the loop, from whatever thread."""
+        self.settings = settings
+        self._soon = soon
+        self.registry = Metrics.of(settings.values, client_id=settings.client_id)
+        add_app_info(self.registry)
+        self.metrics = ShareConsumerMetrics(self.registry)
+        self.cluster = ClusterClient(
+            NetworkSettings.of(settings.values, client_id=settings.client_id),
+            observer=NetworkMetrics(self.registry, SHARE_CONSUMER),
+        )
+        self.cluster.allow_auto_topic_creation = settings.allow_auto_create_topics
+        self.cluster.on_metadata.append(self._on_metadata)
+        self.topics: frozenset[str] = frozenset()
+        self.in_flight = InFlight()
+        # From the loop to the application; a deque's ends are safe to use from both.
+        self._deliveries: deque[Delivery] = deque()
+        self._outcomes: deque[Outcome] = deque()
+        self._errors: deque[BaseException] = deque()
+        self._membership = ShareMembership(
+            self.cluster,
+            settings,
+            uuid_to_text(random_uuid(os.urandom(16))),
+            idle_ms=self._idle_ms,
+            on_assigned=self._on_assigned,
+            on_error=self._on_error,
+        )
+        self._nodes = ShareNodes(
+            self.cluster,
+            settings,
+            self._membership,
+            self.metrics,
+            on_delivery=self._on_delivery,
+            on_outcome=self._on_outcome,
+            on_error=self._on_error,
+        )
+        self._polling = False
+        self._polled_ms = self.cluster.clock.elapsed_ms()
+        self._wakeup_asked = False
+        # Of the loop only.
+        self._waiter: asyncio.Future[None] | None = None
+        self._refresh_alarm: Alarm | None = None
+
+    @property
+    def member_id(self) -> str:
+        return self._membership.member_id
+
+    def deadline(self, timeout: float | None) -> Deadline:
+        """In so many seconds; `default.api.timeout.ms` if None."""
+        if timeout is None:
+            return Deadline(self.cluster.clock, self.settings.default_api_timeout_ms)
+        if timeout < 0:
+            raise ValueError(f"timeout {timeout} must not be negative")
+        return Deadline(self.cluster.clock, min(int(timeout * 1000), 2**53))
+
+    # Subscribing.
+
+    def subscribe(self, topics: frozenset[str]) -> None:
+        self.topics = topics
+        self.cluster.wanted_topics = set(topics)
+        self._soon(self._on_subscribed)
+
+    def _on_subscribed(self) -> None:
+        self._membership.subscribe(self.topics)
+        self.cluster.request_refresh(at_once=True)
+
+    async def unsubscribe(self, deadline: Deadline) -> None:
+        self.topics = frozenset()
+        self.cluster.wanted_topics = set()
+        await self._membership.leave(deadline.left_ms())
+
+    # Polling: begin, then collect and wait in turn until there is something, then end.
+
+    def begin_poll(self) -> None:
+        """Acknowledge what the last poll gave if that is implied; raises what is in the way."""
+        if self._errors:
+            raise self._errors.popleft()
+        if self.settings.is_explicit:
+            if not self.in_flight.all_acknowledged:
+                raise IllegalStateError(
+                    "All records must be acknowledged in explicit acknowledgement mode."
+                )
+        else:
+            self.in_flight.acknowledge_all(AcknowledgeType.ACCEPT)
+        if not self.topics:
+            raise IllegalStateError("Consumer is not subscribed to any topics.")
+        self._polling = True
+        self.metrics.poll_started()
+
+    def end_poll(self) -> None:
+        self._polled_ms = self.cluster.clock.elapsed_ms()
+        self._polling = False
+        self.metrics.poll_ended()
+
+    def _idle_ms(self) -> int:
+        return 0 if self._polling else self.cluster.clock.elapsed_ms() - self._polled_ms
+
+    def collect(self) -> ConsumerRecords:
+        """Records that are there, decoded now; raises the error of one that cannot be read."""
+        in_flight = self.in_flight
+        if in_flight.renews:
+            in_flight.take_renewed()
+            if in_flight.renews and in_flight.is_empty:
+                return EMPTY_RECORDS
+        if not in_flight.is_empty:
+            return ConsumerRecords(in_flight.records())
+        count_left = self.settings.max_poll_records
+        while count_left > 0 and self._deliveries and not self._errors:
+            count_left -= self._deliver(self._deliveries[0], count_left)
+        records = in_flight.records()
+        if not records:
+            return EMPTY_RECORDS
+        self.metrics.consumed(sum(map(len, records.values())), _size_of(records))
+        return ConsumerRecords(records)
+
+    def _deliver(self, delivery: Delivery, count_max: int) -> int:
+        had_records = not self.in_flight.is_empty
+        portion = delivery.take(count_max)
+        self.in_flight.add(
+            delivery.partition,
+            delivery.node_id,
+            portion.records,
+            portion.acknowledgements,
+            portion.unreadable,
+        )
+        if delivery.lock_timeout_ms is not None:
+            self.in_flight.lock_timeout_ms = delivery.lock_timeout_ms
+        if delivery.is_done:
+            self._deliveries.popleft()
+        if portion.error is not None:
+            if not had_records:
+                raise portion.error
+            # The records of other partitions are given first.
+            self._errors.append(portion.error)
+        return len(portion.records)
+
+    async def wait(self, taken: Taken, deadline: Deadline, *, fetch: bool) -> None:
+        """Send acknowledgements, ask for records and wait until something has come."""
+        self._check_wakeup()
+        self._membership.poll()
+        if fetch:
+            self._nodes.fetch(taken)
+        elif taken:
+            self._send(taken)
+        # While records are renewed no others are given.
+        ready = self._deliveries and not self.in_flight.renews
+        if ready or self._outcomes or self._errors:
+            return
+        loop = asyncio.get_running_loop()
+        waiter = self._waiter = loop.create_future()
+        alarm = self.cluster.clock.call_later(max(1, deadline.left_ms()), self._wake)
+        try:
+            await waiter
+        finally:
+            alarm.cancel()
+            self._waiter = None
+        self._check_wakeup()
+
+    def raise_errors(self) -> None:
+        if self._errors:
+            raise self._errors.popleft()
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    # Acknowledging.
+
+    def acknowledge_if_implied(self) -> None:
+        if not self.settings.is_explicit:
+            self.in_flight.acknowledge_all(AcknowledgeType.ACCEPT)
+
+    def check_explicit(self) -> None:
+        if not self.settings.is_explicit:
+            raise IllegalStateError(
+                "Implicit acknowledgement of delivery is being used.",
+                advice="set share.acknowledgement.mode=explicit",
+            )
+
+    def send(self, taken: Taken) -> None:
+        """From the application: as soon as possible; outcomes come later."""
+        if taken:
+            self._soon(self._send, taken)
+
+    def _send(self, taken: Taken) -> None:
+        limit_ms = self.settings.default_api_timeout_ms
+        self._nodes.acknowledge(taken, Deadline(self.cluster.clock, limit_ms))
+
+    async def commit(
+        self, taken: Taken, deadline: Deadline
+    ) -> dict[TopicIdPartition, KafkaError | None]:
+        return await self.wakeable(self._nodes.commit(taken, deadline))
+
+    def settle(self) -> list[tuple[dict[TopicIdPartition, set[int]], KafkaError | None]]:
+        """Take over what nodes have answered; what the commit callback is to be told."""
+        told = []
+        while self._outcomes:
+            outcome = self._outcomes.popleft()
+            self.in_flight.on_acknowledged(
+                outcome.partition,
+                outcome.acknowledgements,
+                outcome.error,
+                outcome.lock_timeout_ms,
+            )
+            offsets = {outcome.partition: outcome.acknowledgements.offsets()}
+            told.append((offsets, outcome.error))
+        return told
+
+    # Waking up.
+
+    def wakeup(self) -> None:
+        """From any thread: the call that waits, or the next that would, raises WakeupError."""
+        self._wakeup_asked = True
+        self._soon(self._wake)
+
+    def _check_wakeup(self) -> None:
+        if self._wakeup_asked:
+            self._wakeup_asked = False
+            raise WakeupError("the consumer was woken up")
+
+    async def wakeable(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of something that may wait long, unless `wakeup` ends it."""
+        if self._wakeup_asked:
+            work.close()
+            self._check_wakeup()
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(work)
+        waiter = self._waiter = loop.create_future()
+        try:
+            while not task.done():
+                await asyncio.wait((task, waiter), return_when=asyncio.FIRST_COMPLETED)
+                if not task.done():
+                    self._check_wakeup()
+                    # Something else had news.
+                    waiter = self._waiter = loop.create_future()
+            return await task
+        finally:
+            self._waiter = None
+            if not task.done():
+                task.cancel()
+
+    # What the loop has.
+
+    def _on_delivery(self, delivery: Delivery) -> None:
+        self._deliveries.append(delivery)
+        self._wake()
+
+    def _on_outcome(self, outcome: Outcome) -> None:
+        self._outcomes.append(outcome)
+        self._wake()
+
+    def _on_error(self, error: BaseException) -> None:
+        self._errors.append(error)
+        self._wake()
+
+    def _on_assigned(self) -> None:
+        self._nodes.kick()
+
+    def _on_metadata(self, picture: ClusterMetadata) -> None:
+        if self._refresh_alarm is not None:
+            self._refresh_alarm.cancel()
+        self._refresh_alarm = self.cluster.clock.call_later(
+            max(1, self.cluster.settings.metadata_max_age_ms), self.cluster.request_refresh
+        )
+        for topic, code in picture.errors.items():
+            if code in _FATAL_FOR_TOPICS and topic in self.topics:
+                self._on_error(error_for(code, f"topic {topic}"))
+        self._nodes.kick()
+
+    async def close(self, deadline: Deadline) -> None:
+        """Acknowledgements first, then the sessions, which releases the rest, then the group."""
+        taken = self.in_flight.take()
+        try:
+            await self._nodes.close(taken, deadline)
+            await self._membership.close(deadline.left_ms())
+        finally:
+            if self._refresh_alarm is not None:
+                self._refresh_alarm.cancel()
+            await self.cluster.close()
+            self.registry.close()
+
+
+def _size_of(records: Mapping[Any, list[Any]]) -> int:
+    """Of keys and values; the framing of a record is not counted."""
+    return sum(
+        max(record.serialized_key_size, 0) + max(record.serialized_value_size, 0)
+        for each in records.values()
+        for record in each
+    )

@@ -1,0 +1,128 @@
+"""What both share consumers have in common: the calls that wait for nothing."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any, overload
+
+from moldau.client._records import ConsumerRecord
+from moldau.client.consumer.guard import Guard
+from moldau.client.errors import IllegalStateError, KafkaError
+from moldau.client.metrics import KafkaMetric, MetricName
+from moldau.client.share.acknowledgements import AcknowledgeType, TopicIdPartition
+from moldau.client.share.core import ShareCore
+from moldau.client.topics import TopicPartition
+
+__all__ = ["AcknowledgementCommitCallback", "Kind", "ShareFace"]
+
+#: Called with the offsets of each partition and the error, None if all went well.
+AcknowledgementCommitCallback = Callable[[dict[TopicIdPartition, set[int]], KafkaError | None], Any]
+Kind = AcknowledgeType | str | int
+
+
+class ShareFace:
+    """See the module."""
+
+    _core: ShareCore
+    _guard: Guard
+    _callback: AcknowledgementCommitCallback | None = None
+    _in_callback = False
+
+    def _inside(self) -> AbstractContextManager[None]:
+        if self._in_callback:
+            raise IllegalStateError(
+                "KafkaShareConsumer methods are not accessible from user-defined acknowledgement "
+                "commit callback."
+            )
+        return self._guard
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """To these topics instead of others; the group is joined at the next poll."""
+        with self._inside():
+            wanted = _checked_topics(topics)
+            if wanted:
+                self._core.subscribe(wanted)
+            else:
+                self._give_up_subscription()
+
+    @abstractmethod
+    def _give_up_subscription(self) -> None:
+        """As `unsubscribe`."""
+
+    def subscription(self) -> set[str]:
+        """The topics subscribed to."""
+        with self._inside():
+            return set(self._core.topics)
+
+    @overload
+    def acknowledge(self, record: ConsumerRecord, type: Kind = ..., /) -> None: ...
+
+    @overload
+    def acknowledge(self, topic: str, partition: int, offset: int, type: Kind, /) -> None: ...
+
+    def acknowledge(self, record: ConsumerRecord | str, *said: Any) -> None:
+        """Say what became of a record that the last poll gave; ACCEPT if nothing else is said.
+
+        One that the last poll could not deserialize is named by topic, partition and offset; it is
+        released if nothing is said about it. Sent with the next poll or commit. Only with
+        `share.acknowledgement.mode=explicit`.
+        """
+        with self._inside():
+            self._core.check_explicit()
+            if isinstance(record, str):
+                if len(said) != 3:
+                    raise TypeError("acknowledge(topic, partition, offset, type)")
+                partition, offset, kind = said
+                key = TopicPartition(record, partition)
+                self._core.in_flight.acknowledge_unreadable(key, offset, _kind(kind))
+            else:
+                kind = said[0] if said else AcknowledgeType.ACCEPT
+                self._core.in_flight.acknowledge(record, _kind(kind))
+
+    def set_acknowledgement_commit_callback(
+        self, callback: AcknowledgementCommitCallback | None
+    ) -> None:
+        """Have the outcome of acknowledgements told, during later calls of poll, commit and close;
+        None for nobody."""
+        with self._inside():
+            self._callback = callback
+
+    def acquisition_lock_timeout_ms(self) -> int | None:
+        """How long records of the last fetch stay acquired; None before the first."""
+        with self._inside():
+            return self._core.in_flight.lock_timeout_ms
+
+    def metrics(self) -> dict[MetricName, KafkaMetric]:
+        return self._core.registry.metrics()
+
+    def wakeup(self) -> None:
+        """From any thread: the call that waits, or the next that would, raises WakeupError."""
+        self._core.wakeup()
+
+
+def _kind(given: Kind) -> AcknowledgeType:
+    try:
+        if isinstance(given, str):
+            return AcknowledgeType[given.upper()]
+        return AcknowledgeType(given)
+    except (KeyError, ValueError):
+        names = ", ".join(each.name for each in AcknowledgeType)
+        raise ValueError(f"{given!r} is no acknowledgement; there are {names}") from None
+
+
+def _checked_topics(topics: Iterable[str]) -> frozenset[str]:
+    if isinstance(topics, str):
+        raise TypeError(f"subscribe to a list of topics: [{topics!r}], not {topics!r}")
+    listed = list(topics)
+    for topic in listed:
+        if not isinstance(topic, str) or not topic.strip():
+            raise ValueError("Topic collection to subscribe to cannot contain null or empty topic")
+    return frozenset(listed)
+
+
+def callback_error(error: BaseException) -> KafkaError:
+    if isinstance(error, KafkaError):
+        return error
+    return KafkaError(f"Exception thrown from acknowledgement commit callback: {error!r}")
