@@ -20,10 +20,9 @@ CORES ?= 2
 # Conformance tests mostly wait for brokers and clients; a file's tests share theirs.
 WORKERS ?= 3
 
-# What the compiled record codec and the installed package depend on.
-BUILD_INPUTS := pyproject.toml setup.py $(foreach module,\
-                wire/_record_codec client/_records client/_batch_builder,\
-                $(wildcard src/moldau/$(module).py src/moldau/$(module).pxd))
+# What the compiled modules and the installed package depend on.
+TYPES := $(shell find src -name '*.pxd')
+BUILD_INPUTS := pyproject.toml setup.py $(TYPES) $(TYPES:.pxd=.py)
 
 .PHONY: help run test check unit conformance bench sim tools kafka clean
 
@@ -90,4 +89,5 @@ $(VENV)/.installed-test: $(BIN)/python $(BUILD_INPUTS)
 
 clean:           ## remove what was built (not the data folder)
 	rm -rf $(VENV) build .cache *.egg-info src/*.egg-info
-	find src -name '*.so' -delete -o -name '_record_codec.c' -delete
+	rm -f $(TYPES:.pxd=.c)
+	find src -name '*.so' -delete

@@ -29,8 +29,22 @@ def run(command: list[str] | str, *, shell: bool = False) -> str:
 
 
 def test_the_python_example_of_the_readme(broker: BrokerProcess) -> None:
-    program = readme_block("python", "confluent_kafka").replace("127.0.0.1:9092", broker.bootstrap)
-    assert run([sys.executable, "-c", program]).strip() == "b'hello'"
+    program = readme_block("python", "Consumer").replace("127.0.0.1:9092", broker.bootstrap)
+    assert run([sys.executable, "-c", program]).strip() == "hello"
+    described, consumed = (
+        run([sys.executable, "-m", "moldau.cli", *line.split()[1:]])
+        for line in readme_block("sh", "moldau topics")
+        .replace("127.0.0.1:9092", broker.bootstrap)
+        .splitlines()
+    )
+    assert "Topic: greetings\tPartition: 0\tLeader: 1\t" in described
+    assert consumed == "hello\n"
+
+
+def test_the_test_of_the_readme(tmp_path: Path) -> None:
+    test = tmp_path / "test_orders.py"
+    test.write_text(readme_block("python", "moldau_broker"))
+    assert "1 passed" in run([sys.executable, "-m", "pytest", "-q", str(test)])
 
 
 @pytest.mark.parametrize(
