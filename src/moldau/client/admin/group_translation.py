@@ -27,7 +27,7 @@ from moldau.client.admin.group_values import (
     TaskOffset,
 )
 from moldau.client.topics import Node, TopicPartition
-from moldau.wire.codec import decode
+from moldau.wire.codec import decode_prefix
 from moldau.wire.errors import WireError
 from moldau.wire.messages import (
     ConsumerGroupDescribeResponse,
@@ -179,7 +179,7 @@ def _assigned(data: bytes) -> frozenset[TopicPartition]:
     try:
         # A later version begins like the last one that is known.
         known = min(max(version, 0), ConsumerProtocolAssignment.HIGHEST_VERSION)
-        assignment = decode(ConsumerProtocolAssignment, known, data, _VERSION.size)
+        assignment, _ = decode_prefix(ConsumerProtocolAssignment, known, data, _VERSION.size)
     except WireError:
         return frozenset()
     return frozenset(
