@@ -69,6 +69,7 @@ class ShareCore:
             self.cluster,
             settings,
             uuid_to_text(random_uuid(os.urandom(16))),
+            self.metrics,
             idle_ms=self._idle_ms,
             on_assigned=self._on_assigned,
             on_error=self._on_error,

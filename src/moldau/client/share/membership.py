@@ -15,6 +15,7 @@ from moldau.client.consumer.membership.epoch_member import LEAVE_EPOCH, EpochMem
 from moldau.client.consumer.membership.heartbeats import Heartbeats
 from moldau.client.consumer.membership.topic_names import TopicNames
 from moldau.client.metadata import ClusterMetadata
+from moldau.client.metrics import ShareConsumerMetrics
 from moldau.client.share.acknowledgements import TopicIdPartition
 from moldau.client.share.settings import ShareSettings
 from moldau.client.topics import TopicPartition
@@ -34,6 +35,7 @@ class ShareMembership:
         cluster: ClusterClient,
         settings: ShareSettings,
         member_id: str,
+        metrics: ShareConsumerMetrics,
         *,
         idle_ms: Callable[[], int],
         on_assigned: Callable[[], None],
@@ -45,8 +47,9 @@ class ShareMembership:
         self._on_assigned = on_assigned
         self._on_error = on_error
         self._member = EpochMember(member_id)
+        self._metrics = metrics
         self._beats = Heartbeats(
-            cluster, settings.group_id, self._member, self, settings.max_poll_interval_ms
+            cluster, settings.group_id, self._member, self, metrics, settings.max_poll_interval_ms
         )
         self._names = TopicNames(cluster, self.on_membership_changed)
         self._topics: frozenset[str] = frozenset()
@@ -138,6 +141,7 @@ class ShareMembership:
                 )
             )
             self._member.on_reconciled(steps)
+            self._metrics.rebalanced()
         self._beats.ring()
 
     def _known(self) -> Mapping[UUID, str]:

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from moldau.client.consumer.membership_interface import GroupHost, Membership
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-__all__ = ["make_membership"]
+from moldau.client.consumer.membership_interface import GroupHost, Membership
+from moldau.client.errors import ConfigError
+
+__all__ = ["check_settings", "make_membership"]
+
+
+def check_settings(values: Mapping[str, Any], assignors: Iterable[Any]) -> None:
+    """Raises ConfigError for settings that no membership could be made with."""
+    if _is_consumer_protocol(values):
+        return
+    session_timeout_ms = values["session.timeout.ms"]
+    if values["heartbeat.interval.ms"] >= session_timeout_ms:
+        raise ConfigError.invalid(
+            "heartbeat.interval.ms",
+            values["heartbeat.interval.ms"],
+            f"must be lower than session.timeout.ms ({session_timeout_ms})",
+        )
+    # Most consumers of tools and tests have no group, and need no assignors before.
+    from moldau.client.consumer.assignors.resolve import common_protocol, resolve_assignors
+
+    resolved = resolve_assignors(assignors, values)
+    if resolved:
+        common_protocol(resolved)
 
 
 def make_membership(host: GroupHost) -> Membership:
-    """By `group.protocol`. Raises ConfigError for settings that do not fit each other."""
-    if host.values["group.protocol"].lower() == "consumer":
+    """By `group.protocol`. Raises ConfigError as `check_settings` does."""
+    if _is_consumer_protocol(host.values):
         import os
 
         from moldau.client.consumer.membership.consumer_shell import ConsumerMembership
@@ -18,4 +41,9 @@ def make_membership(host: GroupHost) -> Membership:
         return ConsumerMembership(host, uuid_to_text(random_uuid(os.urandom(16))))
     from moldau.client.consumer.membership.classic_shell import ClassicMembership
 
+    check_settings(host.values, ())
     return ClassicMembership(host)
+
+
+def _is_consumer_protocol(values: Mapping[str, Any]) -> bool:
+    return bool(values["group.protocol"].lower() == "consumer")

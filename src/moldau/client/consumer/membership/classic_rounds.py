@@ -73,6 +73,7 @@ class ClassicRounds:
         self._member = member
         self._cluster = host.cluster
         self._clock = host.cluster.clock
+        self._metrics = host.metrics
         self._group_id: str = values["group.id"]
         self._instance_id: str | None = values["group.instance.id"]
         self._rack: str | None = values["client.rack"] or None
@@ -151,11 +152,14 @@ class ClassicRounds:
             protocols=self._protocols(sent),
             reason=self._member.reason_to_send,
         )
+        started_ms = self._clock.elapsed_ms()
         response: JoinGroupResponse = await self.call(
             request,
             lane=LANE_JOIN,
             timeout_ms=max(limit_ms, self._cluster.settings.request_timeout_ms),
         )
+        if response.error_code == ErrorCode.NONE:
+            self._metrics.joined(self._clock.elapsed_ms() - started_ms)
         return response
 
     def _protocols(self, sent: Generation) -> list[JoinGroupRequest.JoinGroupRequestProtocol]:
@@ -222,17 +226,22 @@ class ClassicRounds:
                 for member_id, assignment in assignments.items()
             ],
         )
+        started_ms = self._clock.elapsed_ms()
         response: SyncGroupResponse = await self.call(request, lane=LANE_JOIN)
+        now_ms = self._clock.elapsed_ms()
         code = code_of(response.error_code)
         if code is not ErrorCode.NONE:
             after = self._member.on_sync_failed(code, generation)
             raise RoundFailed(after, error_for(code, f"SyncGroup of group {self._group_id}"))
+        self._metrics.synced(now_ms - started_ms)
+        began_ms = self._member.rebalance_began_ms
         outcome = self._member.on_synced(response.protocol_name)
         if outcome is not None:
             raise RoundFailed(
                 outcome,
                 InconsistentGroupProtocolError(f"{response.protocol_name} was not agreed on"),
             )
+        self._metrics.rebalanced(0 if began_ms is None else now_ms - began_ms)
         return response.assignment
 
     async def call(

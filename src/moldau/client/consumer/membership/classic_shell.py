@@ -55,12 +55,6 @@ class ClassicMembership:
         self._instance_id: str | None = values["group.instance.id"]
         self._session_timeout_ms: int = values["session.timeout.ms"]
         self._max_poll_interval_ms: int = values["max.poll.interval.ms"]
-        if values["heartbeat.interval.ms"] >= self._session_timeout_ms:
-            raise ConfigError.invalid(
-                "heartbeat.interval.ms",
-                values["heartbeat.interval.ms"],
-                f"must be lower than session.timeout.ms ({self._session_timeout_ms})",
-            )
         self._member = ClassicMember(
             ClassicSettings(
                 self._session_timeout_ms,
@@ -218,6 +212,7 @@ class ClassicMembership:
                 self._member.on_call_failed(type(caught).__name__)
                 error, after = caught, After.BACK_OFF if caught.retriable else After.FAIL
             failures += 1
+            self._host.metrics.rebalance_failed()
             if after is After.FAIL:
                 raise error
             _log.info("group %s: joining failed, trying again: %s", self._group_id, error)
@@ -313,6 +308,7 @@ class ClassicMembership:
             group_instance_id=self._instance_id,
         )
         limit_ms = min(self._session_timeout_ms, self._cluster.settings.request_timeout_ms)
+        self._host.metrics.heartbeat_sent()
         try:
             response = await self._rounds.call(request, timeout_ms=limit_ms)
         except KafkaError as error:
@@ -321,7 +317,9 @@ class ClassicMembership:
             self._retry_beat()
             return
         code = code_of(response.error_code)
-        after = self._member.on_beat_answered(code, sent, self._clock.elapsed_ms())
+        answered_ms = self._clock.elapsed_ms()
+        self._host.metrics.heartbeat_answered(answered_ms - now_ms)
+        after = self._member.on_beat_answered(code, sent, answered_ms)
         if after is After.FAIL:
             self._fail(error_for(code, f"Heartbeat of group {self._group_id}"))
         elif after is After.FIND_COORDINATOR:

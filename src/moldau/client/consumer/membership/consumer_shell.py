@@ -61,7 +61,12 @@ class ConsumerMembership:
         self._max_poll_interval_ms: int = values["max.poll.interval.ms"]
         self._member = EpochMember(member_id)
         self._beats = Heartbeats(
-            self._cluster, self._group_id, self._member, self, self._max_poll_interval_ms
+            self._cluster,
+            self._group_id,
+            self._member,
+            self,
+            host.metrics,
+            self._max_poll_interval_ms,
         )
         self._names = TopicNames(self._cluster, self.on_membership_changed)
         self._operation = GroupMembershipOperation.DEFAULT
@@ -143,12 +148,14 @@ class ConsumerMembership:
             steps = self._member.reconciliation(self._known(), self._host.owned_partitions)
             if steps is None:
                 return
+            started_ms = self._cluster.clock.elapsed_ms()
             if steps.revoked:
                 await self._host.on_revoked(steps.revoked)
             if not self._member.still_wanted(steps):
                 return
             await self._host.on_assigned(steps.added)
             self._member.on_reconciled(steps)
+            self._host.metrics.rebalanced(self._cluster.clock.elapsed_ms() - started_ms)
             self._beats.ring()
 
     def _known(self) -> Mapping[UUID, str]:

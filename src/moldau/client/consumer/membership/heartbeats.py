@@ -19,9 +19,17 @@ from moldau.client.errors import KafkaError, UnsupportedVersionError, error_for
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 
-__all__ = ["BeatOwner", "Heartbeats"]
+__all__ = ["BeatMetrics", "BeatOwner", "Heartbeats"]
 
 _log = logging.getLogger(__name__)
+
+
+class BeatMetrics(Protocol):
+    """Where heartbeats are counted."""
+
+    def heartbeat_sent(self) -> None: ...
+
+    def heartbeat_answered(self, latency_ms: float) -> None: ...
 
 
 class BeatOwner(Protocol):
@@ -57,6 +65,7 @@ class Heartbeats:
         group_id: str,
         member: EpochMember,
         owner: BeatOwner,
+        metrics: BeatMetrics,
         max_poll_interval_ms: int,
     ) -> None:
         self._cluster = cluster
@@ -64,6 +73,7 @@ class Heartbeats:
         self._group_id = group_id
         self._member = member
         self._owner = owner
+        self._metrics = metrics
         self._max_poll_interval_ms = max_poll_interval_ms
         self._doorbell = Doorbell(self._clock)
         self._task: asyncio.Task[None] | None = None
@@ -71,7 +81,6 @@ class Heartbeats:
         self._not_before_ms = 0
         self._failures = 0
         self._news = False
-        self.sent_ms: int | None = None
 
     def start(self) -> None:
         if self._task is None:
@@ -123,7 +132,8 @@ class Heartbeats:
         self._news = False
         request = self._owner.heartbeat()
         self._member.on_beat_sent()
-        self.sent_ms = self._clock.elapsed_ms()
+        self._metrics.heartbeat_sent()
+        sent_ms = self._clock.elapsed_ms()
         try:
             response = await self._call(request)
         except UnsupportedVersionError as error:
@@ -135,6 +145,7 @@ class Heartbeats:
                 self._member.on_failed()
                 self._owner.on_error(error)
         else:
+            self._metrics.heartbeat_answered(self._clock.elapsed_ms() - sent_ms)
             self._on_response(response)
         self._owner.on_membership_changed()
 
