@@ -1,0 +1,261 @@
+"""Transactions of the producer against one broker, read back with librdkafka.
+
+Runs against Moldau, and with --against-kafka against Apache Kafka. Once with transactions of
+version 2 (KIP-890) and once of version 1, as older clusters have them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as TheirPartition
+
+from moldau.client import errors
+from moldau.client.admin import Admin, FeatureUpdate, UpgradeType
+from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
+from moldau.client.producer import AsyncProducer, Producer
+from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from support.either import create_and_wait, either_broker
+from support.processes import BrokerProcess
+from support.raw import RawConnection
+from support.reading_back import read_values
+
+Make = Callable[..., Producer]
+
+
+@pytest.fixture(scope="module", params=[2, 1], ids=["version 2", "version 1"])
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerProcess]:
+    folder = tmp_path_factory.mktemp("broker")
+    with either_broker(request, folder, {"group.initial.rebalance.delay.ms": "0"}) as process:
+        if request.param == 1:
+            with Admin(bootstrap_servers=process.bootstrap) as admin:
+                admin.update_features(
+                    {"transaction.version": FeatureUpdate(1, UpgradeType.SAFE_DOWNGRADE)}
+                )
+        yield process
+
+
+@pytest.fixture
+def topic(broker: BrokerProcess) -> str:
+    name = f"transactions-{uuid4().hex[:8]}"
+    create_and_wait(RawConnection(broker.port), name, 2)
+    return name
+
+
+@pytest.fixture
+def make(broker: BrokerProcess) -> Iterator[Make]:
+    made: list[Producer] = []
+
+    def make(transactional_id: str | None = None, **settings: Any) -> Producer:
+        producer = Producer(
+            bootstrap_servers=broker.bootstrap,
+            transactional_id=transactional_id or f"id-{uuid4().hex[:8]}",
+            **settings,
+        )
+        made.append(producer)
+        return producer
+
+    yield make
+    for producer in made:
+        producer.close(timeout=5)
+
+
+def committed(broker: BrokerProcess, topic: str) -> list[bytes | None]:
+    return read_values(broker.bootstrap, topic, partitions=2, committed_only=True)
+
+
+def test_what_is_committed_is_seen_and_what_is_aborted_is_not(
+    broker: BrokerProcess, topic: str, make: Make
+) -> None:
+    producer = make()
+    producer.init_transactions()
+    for round_number in range(3):
+        producer.begin_transaction()
+        kept = [producer.send(topic, b"kept %d" % round_number, partition=n) for n in (0, 1)]
+        producer.commit_transaction()
+        assert all(future.done() for future in kept)
+        producer.begin_transaction()
+        sent = producer.send(topic, b"sent and aborted", partition=0)
+        producer.flush()
+        unsent = producer.send(topic, b"never sent", partition=1)
+        producer.abort_transaction()
+        assert sent.exception() is None
+        assert isinstance(unsent.exception(), (errors.TransactionAbortedError, type(None)))
+    assert committed(broker, topic) == [b"kept 0", b"kept 1", b"kept 2"] * 2
+    everything = read_values(broker.bootstrap, topic, partitions=2)
+    assert everything.count(b"sent and aborted") == 3
+
+
+def test_an_empty_transaction_costs_nothing(broker: BrokerProcess, topic: str, make: Make) -> None:
+    producer = make()
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.commit_transaction()
+    producer.begin_transaction()
+    producer.abort_transaction()
+    producer.begin_transaction()
+    producer.send(topic, b"value")
+    producer.commit_transaction()
+    assert committed(broker, topic) == [b"value"]
+
+
+def test_offsets_are_committed_with_the_records(
+    broker: BrokerProcess, topic: str, make: Make
+) -> None:
+    producer = make()
+    producer.init_transactions()
+    group = f"group-{uuid4().hex[:8]}"
+    key = TopicPartition(topic, 0)
+
+    def committed_offset() -> int:
+        consumer = Consumer(
+            {"bootstrap.servers": broker.bootstrap, "group.id": group, "log_level": 0}
+        )
+        (found,) = consumer.committed([TheirPartition(topic, 0)], timeout=20)
+        consumer.close()
+        return int(found.offset)
+
+    producer.begin_transaction()
+    producer.send(topic, b"first")
+    producer.send_offsets_to_transaction(
+        {key: OffsetAndMetadata(5, "note")}, ConsumerGroupMetadata(group)
+    )
+    producer.commit_transaction()
+    assert committed_offset() == 5
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction({key: OffsetAndMetadata(9)}, ConsumerGroupMetadata(group))
+    producer.abort_transaction()
+    assert committed_offset() == 5
+    producer.begin_transaction()
+    with pytest.raises(errors.CommitFailedError):
+        producer.send_offsets_to_transaction(
+            {key: OffsetAndMetadata(9)}, ConsumerGroupMetadata(group, 7, "nobody")
+        )
+    with pytest.raises(errors.KafkaError, match="error state"):
+        producer.commit_transaction()
+    producer.abort_transaction()
+    assert committed_offset() == 5
+
+
+def test_a_newer_producer_fences_an_older_one(
+    broker: BrokerProcess, topic: str, make: Make
+) -> None:
+    older = make("same")
+    older.init_transactions()
+    older.begin_transaction()
+    older.send(topic, b"of the older").result(10)
+    newer = make("same")
+    newer.init_transactions()
+    late = older.send(topic, b"late")
+    with pytest.raises((errors.ProducerFencedError, errors.InvalidProducerEpochError)):
+        older.commit_transaction()
+    assert late.exception() is not None
+    with pytest.raises((errors.ProducerFencedError, errors.InvalidProducerEpochError)):
+        older.begin_transaction()
+    newer.begin_transaction()
+    newer.send(topic, b"of the newer")
+    newer.commit_transaction()
+    assert committed(broker, topic) == [b"of the newer"]
+
+
+def test_calls_in_the_wrong_order_are_refused(
+    broker: BrokerProcess, topic: str, make: Make
+) -> None:
+    producer = make()
+    with pytest.raises(errors.IllegalStateError, match="init_transactions"):
+        producer.send(topic, b"")
+    with pytest.raises(errors.IllegalStateError):
+        producer.begin_transaction()
+    producer.init_transactions()
+    with pytest.raises(errors.IllegalStateError, match="begin_transaction"):
+        producer.send(topic, b"")
+    with pytest.raises(errors.IllegalStateError):
+        producer.commit_transaction()
+    with pytest.raises(errors.IllegalStateError):
+        producer.abort_transaction()
+    producer.begin_transaction()
+    with pytest.raises(errors.IllegalStateError):
+        producer.begin_transaction()
+    producer.send(topic, b"after all")
+    producer.commit_transaction()
+    assert committed(broker, topic) == [b"after all"]
+    with (
+        Producer(bootstrap_servers=broker.bootstrap) as plain,
+        pytest.raises(errors.IllegalStateError, match=r"transactional\.id"),
+    ):
+        plain.init_transactions()
+
+
+def test_a_record_that_fails_spoils_its_transaction_but_not_the_producer(
+    broker: BrokerProcess, topic: str, make: Make
+) -> None:
+    producer = make()
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(topic, b"good").result(10)
+    bad = producer.send(topic, bytes(2_000_000))
+    assert isinstance(bad.exception(), errors.RecordTooLargeError)
+    with pytest.raises(errors.KafkaError, match="error state"):
+        producer.commit_transaction()
+    with pytest.raises(errors.KafkaError, match="error state"):
+        producer.send(topic, b"more")
+    producer.abort_transaction()
+    producer.begin_transaction()
+    producer.send(topic, b"next")
+    producer.commit_transaction()
+    assert committed(broker, topic) == [b"next"]
+
+
+def test_closing_aborts_what_was_not_committed(
+    broker: BrokerProcess, topic: str, make: Make
+) -> None:
+    producer = make()
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(topic, b"forgotten", partition=0).result(10)
+    producer.close()
+    other = make()
+    other.init_transactions()
+    other.begin_transaction()
+    other.send(topic, b"after", partition=0)
+    other.commit_transaction()
+    # An open transaction would hold back what comes after it.
+    assert committed(broker, topic) == [b"after"]
+
+
+def test_asyncio_transactions(broker: BrokerProcess, topic: str) -> None:
+    async def run() -> None:
+        async with AsyncProducer(
+            bootstrap_servers=broker.bootstrap, transactional_id=f"async-{uuid4().hex[:8]}"
+        ) as producer:
+            await producer.init_transactions()
+            for outcome in (producer.commit_transaction, producer.abort_transaction):
+                await producer.begin_transaction()
+                for index in range(200):
+                    await producer.send(topic, b"%d" % index, partition=0)
+                await outcome()
+
+    asyncio.run(run())
+    assert committed(broker, topic) == [b"%d" % index for index in range(200)]
+
+
+def test_a_producer_is_usable_by_the_version_that_the_cluster_has(
+    broker: BrokerProcess, make: Make, request: pytest.FixtureRequest
+) -> None:
+    producer = make()
+    producer.init_transactions()
+    before = producer._core.transactions.producer_id  # type: ignore[union-attr]
+    producer.begin_transaction()
+    producer.send(f"made-{uuid4().hex[:8]}", b"value")
+    producer.commit_transaction()
+    after = producer._core.transactions.producer_id  # type: ignore[union-attr]
+    # With version 2 every transaction has an epoch of its own.
+    is_v2 = "version 2" in request.node.name
+    assert (after.epoch > before.epoch or after.producer_id != before.producer_id) is is_v2
