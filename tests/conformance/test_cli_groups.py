@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,15 +11,13 @@ from moldau.client.admin import Admin, NewTopic
 from moldau.client.consumer import Consumer
 from moldau.client.producer import Producer
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
-from support.cli import Tools
+from support.cli import Tools, same_lines, same_refusal
 from support.java import KafkaTools
 from support.processes import BrokerProcess, kafka_missing
 from support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 
-# What Java prints behind the tool's own words.
-STACK = re.compile(r"\t|Caused by|\w+(\.\w+)+(Exception|Error)\b")
 START_MS = 1_700_000_000_000
 
 
@@ -71,17 +68,7 @@ def members(broker: BrokerProcess, tools: Tools) -> Iterator[None]:
 
 
 def same(tools: Tools, words: str) -> list[str]:
-    """The lines that both print, in whatever order Java's maps give them."""
-    ended = tools.ask("consumer-groups", *words.split())
-    theirs = tools.ask_kafka("consumer-groups", *words.split())
-    ours = (ended.out + ended.err).replace(tools.bootstrap, "BROKER").splitlines()
-    # Kafka's tool writes this one to its log.
-    ours = [line for line in ours if not line.startswith("WARN New offset")]
-    kafkas = [line for line in theirs.output.splitlines() if not STACK.match(line)]
-    shown = "\n".join(["ours:", *ours, "Kafka's:", *kafkas])
-    assert ended.status == theirs.status, shown
-    assert sorted(ours) == sorted(kafkas), shown
-    return ours
+    return same_lines(tools, "consumer-groups", words)
 
 
 @pytest.mark.parametrize(
@@ -182,13 +169,7 @@ def test_other_resets_print_alike(tools: Tools, words: str) -> None:
     ],
 )
 def test_bad_usage_is_refused_in_kafkas_words(tools: Tools, words: str) -> None:
-    ours = tools.ask("consumer-groups", *words.split())
-    theirs = tools.ask_kafka("consumer-groups", *words.split())
-    assert (ours.status, theirs.status) == (1, 1)
-    assert len(ours.err.splitlines()) == 1
-    said = theirs.output.splitlines()[0].rstrip(".")
-    # Sets of words come in any order.
-    assert set(re.findall(r"\w+", said)) <= set(re.findall(r"\w+", ours.err)), (said, ours.err)
+    same_refusal(tools, "consumer-groups", words)
 
 
 def test_exported_offsets_are_imported(tools: Tools, tmp_path: Path) -> None:

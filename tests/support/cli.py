@@ -139,5 +139,31 @@ class Tools:
         return text.replace(self.bootstrap, "BROKER")
 
 
+# What Java prints behind the tool's own words.
+_STACK = re.compile(r"\t|Caused by|\w+(\.\w+)+(Exception|Error)\b")
+
+
+def same_lines(tools: Tools, tool: str, words: str) -> list[str]:
+    """The lines that both print, in whatever order Java's maps give them, without stack traces."""
+    ours, theirs = tools.both(tool, *words.split())
+    # Kafka's tool writes this one to its log.
+    lines = [line for line in ours.output.splitlines() if not line.startswith("WARN New offset")]
+    kafkas = [line for line in theirs.output.splitlines() if not _STACK.match(line)]
+    shown = "\n".join(["ours:", *lines, "Kafka's:", *kafkas])
+    assert ours.status == theirs.status, shown
+    assert sorted(lines) == sorted(kafkas), shown
+    return lines
+
+
+def same_refusal(tools: Tools, tool: str, words: str) -> str:
+    """The line of ours, which has all words of Kafka's first line: Java's sets shuffle them."""
+    ours, theirs = tools.both(tool, *words.split())
+    assert (ours.status, theirs.status) == (1, 1), (ours, theirs)
+    assert ours.output.count("\n") == 1, ours
+    wanted = re.findall(r"\w+", theirs.output.splitlines()[0])
+    assert set(wanted) <= set(re.findall(r"\w+", ours.output)), (ours, theirs)
+    return ours.output
+
+
 def _sorted_list(match: re.Match[str]) -> str:
     return ",".join(sorted(match[0].split(",")))

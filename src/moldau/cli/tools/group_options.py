@@ -150,17 +150,21 @@ def refuse_elsewhere(
             _fail(arguments, f"Option {option} can only be used with {' or '.join(actions)}")
 
 
-def check_action(arguments: argparse.Namespace, actions: Sequence[str]) -> str:
+def check_action(
+    arguments: argparse.Namespace, actions: Sequence[str], before_last: str = ""
+) -> str:
     """The one action; bad usage if there is none, or more than one."""
     chosen = given(arguments, actions)
     if len(chosen) != 1:
-        _fail(arguments, f"Command must include exactly one action: {', '.join(actions)}")
+        *others, last = actions
+        told = f"{', '.join(others)}, {before_last}{last}"
+        _fail(arguments, f"Command must include exactly one action: {told}")
     return chosen[0]
 
 
 def check_describe(arguments: argparse.Namespace) -> None:
     if not given(arguments, ("--group", "--all-groups")):
-        _fail(arguments, "Option [describe] takes one of these options: [group], [all-groups]")
+        _fail(arguments, "Option [describe] takes one of these options: [all-groups], [group]")
     if len(given(arguments, ("--members", "--offsets", "--state"))) > 1:
         _fail(
             arguments,

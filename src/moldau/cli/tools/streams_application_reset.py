@@ -69,10 +69,16 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--command-config", metavar="FILE", help="settings of the clients, a file")
     parser.add_deprecated("--config-file", instead="--command-config")
     parser.add_argument(
-        "--input-topics", type=_names, default=[], metavar="TOPIC,...", help="input of the users"
+        "--input-topics",
+        action="extend",
+        type=_names,
+        default=[],
+        metavar="TOPIC,...",
+        help="input of the users",
     )
     parser.add_argument(
         "--intermediate-topics",
+        action="extend",
         type=_names,
         default=[],
         metavar="TOPIC,...",
@@ -80,6 +86,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument(
         "--internal-topics",
+        action="extend",
         type=_names,
         default=[],
         metavar="TOPIC,...",

@@ -101,7 +101,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
-    action = check_action(arguments, _ACTIONS)
+    action = check_action(arguments, _ACTIONS, "or ")
     states = parse_states(arguments, _STATES) if action == "--list" else frozenset()
     with open_admin(arguments) as admin:
         service = _Service(GroupCluster(admin, arguments.timeout), arguments)
