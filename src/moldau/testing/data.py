@@ -1,7 +1,7 @@
 """The client with which a test sets up a cluster and looks into it: topics, records, groups.
 
 It speaks the ordinary protocol over `moldau.client`, on a thread of its own, so it can be used from
-any test. What always holds: every call ends within its time.
+any test; faults for all clients spare it. What always holds: every call ends within its time.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from moldau.client.errors import error_for
 from moldau.client.fetch_reader import FetchReader
 from moldau.client.loop_thread import LoopThread
 from moldau.testing.errors import WaitTimeout
+from moldau.testing.rules import HELPER
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (
@@ -39,12 +40,10 @@ from moldau.wire.messages import (
 )
 from moldau.wire.records import encode_batch
 
-__all__ = ["CLIENT_ID", "DataClient"]
+__all__ = ["DataClient"]
 
 T = TypeVar("T")
 
-#: Faults with a `client_id` pattern can spare it, or mean it.
-CLIENT_ID: Final = "moldau-testing"
 _TIMEOUT_MS: Final = 30_000
 _EARLIEST, _LATEST = -2, -1
 _FETCH_BYTES: Final = 16 << 20
@@ -61,7 +60,7 @@ class DataClient:
     async def _open(self, addresses: Any) -> ClusterClient:
         settings = NetworkSettings(
             bootstrap=addresses,
-            client_id=CLIENT_ID,
+            client_id=HELPER,
             # A node that is paused or cut off should not hold up the others for long.
             request_timeout_ms=5_000,
             retry_backoff_ms=10,

@@ -12,11 +12,13 @@ from dataclasses import asdict, dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, Protocol
 
-__all__ = ["CLIENTS", "RULES_MAX", "Cut", "Cuts", "Rule", "RuleBook", "Who"]
+__all__ = ["CLIENTS", "HELPER", "RULES_MAX", "Cut", "Cuts", "Rule", "RuleBook", "Who"]
 
 RULES_MAX: Final = 1_000
-#: In the place of a node's id or a client's: every client.
+#: The pattern for every client of the test; its own helper, which looks on, is none of them.
 CLIENTS: Final = "*"
+#: The client id of that helper; a fault that names it means it.
+HELPER: Final = "moldau-testing"
 
 Kind = Literal["slow", "drop", "fail", "disconnect"]
 
@@ -31,6 +33,11 @@ class Who:
 
     client_id: str
     node_id: int | None = None
+
+    def is_client(self, pattern: str) -> bool:
+        if self.node_id is not None or (pattern == CLIENTS and self.client_id == HELPER):
+            return False
+        return fnmatchcase(self.client_id, pattern)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +66,7 @@ class Rule:
             return False
         if who.node_id is not None:
             return self.senders != "clients"
-        return self.senders != "nodes" and fnmatchcase(who.client_id, self.client_id)
+        return self.senders != "nodes" and who.is_client(self.client_id)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -133,7 +140,7 @@ class Cut:
     def is_from(self, who: Who) -> bool:
         if isinstance(self.far, int):
             return who.node_id == self.far
-        return who.node_id is None and fnmatchcase(who.client_id, self.far)
+        return who.is_client(self.far)
 
 
 class Cuts:

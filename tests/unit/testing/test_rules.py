@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from moldau.testing.rules import RULES_MAX, Cut, Cuts, Rule, RuleBook, Who
+from moldau.testing.rules import HELPER, RULES_MAX, Cut, Cuts, Rule, RuleBook, Who
 
 PRODUCE, FETCH = 0, 1
 APP = Who("app-1")
 OTHER_APP = Who("billing")
+HELPER_CLIENT = Who(HELPER)
 NODE = Who("moldau-node-2", node_id=2)
 
 
@@ -41,7 +42,13 @@ def rule(number: int = 1, **values: Any) -> Rule:
     ],
 )
 def test_a_rule_is_for_certain_requests(values: dict[str, Any], hit: list[tuple[int, Who]]) -> None:
-    requests = [(PRODUCE, APP), (FETCH, APP), (FETCH, OTHER_APP), (FETCH, NODE)]
+    requests = [
+        (PRODUCE, APP),
+        (FETCH, APP),
+        (FETCH, OTHER_APP),
+        (FETCH, NODE),
+        (FETCH, HELPER_CLIENT),
+    ]
     rules = book(rule(**values))
     assert [each for each in requests if rules.decide(*each)] == hit
 
@@ -116,6 +123,8 @@ def test_a_rule_survives_its_way_to_the_node() -> None:
         pytest.param(Cut(far=2, incoming=False), NODE, False, True, id="only what goes"),
         pytest.param(Cut(far="*"), APP, True, True, id="all clients"),
         pytest.param(Cut(far="*"), NODE, False, False, id="nodes are no clients"),
+        pytest.param(Cut(far="*"), HELPER_CLIENT, False, False, id="the test's own helper"),
+        pytest.param(Cut(far=HELPER), HELPER_CLIENT, True, True, id="the helper, by name"),
         pytest.param(Cut(far="app-*"), OTHER_APP, False, False, id="another client"),
     ],
 )

@@ -1,0 +1,1 @@
+"""Orders: published, taken from stock, paid."""
