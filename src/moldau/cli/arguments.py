@@ -50,6 +50,7 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("formatter_class", Help)
         options.setdefault("allow_abbrev", False)
         super().__init__(**options)
+        self._words: Sequence[str] = ()
 
     def add_commands(self) -> Commands:
         """Subcommands, of which one must be given."""
@@ -80,6 +81,12 @@ class Parser(argparse.ArgumentParser):
             "--version", action="version", version=__version__, help="print the version"
         )
 
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        self._words = tuple(args or ())
+        return super().parse_known_args(args, namespace)
+
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """The arguments; ends the process on bad usage."""
         arguments, extra = self.parse_known_args(argv)
@@ -99,6 +106,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str, *, name: str | None = None) -> NoReturn:
         guess = ""
+        if name is None and (name := self._unknown_option()) is not None:
+            # It is the reason for the rest: what it was meant to be is missing, its value is not
+            # a command.
+            message = f"{name} is not a recognized option"
         if name is not None:
             guess = did_you_mean(name, self._option_string_actions)
         elif match := _CHOICE.search(message):
@@ -114,7 +125,10 @@ class Parser(argparse.ArgumentParser):
         options = tuple(options)
         given = [option for option in options if self.is_given(arguments, option)]
         if len(given) != 1:
-            self.error(f"Exactly one of the following arguments is required: {', '.join(options)}")
+            self.error(
+                "Exactly one of the following arguments is required: "
+                + ", ".join(map(_bracketed, options))
+            )
         return given[0]
 
     def require(self, arguments: argparse.Namespace, *options: str) -> None:
@@ -137,6 +151,17 @@ class Parser(argparse.ArgumentParser):
         """Whether the option has another value than its default."""
         action = self._option_string_actions[option]
         return bool(getattr(arguments, action.dest, action.default) != action.default)
+
+    def _unknown_option(self) -> str | None:
+        known = set(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                known.update(*(each._option_string_actions for each in action.choices.values()))
+        for word in self._words:
+            name = word.partition("=")[0]
+            if name.startswith("--") and len(name) > 2 and name not in known:
+                return name
+        return None
 
     def _choices(self) -> list[str]:
         return [str(choice) for action in self._actions for choice in (action.choices or ())]

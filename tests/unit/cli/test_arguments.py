@@ -1,0 +1,116 @@
+"""The parser of all tools: one line for bad usage, deprecated names, checks in Kafka's words."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from moldau.cli.arguments import Parser
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def parser() -> Parser:
+    parser = Parser(prog="tool")
+    parser.add_argument("--topic")
+    parser.add_argument("--command-property", action="append", default=[])
+    parser.add_argument("--count", type=int, default=3)
+    parser.add_argument("--list", action="store_true")
+    parser.add_deprecated("--property", "--prop", instead="--command-property")
+    return parser
+
+
+def refused(parser: Parser, *argv: str) -> argparse.Namespace:
+    with pytest.raises(SystemExit) as ended:
+        parser.parse(argv)
+    assert ended.value.code == 1
+    return argparse.Namespace()
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["--topc", "a"], "tool: error: --topc is not a recognized option. Did you mean --topic?"),
+        (["--topc=a"], "tool: error: --topc is not a recognized option. Did you mean --topic?"),
+        # No abbreviations: a script must not break when an option is added.
+        (
+            ["--co", "1"],
+            "tool: error: --co is not a recognized option. `tool --help` tells more.",
+        ),
+        (["stray"], "tool: error: unrecognized arguments: stray. `tool --help` tells more."),
+        (["--topic"], "tool: error: argument --topic: expected one argument."),
+        (["--count", "x"], "tool: error: argument --count: invalid int value: 'x'."),
+    ],
+)
+def test_bad_usage_is_one_line(parser: Parser, argv: list[str], line: str, capsys: Capture) -> None:
+    refused(parser, *argv)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    assert shown.err.startswith(line)
+
+
+def test_values_that_look_like_numbers_and_equals_signs(parser: Parser) -> None:
+    assert parser.parse(["--topic=a=b", "--count", "-5"]).topic == "a=b"
+    assert parser.parse(["--count", "-5"]).count == -5
+
+
+def test_options_may_be_repeated(parser: Parser) -> None:
+    found = parser.parse(["--command-property", "a=1", "--command-property=b=2"])
+    assert found.command_property == ["a=1", "b=2"]
+
+
+def test_a_deprecated_name_works_and_warns(parser: Parser, capsys: Capture) -> None:
+    found = parser.parse(["--property", "a=1", "--prop=b=2"])
+    assert found.command_property == ["a=1", "b=2"]
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.splitlines() == [
+        "Option --property is deprecated and will be removed in a future version. "
+        "Use --command-property instead.",
+        "Option --prop is deprecated and will be removed in a future version. "
+        "Use --command-property instead.",
+    ]
+    assert not hasattr(found, "_deprecated")
+
+
+def test_an_old_and_a_new_name_together_are_refused(parser: Parser, capsys: Capture) -> None:
+    refused(parser, "--property", "a=1", "--command-property=b=2")
+    assert "Cannot specify both --property and --command-property" in capsys.readouterr().err
+
+
+def test_checks_speak_kafkas_words(parser: Parser, capsys: Capture) -> None:
+    found = parser.parse(["--list"])
+    assert parser.require_one(found, ["--list", "--topic"]) == "--list"
+    for check, words in (
+        (lambda: parser.require(found, "--topic"), 'Missing required argument "[topic]"'),
+        (
+            lambda: parser.refuse(parser.parse(["--list", "--count=1"]), "--list", ["--count"]),
+            'Option "[list]" can\'t be used with option "[count]"',
+        ),
+        (
+            lambda: parser.require_one(found, ["--topic", "--count"]),
+            "Exactly one of the following arguments is required: [topic], [count]",
+        ),
+    ):
+        with pytest.raises(SystemExit):
+            check()
+        assert words in capsys.readouterr().err
+    parser.refuse(found, "--topic", ["--list"])
+
+
+def test_a_subcommand_answers_for_its_own_options(capsys: Capture) -> None:
+    parser = Parser(prog="tool")
+    parser.add_argument("--everywhere")
+    commands = parser.add_commands()
+    commands.add("describe", "tell").add_argument("--status", action="store_true")
+    found = parser.parse(["--everywhere=x", "describe", "--status"])
+    assert (found.command, found.everywhere, found.status) == ("describe", "x", True)
+    refused(parser, "describe", "--statsu")
+    assert capsys.readouterr().err == (
+        "tool describe: error: --statsu is not a recognized option. Did you mean --status?\n"
+    )
+    refused(parser, "descirbe")
+    assert "Did you mean describe?" in capsys.readouterr().err

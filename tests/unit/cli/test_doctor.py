@@ -1,0 +1,131 @@
+"""What `moldau doctor` calls well, and what it advises."""
+
+from __future__ import annotations
+
+import json
+import resource
+import socket
+from pathlib import Path
+
+import pytest
+
+from moldau.cli.main import main
+from moldau.cli.tools import _doctor_checks
+from moldau.cli.tools._doctor_checks import (
+    Check,
+    Status,
+    judge_clock,
+    judge_disk_space,
+    judge_java,
+    judge_open_files,
+    judge_python,
+    judge_sync,
+)
+
+Capture = pytest.CaptureFixture[str]
+GIB = 1 << 30
+JAVA = 'openjdk version "{}" 2025-04-15\nOpenJDK Runtime Environment (build 1)'
+
+
+@pytest.mark.parametrize(
+    ("check", "status", "part"),
+    [
+        (judge_python((3, 11, 0)), Status.OK, "3.11.0"),
+        (judge_python((3, 10, 9)), Status.FAIL, "3.11"),
+        (judge_disk_space(50 * GIB, 100 * GIB, "/d"), Status.OK, "50.0 of 100.0 GiB"),
+        (judge_disk_space(3 * GIB, 10 * GIB, "/d"), Status.WARN, "--data"),
+        (judge_disk_space(40 * GIB, 1000 * GIB, "/d"), Status.WARN, "40.0"),
+        (judge_disk_space(GIB // 8, 10 * GIB, "/d"), Status.FAIL, "0.1"),
+        (judge_sync(0.001, "/d"), Status.OK, "1.00 ms"),
+        (judge_sync(0.05, "/d"), Status.WARN, "network disk"),
+        (judge_open_files(20_000, 20_000), Status.OK, "20000"),
+        (judge_open_files(resource.RLIM_INFINITY, 1), Status.OK, "unlimited"),
+        (judge_open_files(1024, 1_000_000), Status.WARN, "ulimit -n 100000"),
+        (judge_open_files(1024, 4096), Status.WARN, "LimitNOFILE"),
+        (judge_open_files(256, 4096), Status.FAIL, "256"),
+        (judge_java(JAVA.format("17.0.15")), Status.OK, "Java 17"),
+        (judge_java(JAVA.format("21")), Status.OK, "Java 21"),
+        (judge_java(JAVA.format("1.8.0_392")), Status.WARN, "Java 8"),
+        (judge_java(JAVA.format("11.0.1")), Status.WARN, "Java 11"),
+        (judge_java(None), Status.WARN, "none was found"),
+        (judge_java("command not found"), Status.WARN, "none was found"),
+        (judge_clock(0.0), Status.OK, "0.01 s"),
+        (judge_clock(-2.5), Status.WARN, "2.50 s behind"),
+        (judge_clock(90), Status.FAIL, "90.00 s ahead"),
+    ],
+)
+def test_judgements(check: Check, status: Status, part: str) -> None:
+    assert check.status is status
+    assert part in f"{check.found} {check.mend}"
+    assert bool(check.mend) == (status is not Status.OK)
+
+
+def doctor(capsys: Capture, *words: str) -> tuple[int, dict[str, dict[str, str]]]:
+    code = main(["doctor", "--json", *words])
+    return code, {each["check"]: each for each in json.loads(capsys.readouterr().out)}
+
+
+@pytest.fixture(autouse=True)
+def _no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting one takes longer than all the rest."""
+    monkeypatch.setattr(_doctor_checks, "_java", lambda: judge_java(None))
+
+
+def test_a_machine_that_is_well(tmp_path: Path, capsys: Capture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
+    code, found = doctor(capsys, "--data", str(tmp_path / "new"), "--port", str(port))
+    assert code == 0
+    assert found["port"]["status"] == "OK"
+    assert found["python"]["status"] == "OK"
+    assert "will be made" in found["data folder"]["found"]
+    assert "ms at" in found["disk sync"]["found"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_something_else_has(tmp_path: Path, capsys: Capture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        taken.settimeout(0.1)
+        port = taken.getsockname()[1]
+        answer = _doctor_checks._answers_as_broker
+        _doctor_checks._answers_as_broker = lambda port: False
+        try:
+            code, found = doctor(capsys, "--data", str(tmp_path), "--port", str(port))
+        finally:
+            _doctor_checks._answers_as_broker = answer
+    assert code == 1
+    assert found["port"]["status"] == "fail"
+    assert f"lsof -i :{port}" in found["port"]["mend"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "status", "part"),
+    [
+        ("meta.properties", "node.id=4\ncluster.id=abc\n", "OK", "node 4 of the cluster abc"),
+        ("other", "x", "warn", "not formatted"),
+        ("meta.properties", "\\u12", "fail", "cannot be read"),
+    ],
+)
+def test_data_folders(
+    name: str, text: str, status: str, part: str, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / name).write_text(text)
+    _, found = doctor(capsys, "--data", str(tmp_path))
+    assert found["data folder"]["status"] == status
+    assert part in found["data folder"]["found"]
+
+
+def test_a_data_folder_that_is_a_file(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "file").write_text("")
+    code, found = doctor(capsys, "--data", str(tmp_path / "file"))
+    assert code == 1
+    assert "is not a folder" in found["data folder"]["found"]
+
+
+def test_a_broker_that_is_not_there_fails_in_words(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["doctor", "--data", str(tmp_path), "--bootstrap-server", "127.0.0.1:1"]) == 1
+    shown = capsys.readouterr()
+    assert "\nfail  broker            no broker can be reached at 127.0.0.1:1" in shown.out
+    assert "moldau start" in shown.out
+    assert "checks failed." in shown.out
+    assert shown.err == ""
