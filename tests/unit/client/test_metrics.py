@@ -333,7 +333,7 @@ def test_reporters_follow_what_is_registered() -> None:
     }
     (reporter,) = resolve_reporters(values["metric.reporters"], values)
     metrics = Metrics.of({**values, "metric.reporters": [reporter]}, client_id="c")
-    assert metrics.windows == Windows(3, 100)
+    assert (metrics.windows.samples, metrics.windows.window_ms) == (3, 100)
     assert reporter.config["metrics.num.samples"] == 3
     name = metrics.add_gauge("x", "g", "", lambda: 1)
     assert name.tags == {"client-id": "c"}

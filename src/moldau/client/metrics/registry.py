@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from moldau.client.errors import ConfigError
-from moldau.client.metrics.stats import Stat, Windows
+from moldau.client.metrics.stats import Recorder, Stat, Windows
 
 __all__ = ["Gauge", "KafkaMetric", "MetricName", "MetricReporter", "Metrics", "Sensor"]
 
@@ -98,42 +98,22 @@ class MetricReporter(Protocol):
     def close(self) -> None: ...
 
 
-class Sensor:
-    """Gives each recorded value to its stats."""
-
-    __slots__ = ("_lock", "_metrics", "_parents", "_stats", "last_ms", "metric_names", "name")
+class Sensor(Recorder):
+    """Shows what its stats make of the values under their names."""
 
     def __init__(self, metrics: Metrics, name: str, parents: tuple[Sensor, ...]) -> None:
+        super().__init__(metrics.windows, metrics.now_ms, parents)
         self.name = name
         self.metric_names: list[MetricName] = []
-        self.last_ms = metrics.now_ms()
         self._metrics = metrics
-        self._parents = parents
-        self._stats: list[Stat] = []
-        self._lock = threading.Lock()
 
     def add(self, metric_name: MetricName, stat: Stat, *, is_cumulative: bool = False) -> None:
         """Show what `stat` makes of the values under a name."""
-        with self._lock:
-            self._stats.append(stat)
-            self.metric_names.append(metric_name)
+        self.add_stat(stat)
+        self.metric_names.append(metric_name)
         self._metrics.register(
-            KafkaMetric(metric_name, lambda: self._measure(stat), is_cumulative=is_cumulative)
+            KafkaMetric(metric_name, lambda: self.measure(stat), is_cumulative=is_cumulative)
         )
-
-    def record(self, value: float = 1.0, now_ms: int | None = None) -> None:
-        now = self._metrics.now_ms() if now_ms is None else now_ms
-        windows = self._metrics.windows
-        with self._lock:
-            self.last_ms = now
-            for stat in self._stats:
-                stat.record(windows, value, now)
-        for parent in self._parents:
-            parent.record(value, now)
-
-    def _measure(self, stat: Stat) -> float:
-        with self._lock:
-            return stat.measure(self._metrics.windows, self._metrics.now_ms())
 
 
 def _monotonic_ms() -> int:

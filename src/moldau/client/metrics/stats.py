@@ -1,40 +1,54 @@
+# cython: annotation_typing=False
 """What a stream of numbers is summed up as: averages, extremes, rates, totals.
 
-Time is passed in. What always holds: a windowed figure rests on the last `samples` windows and
-what overlaps them, never on older values; a figure without values is NaN, as in Kafka, except sums,
-counts and rates, which are 0.
+Plain Python, and with `stats.pxd` beside it also the source of a compiled module with the same
+names and results: a request is recorded in some twenty places, which is much beside the request
+itself. Time is passed in. What always holds: a windowed figure rests on the last `samples` windows
+and what overlaps them, never on older values; a figure without values is NaN, as in Kafka, except
+sums, counts and rates, which are 0.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final, Protocol
+from collections.abc import Callable
+from threading import Lock
+from typing import Final
 
 HOUR_MS: Final = 3_600_000
 SECOND_MS: Final = 1_000
 NANOSECONDS_PER_MS: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
 class Windows:
     """How long figures remember: `metrics.num.samples` times `metrics.sample.window.ms`."""
 
-    samples: int = 2
-    window_ms: int = 30_000
+    __slots__ = ("samples", "window_ms")
+
+    def __init__(self, samples: int = 2, window_ms: int = 30_000) -> None:
+        self.samples = samples
+        self.window_ms = window_ms
 
 
-class Stat(Protocol):
-    def record(self, windows: Windows, value: float, now_ms: int) -> None: ...
+class Stat:
+    """Takes values and tells one number of them; each kind says how."""
 
-    def measure(self, windows: Windows, now_ms: int) -> float: ...
+    def record(self, windows: Windows, value: float, now_ms: int) -> None:
+        """Take a value."""
+
+    def measure(self, windows: Windows, now_ms: int) -> float:
+        """The number."""
+        return math.nan
 
 
 class _Sample:
     __slots__ = ("count", "last_ms", "start_ms", "value")
 
     def __init__(self, initial: float, now_ms: int) -> None:
-        self.reset(initial, now_ms)
+        self.count = 0
+        self.start_ms = now_ms
+        self.last_ms = now_ms
+        self.value = initial
 
     def reset(self, initial: float, now_ms: int) -> None:
         self.count = 0
@@ -43,14 +57,14 @@ class _Sample:
         self.value = initial
 
 
-class SampledStat:
+class SampledStat(Stat):
     """Values gathered window by window; a window is reused once all are full."""
-
-    initial: float = 0.0
 
     def __init__(self) -> None:
         self._samples: list[_Sample] = []
         self._current = 0
+        # What a window begins with.
+        self.initial = 0.0
         #: Instead of the configured one, where positive.
         self.window_ms = -1
 
@@ -58,7 +72,8 @@ class SampledStat:
         if not self._samples:
             self._samples.append(_Sample(self.initial, now_ms))
         sample = self._samples[self._current]
-        if now_ms - sample.start_ms >= self._window_ms(windows):
+        window_ms = self.window_ms if self.window_ms > 0 else windows.window_ms
+        if now_ms - sample.start_ms >= window_ms:
             sample = self._advance(windows, now_ms)
         self.update(sample, value)
         sample.count += 1
@@ -66,7 +81,7 @@ class SampledStat:
 
     def measure(self, windows: Windows, now_ms: int) -> float:
         self.purge(windows, now_ms)
-        return self.combine(self._samples)
+        return self.combine()
 
     def oldest_ms(self, now_ms: int) -> int:
         """When the oldest window began."""
@@ -74,19 +89,19 @@ class SampledStat:
 
     def purge(self, windows: Windows, now_ms: int) -> None:
         """Empty the windows that saw nothing within the time that counts."""
-        age_ms = windows.samples * self._window_ms(windows)
+        window_ms = self.window_ms if self.window_ms > 0 else windows.window_ms
+        age_ms = windows.samples * window_ms
         for sample in self._samples:
             if now_ms - sample.last_ms >= age_ms:
                 sample.reset(self.initial, now_ms)
 
     def update(self, sample: _Sample, value: float) -> None:
+        """Take a value into a window."""
         sample.value += value
 
-    def combine(self, samples: list[_Sample]) -> float:
-        return sum(sample.value for sample in samples)
-
-    def _window_ms(self, windows: Windows) -> int:
-        return self.window_ms if self.window_ms > 0 else windows.window_ms
+    def combine(self) -> float:
+        """The number, of all windows."""
+        return sum([sample.value for sample in self._samples])
 
     def _advance(self, windows: Windows, now_ms: int) -> _Sample:
         # One more than counts: the oldest overlaps the time that counts.
@@ -112,38 +127,42 @@ class WindowedCount(SampledStat):
 class Avg(SampledStat):
     """The mean of the values."""
 
-    def combine(self, samples: list[_Sample]) -> float:
-        count = sum(sample.count for sample in samples)
-        return sum(sample.value for sample in samples) / count if count else math.nan
+    def combine(self) -> float:
+        count = sum([sample.count for sample in self._samples])
+        return sum([sample.value for sample in self._samples]) / count if count else math.nan
 
 
 class Max(SampledStat):
     """The largest value."""
 
-    initial = -math.inf
+    def __init__(self) -> None:
+        super().__init__()
+        self.initial = -math.inf
 
     def update(self, sample: _Sample, value: float) -> None:
         if value > sample.value:
             sample.value = value
 
-    def combine(self, samples: list[_Sample]) -> float:
-        return max((sample.value for sample in samples if sample.count), default=math.nan)
+    def combine(self) -> float:
+        return max([sample.value for sample in self._samples if sample.count], default=math.nan)
 
 
 class Min(SampledStat):
     """The smallest value."""
 
-    initial = math.inf
+    def __init__(self) -> None:
+        super().__init__()
+        self.initial = math.inf
 
     def update(self, sample: _Sample, value: float) -> None:
         if value < sample.value:
             sample.value = value
 
-    def combine(self, samples: list[_Sample]) -> float:
-        return min((sample.value for sample in samples if sample.count), default=math.nan)
+    def combine(self) -> float:
+        return min([sample.value for sample in self._samples if sample.count], default=math.nan)
 
 
-class Rate:
+class Rate(Stat):
     """A windowed sum or count per unit of time.
 
     A time that has not come yet counts as well: the first second of a window of thirty would
@@ -167,18 +186,15 @@ class Rate:
 
     def measure(self, windows: Windows, now_ms: int) -> float:
         value = self._stat.measure(windows, now_ms)
-        return value / (self._elapsed_ms(windows, now_ms) / self._unit_ms)
-
-    def _elapsed_ms(self, windows: Windows, now_ms: int) -> int:
         window_ms = self._window_ms if self._window_ms > 0 else windows.window_ms
         elapsed_ms = now_ms - self._stat.oldest_ms(now_ms)
         missing = windows.samples - 1 - elapsed_ms // max(window_ms, 1)
         if missing > 0:
             elapsed_ms += missing * window_ms
-        return max(elapsed_ms, 1)
+        return value / (max(elapsed_ms, 1) / self._unit_ms)
 
 
-class CumulativeSum:
+class CumulativeSum(Stat):
     """The sum of all values ever."""
 
     def __init__(self) -> None:
@@ -198,7 +214,7 @@ class CumulativeCount(CumulativeSum):
         self._total += 1.0
 
 
-class Value:
+class Value(Stat):
     """The last value."""
 
     def __init__(self) -> None:
@@ -209,6 +225,43 @@ class Value:
 
     def measure(self, windows: Windows, now_ms: int) -> float:
         return self._value
+
+
+class Recorder:
+    """Gives each recorded value to its stats, and to its parents."""
+
+    def __init__(
+        self, windows: Windows, now_ms: Callable[[], int], parents: tuple[Recorder, ...]
+    ) -> None:
+        self._windows = windows
+        self._now_ms = now_ms
+        self._parents = parents
+        self._stats: list[Stat] = []
+        self._lock = Lock()
+        #: When it was last recorded to.
+        self.last_ms = now_ms()
+
+    def add_stat(self, stat: Stat) -> None:
+        with self._lock:
+            self._stats.append(stat)
+
+    def measure(self, stat: Stat) -> float:
+        """What one of the stats tells now."""
+        with self._lock:
+            return stat.measure(self._windows, self._now_ms())
+
+    def record(self, value: float = 1.0, now_ms: int = -1) -> None:
+        """Take a value, at a time that the caller has asked for already or is asked for here."""
+        now = now_ms if now_ms >= 0 else self._now_ms()
+        self._lock.acquire()
+        try:
+            self.last_ms = now
+            for stat in self._stats:
+                stat.record(self._windows, value, now)
+        finally:
+            self._lock.release()
+        for parent in self._parents:
+            parent.record(value, now)
 
 
 def count_rate() -> Rate:
