@@ -409,8 +409,11 @@ class Sender:
             self._complete(batch, PartitionAnswer())
         else:
             # Whether it has arrived is not known if it was given up only for its many attempts.
-            adjust = batch.attempts < settings.retries and not batch.done
+            adjust = batch.attempts < settings.retries
+            is_unknown = not adjust and not batch.done and batch.has_sequence
             self._end_failed(batch, error, answer.record_errors, adjust=adjust)
+            if is_unknown and self._txn is not None:
+                self._txn.on_given_up_unknown(batch)
         if error.code is not None and error.code.refresh_metadata:
             self._cluster.request_refresh()
         if settings.orders_by_muting:
