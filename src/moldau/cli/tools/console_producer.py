@@ -49,7 +49,7 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add_client_options(parser, "producer", old_config="--producer.config")
     parser.add_deprecated("--producer-property", instead="--command-property")
-    parser.add_argument("--topic", required=True, metavar="NAME", help="where to send to")
+    parser.add_argument("--topic", metavar="NAME", help="where to send to")
     parser.add_argument(
         "--sync", action="store_true", help="wait for each record before sending the next"
     )
@@ -93,6 +93,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    arguments.parser.require(arguments, "--topic")
     check_addresses(arguments)
     if arguments.max_partition_memory_bytes is not None:
         print(
