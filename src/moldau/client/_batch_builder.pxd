@@ -2,6 +2,7 @@
 # what the code does; nothing here may change it.
 
 cimport cython
+from cpython.bytearray cimport PyByteArray_Resize
 from libc.string cimport memcpy
 
 cdef long long _INT32_MAX

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     def memcpy(target: Any, source: Any, size: int) -> None: ...
 
+    def PyByteArray_Resize(buffer: bytearray, size: int) -> int: ...
+
 
 try:
     import cython
@@ -265,7 +267,11 @@ class BatchBuilder:
             capacity = self.limit_bytes
         if capacity < needed:
             capacity = needed
-        self._buffer.extend(bytes(capacity - self._capacity))
+        if cython.compiled:
+            # Nobody reads what was not written, so it need not be zero.
+            PyByteArray_Resize(self._buffer, capacity)
+        else:
+            self._buffer.extend(bytes(capacity - self._capacity))
         self._target = self._buffer
         self._capacity = capacity
 

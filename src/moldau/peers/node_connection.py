@@ -30,7 +30,7 @@ from moldau.peers.peer_versions import (
 from moldau.peers.responses import InvalidResponse, ResponseFrames
 from moldau.wire.apis import Api
 from moldau.wire.errors import WireError
-from moldau.wire.framing import decode_response_header, encode_request_frame
+from moldau.wire.framing import decode_response_header, encode_request_parts
 from moldau.wire.message import Message
 
 CORRELATION_ID_MAX = 2**31 - 1
@@ -162,7 +162,7 @@ class NodeConnection(asyncio.BufferedProtocol):
             0 if self._correlation_id == CORRELATION_ID_MAX else self._correlation_id + 1
         )
         try:
-            frame = encode_request_frame(
+            parts = encode_request_parts(
                 call.api, version, correlation_id, self._client_id, call.request
             )
         except WireError as error:
@@ -172,10 +172,14 @@ class NodeConnection(asyncio.BufferedProtocol):
             ) from error
         self._correlation_id = correlation_id
         call.version, call.correlation_id = version, correlation_id
-        cast(asyncio.WriteTransport, self._transport).write(frame)
+        transport = cast(asyncio.WriteTransport, self._transport)
+        if len(parts) == 1:
+            transport.write(parts[0])
+        else:
+            transport.writelines(parts)
         if self._observer is not None:
             call.sent_ms = self._observer.now_ms()
-            self._observer.request_sent(self._node_id, len(frame))
+            self._observer.request_sent(self._node_id, sum(map(len, parts)))
         if call.unanswered:
             call.answer(RawResponse(version, memoryview(b"")))
         else:

@@ -30,6 +30,9 @@ Encoder = Callable[[Message, bytearray], None]
 Decoder = Callable[[bytes, int, int], tuple[Message, int]]
 Buffer = bytes | bytearray | memoryview
 
+# Below it a copy costs less than one more part for the socket.
+SCATTERED_BYTES_MIN = 4096
+
 _encoders: dict[tuple[type[Message], int], Encoder] = {}
 _decoders: dict[tuple[type[Message], int], Decoder] = {}
 
@@ -140,10 +143,46 @@ def _long_string(out: bytearray, data: bytes) -> None:
     out += data
 
 
+class Scattered(bytearray):
+    """What is written, without the long byte strings of it: those are not copied.
+
+    `cuts` says where each of them belongs; `parts` gives all of it in order.
+    """
+
+    __slots__ = ("cuts",)
+
+    def __init__(self, start: bytes = b"") -> None:
+        super().__init__(start)
+        self.cuts: list[tuple[int, Buffer]] = []
+
+    @property
+    def whole_size(self) -> int:
+        return len(self) + sum(len(data) for _, data in self.cuts)
+
+    def parts(self) -> list[Buffer]:
+        """The bytes in order; where nothing was left out it is one part."""
+        if not self.cuts:
+            return [self]
+        found: list[Buffer] = []
+        start = 0
+        view = memoryview(self)
+        for position, data in self.cuts:
+            if position > start:
+                found.append(view[start:position])
+            found.append(data)
+            start = position
+        if start < len(self):
+            found.append(view[start:])
+        return found
+
+
 def _long_bytes(out: bytearray, data: bytes) -> None:
     """Append the compact form of more than 126 bytes."""
     write_unsigned_varint(out, len(data) + 1)
-    out += data
+    if len(data) >= SCATTERED_BYTES_MIN and type(out) is Scattered:
+        out.cuts.append((len(out), data))
+    else:
+        out += data
 
 
 def _write_tags(out: bytearray, tags: dict[int, bytes]) -> None:

@@ -10,7 +10,7 @@ import struct
 from typing import NamedTuple
 
 from moldau.wire.apis import API_BY_KEY, Api
-from moldau.wire.codec import Buffer, decode, encode_into, read_unsigned_varint
+from moldau.wire.codec import Buffer, Scattered, decode, encode_into, read_unsigned_varint
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message
 
@@ -62,18 +62,25 @@ def encode_request_frame(
     api: Api, version: int, correlation_id: int, client_id: str | None, request: Message
 ) -> bytes:
     """A whole request, size in front."""
+    return b"".join(encode_request_parts(api, version, correlation_id, client_id, request))
+
+
+def encode_request_parts(
+    api: Api, version: int, correlation_id: int, client_id: str | None, request: Message
+) -> list[Buffer]:
+    """A whole request, size in front, in parts: long byte strings in it are not copied."""
     client = b"" if client_id is None else client_id.encode()
     length = -1 if client_id is None else len(client)
     try:
-        out = bytearray(_REQUEST_HEAD.pack(0, api.key, version, correlation_id, length))
+        out = Scattered(_REQUEST_HEAD.pack(0, api.key, version, correlation_id, length))
     except struct.error as error:
         raise WireError(f"a request header cannot be written: {error}") from error
     out += client
     if version >= api.flexible_from:
         out.append(0)
     encode_into(request, version, out)
-    _INT32.pack_into(out, 0, len(out) - 4)
-    return bytes(out)
+    _INT32.pack_into(out, 0, out.whole_size - 4)
+    return out.parts()
 
 
 def encode_response_frame(api: Api, version: int, correlation_id: int, response: Message) -> bytes:
