@@ -9,7 +9,9 @@ clusters with one seed draw the same random numbers.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -126,6 +128,9 @@ class Cluster(Disturbance):
                 with suppress(BrokerError):
                     node.kill()
             self.template.remove(self.folder)
+        elif self.folder and self.template.pid == os.getpid():
+            # The template has ended, and all nodes with it.
+            shutil.rmtree(self.folder, ignore_errors=True)
         for holder in self._reserved:
             holder.close()
 

@@ -96,8 +96,8 @@ def _pace(brokers: int, *, first: bool) -> dict[str, str]:
         # Nobody could take over: that the clock is put forward is no reason to fence the node.
         return pace | {"broker.session.timeout.ms": str(24 * 3600 * 1000)}
     return pace | {
-        "broker.heartbeat.interval.ms": "200",
-        "broker.session.timeout.ms": "2000",
+        "broker.heartbeat.interval.ms": "150",
+        "broker.session.timeout.ms": "1500",
         # The first controller asks for votes as soon as others may be up; no two at a time.
         "controller.quorum.election.timeout.ms": "30" if first else "500",
         "controller.quorum.election.backoff.max.ms": "30" if first else "200",
