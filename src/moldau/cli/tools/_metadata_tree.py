@@ -165,7 +165,11 @@ def _configs(image: MetadataImage) -> Directory:
 
 
 def _features(image: MetadataImage) -> Directory:
-    version = METADATA_VERSION_NAMES.get(image.metadata_version, str(image.metadata_version))
+    level = image.features.get(METADATA_VERSION)
+    # As Java shows what may be missing.
+    version = "Optional.empty"
+    if level is not None:
+        version = f"Optional[{METADATA_VERSION_NAMES.get(level, str(level))}]"
     finalized = {
         f"finalized_{name}": str(level)
         for name, level in image.features.items()
