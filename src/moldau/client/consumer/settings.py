@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.client.config import CONSUMER_KEYS, gather, parse_settings
+from moldau.client.consumer.membership import check_settings
 from moldau.client.consumer.positions import ResetKind, ResetStrategy
 from moldau.client.errors import ConfigError
 from moldau.client.interceptors import Interceptors, resolve_interceptors
@@ -71,6 +72,8 @@ class ConsumerSettings:
                     key="enable.auto.commit",
                 )
             enable_auto_commit = False
+        else:
+            check_settings(values, values["partition.assignment.strategy"])
         client_id = values["client.id"] or _made_client_id(group_id, values["group.instance.id"])
         values["client.id"] = client_id
         return cls(
