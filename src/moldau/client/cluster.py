@@ -299,6 +299,15 @@ class ClusterClient:
         except ChannelError as error:
             raise self._failed(error) from error
 
+    def finalized_features(self) -> tuple[int, Mapping[str, int]]:
+        """The newest that a connected node knows: its epoch, and levels by name."""
+        best: tuple[int, Mapping[str, int]] = (-1, {})
+        for channel in self._channels.values():
+            known = channel.known_versions
+            if known is not None and known.finalized_features_epoch > best[0]:
+                best = (known.finalized_features_epoch, known.finalized_features)
+        return best
+
     async def call_any(
         self, request: Message, *, timeout_ms: int | None = None, max_version: int | None = None
     ) -> Any:

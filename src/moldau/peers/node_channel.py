@@ -135,6 +135,11 @@ class NodeChannel:
         return self._connection is not None
 
     @property
+    def known_versions(self) -> PeerVersions | None:
+        """What the peer said it serves when it was connected to; None if it is not now."""
+        return None if self._connection is None else self._connection.versions
+
+    @property
     def idle(self) -> bool:
         """Whether nobody waits for anything here."""
         connection = self._connection

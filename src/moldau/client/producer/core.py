@@ -42,7 +42,7 @@ from moldau.client.producer.records import ProducerRecord, RecordMetadata, check
 from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings
 from moldau.client.producer.transaction_state import Operation
-from moldau.client.producer.transactions import TransactionManager
+from moldau.client.producer.transactions import Features, TransactionManager
 from moldau.client.topics import OffsetAndMetadata, PartitionInfo, TopicPartition
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
@@ -324,11 +324,15 @@ class ProducerCore:
 
     async def commit_transaction(self) -> None:
         with self._spent("txn-commit"):
-            await self._finish(self._manager().begin_commit())
+            await self._finish(self._manager().begin_commit(self._features()))
 
     async def abort_transaction(self) -> None:
         with self._spent("txn-abort"):
-            await self._finish(self._manager().begin_abort())
+            await self._finish(self._manager().begin_abort(self._features()))
+
+    def _features(self) -> Features:
+        epoch, levels = self.cluster.finalized_features()
+        return epoch, levels.get("transaction.version", 0)
 
     async def _finish(self, operation: Operation) -> None:
         """Wait for an operation for `max.block.ms`; later it may be called again."""
@@ -418,7 +422,7 @@ class ProducerCore:
             return
         with suppress(KafkaError):
             if not manager.is_completing:
-                manager.begin_abort()
+                manager.begin_abort(self._features())
             await self._until_quiet(deadline)
 
     def _force_close(self) -> None:

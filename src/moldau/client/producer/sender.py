@@ -201,14 +201,21 @@ class Sender:
         with self._accumulator.lock:
             batches = self._accumulator.abandon_waiting(unsent_only=True)
         for batch in batches:
-            self._end_failed(batch, error)
+            self._drop(batch, error)
 
     def _fail_all(self, error: KafkaError) -> None:
         with self._accumulator.lock:
             self._accumulator.abandon_waiting()
             batches = sorted(self._accumulator.incomplete, key=lambda each: each.created_ms)
         for batch in batches:
-            self._end_failed(batch, error)
+            self._drop(batch, error)
+
+    def _drop(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """Fail a batch for an error that is known already and concerns more than this batch."""
+        batch.queue.sequences.remove(batch)
+        if batch.fail(error):
+            self._metrics.failed(batch.queue.topic, batch.record_count)
+            self._let_go(batch)
 
     def fail_rest(self, error: KafkaError) -> None:
         """Fail everything that is left: the producer is closed."""
@@ -253,18 +260,12 @@ class Sender:
 
     async def _connect(self, node_id: int) -> None:
         try:
-            versions = await self._cluster.versions(node_id)
+            await self._cluster.versions(node_id)
         except KafkaError as error:
             _log.warning("Node %d cannot be sent to: %s", node_id, error)
             self._cluster.request_refresh()
         else:
             self._connected.add(node_id)
-            if self._txn is not None:
-                self._txn.update_features(
-                    versions.finalized_features_epoch,
-                    versions.finalized_features.get("transaction.version", 0),
-                    on_initialization=not self._txn.producer_id.is_valid,
-                )
         finally:
             self._connecting.pop(node_id, None)
             self.wake_now()

@@ -52,6 +52,9 @@ from moldau.wire.errors import ErrorCode
 
 __all__ = ["TransactionManager"]
 
+#: The epoch of the cluster's finalized features, and the level of transaction.version.
+Features = tuple[int, int]
+
 _EPOCH_MAX = 2**15 - 1
 _FATAL_ERRORS = (
     ClusterAuthorizationFailedError,
@@ -206,16 +209,16 @@ class TransactionManager(TransactionRequests):
         self.fail_if_error()
         self.transition_to(State.IN_TRANSACTION)
 
-    def begin_commit(self) -> Operation:
+    def begin_commit(self, features: Features) -> Operation:
         self._ensure_transactional()
         known = self._pending_of(State.COMMITTING, "commit_transaction")
         if known is not None:
             return known
         self.fail_if_error()
         self.transition_to(State.COMMITTING)
-        return self._complete(committed=True)
+        return self._complete(features, committed=True)
 
-    def begin_abort(self) -> Operation:
+    def begin_abort(self, features: Features) -> Operation:
         self._ensure_transactional()
         known = self._pending_of(State.ABORTING, "abort_transaction")
         if known is not None:
@@ -224,11 +227,13 @@ class TransactionManager(TransactionRequests):
             self.fail_if_error()
         self.transition_to(State.ABORTING)
         self.new_partitions.clear()
-        return self._complete(committed=False)
+        return self._complete(features, committed=False)
 
-    def _complete(self, *, committed: bool) -> Operation:
+    def _complete(self, features: Features, *, committed: bool) -> Operation:
         self._enqueue_new_partitions()
+        # It ends in the version that it began with; the next one may have another.
         request = self.end_request(committed)
+        self.update_features(*features)
         operation = self._start(request)
         if self._bump_required:
             # Whoever waits, waits for the new epoch as well.
