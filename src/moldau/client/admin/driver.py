@@ -132,11 +132,12 @@ class Driver:
         refused: Mapping[K, KafkaError] | None = None,
     ) -> Results[K, V]:
         """What became of every key. `refused` are those that need not be asked for."""
-        refuse_controllers(route, self.cluster, what)
         errors: dict[K, KafkaError] = dict(refused or {})
         values: dict[K, V] = {}
         order = {key: index for index, key in enumerate(dict.fromkeys(keys))}
         pending = [key for key in order if key not in errors]
+        if pending:
+            refuse_controllers(route, self.cluster, what)
         again_codes = route.retried | retried
         attempts = 0
         while pending:

@@ -42,7 +42,9 @@ class KafkaPrincipal(NamedTuple):
         """From `User:alice`; raises ValueError."""
         kind, colon, name = text.partition(":")
         if not colon or not kind:
-            raise ValueError(f"expected a string in format principalType:principalName, got {text}")
+            raise ValueError(
+                f"expected a string in format principalType:principalName but got {text}"
+            )
         return cls(kind, name)
 
 

@@ -43,6 +43,7 @@ class TransactionListing(NamedTuple):
     transactional_id: str
     producer_id: int
     state: TransactionState
+    coordinator_id: int = -1
 
 
 class TransactionDescription(NamedTuple):

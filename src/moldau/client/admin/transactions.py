@@ -154,6 +154,7 @@ class TransactionOperations(AdminBase):
                     each.transactional_id,
                     each.producer_id,
                     TransactionState.parse(each.transaction_state),
+                    keys[0],
                 )
                 for each in response.transaction_states
             ]
