@@ -63,8 +63,6 @@ class PositionUpdater:
             if kind in self._tasks:
                 continue
             waiting = self._subscription.waiting(kind, now_ms)
-            if kind is FetchState.INITIALIZING:
-                waiting = {k: each for k, each in waiting.items() if not each.awaits_listener}
             if kind is FetchState.AWAIT_RESET:
                 waiting = self._with_leader(waiting)
             if waiting:
