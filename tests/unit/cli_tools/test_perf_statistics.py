@@ -32,7 +32,7 @@ def in_utc() -> Iterator[None]:
 def test_producer_total_line_is_kafkas() -> None:
     stats = ProducerStats(4, 5000, 0)
     for latency in (1, 2, 3, 10):
-        assert stats.record(latency, 524288, 1000) == []
+        assert stats.record(latency, 524288, 1000) is None
     assert stats.total_line(2000) == (
         "4 records sent, 2.000000 records/sec (1.00 MB/sec), 4.00 ms avg latency, "
         "10.00 ms max latency, 3 ms 50th, 10 ms 95th, 10 ms 99th, 10 ms 99.9th."
@@ -41,7 +41,7 @@ def test_producer_total_line_is_kafkas() -> None:
 
 def test_producer_reports_each_interval_and_starts_again() -> None:
     stats = ProducerStats(100, 1000, 0)
-    assert stats.record(4, 1048576, 500) == []
+    assert stats.record(4, 1048576, 500) is None
     assert stats.record(8, 1048576, 2000) == [
         "2 records sent, 1.0 records/sec (1.00 MB/sec), 6.0 ms avg latency, 8.0 ms max latency."
     ]
@@ -52,8 +52,12 @@ def test_producer_reports_each_interval_and_starts_again() -> None:
 
 def test_steady_state_is_announced_once_and_named_in_the_total() -> None:
     stats = ProducerStats(10, 1000, 0, steady=True)
-    assert stats.record(1, 1, 1000)[0] == "In steady state."
-    assert stats.record(1, 1, 2000)[0].startswith("1 records sent")
+    first = stats.record(1, 1, 1000)
+    assert first is not None
+    assert first[0] == "In steady state."
+    second = stats.record(1, 1, 2000)
+    assert second is not None
+    assert second[0].startswith("1 records sent")
     assert stats.total_line(2000).startswith("2 steady state records sent, 1.000000 records/sec")
 
 

@@ -54,7 +54,30 @@ def _fixed(value: float, digits: int) -> str:
 
 
 class ProducerStats:
-    """Latencies and bytes of acknowledged records, as a whole and since the last report."""
+    """Latencies and bytes of acknowledged records, as a whole and since the last report.
+
+    `record` runs for every record and must stay cheap: a window is what has been added since the
+    marks that the last report left.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_bytes_mark",
+        "_count_mark",
+        "_interval_ms",
+        "_latencies",
+        "_latency_max",
+        "_latency_total",
+        "_report_at_ms",
+        "_sampling",
+        "_start_ms",
+        "_steady",
+        "_total_mark",
+        "_window_latency_max",
+        "_window_start_ms",
+        "count",
+        "quiet",
+    )
 
     def __init__(
         self, record_count: int, reporting_interval_ms: int, now_ms: int, *, steady: bool = False
@@ -62,49 +85,49 @@ class ProducerStats:
         self._start_ms = self._window_start_ms = now_ms
         self._sampling = record_count // min(record_count, _SAMPLES_MAX)
         self._interval_ms = reporting_interval_ms
+        self._report_at_ms = now_ms + reporting_interval_ms
         self._steady = steady
         self._latencies: list[int] = []
-        self.count = 0
-        self._bytes = 0
-        self._latency_total = 0
-        self._latency_max = 0
-        self._window_count = 0
-        self._window_bytes = 0
-        self._window_latency_total = 0
-        self._window_latency_max = 0
+        self.count = self._count_mark = 0
+        self._bytes = self._bytes_mark = 0
+        self._latency_total = self._total_mark = 0
+        self._latency_max = self._window_latency_max = 0
         self.quiet = False
 
-    def record(self, latency_ms: int, size: int, now_ms: int) -> list[str]:
+    def record(self, latency_ms: int, size: int, now_ms: int) -> list[str] | None:
         """Count one acknowledged record; the lines to print now, mostly none."""
         if self.count % self._sampling == 0:
             self._latencies.append(latency_ms)
         self.count += 1
         self._bytes += size
         self._latency_total += latency_ms
-        self._window_count += 1
-        self._window_bytes += size
-        self._window_latency_total += latency_ms
-        if latency_ms > self._latency_max:
-            self._latency_max = latency_ms
         if latency_ms > self._window_latency_max:
             self._window_latency_max = latency_ms
-        if now_ms - self._window_start_ms < self._interval_ms:
-            return []
-        lines = ["In steady state."] if self._steady and self.count == self._window_count else []
+        if now_ms < self._report_at_ms:
+            return None
+        return self._report(now_ms)
+
+    def _report(self, now_ms: int) -> list[str]:
+        lines = ["In steady state."] if self._steady and self._count_mark == 0 else []
         if not self.quiet:
             lines.append(self._window_line(now_ms))
+        self._latency_max = max(self._latency_max, self._window_latency_max)
+        self._window_latency_max = 0
         self._window_start_ms = now_ms
-        self._window_count = self._window_bytes = 0
-        self._window_latency_total = self._window_latency_max = 0
+        self._report_at_ms = now_ms + self._interval_ms
+        self._count_mark = self.count
+        self._bytes_mark = self._bytes
+        self._total_mark = self._latency_total
         return lines
 
     def _window_line(self, now_ms: int) -> str:
         elapsed = now_ms - self._window_start_ms
-        rate = _divide(1000.0 * self._window_count, elapsed)
-        megabytes = _divide(1000.0 * self._window_bytes, elapsed) / _MB
-        average = _divide(self._window_latency_total, self._window_count)
+        count = self.count - self._count_mark
+        rate = _divide(1000.0 * count, elapsed)
+        megabytes = _divide(1000.0 * (self._bytes - self._bytes_mark), elapsed) / _MB
+        average = _divide(self._latency_total - self._total_mark, count)
         return (
-            f"{self._window_count} records sent, {_fixed(rate, 1)} records/sec "
+            f"{count} records sent, {_fixed(rate, 1)} records/sec "
             f"({_fixed(megabytes, 2)} MB/sec), {_fixed(average, 1)} ms avg latency, "
             f"{self._window_latency_max:.1f} ms max latency."
         )
@@ -114,6 +137,7 @@ class ProducerStats:
         rate = _divide(1000.0 * self.count, elapsed)
         megabytes = _divide(1000.0 * self._bytes, elapsed) / _MB
         average = _divide(self._latency_total, self.count)
+        latency_max = max(self._latency_max, self._window_latency_max)
         ordered = sorted(self._latencies) or [0]
         p50, p95, p99, p999 = (
             ordered[min(int(share * len(ordered)), len(ordered) - 1)]
@@ -123,7 +147,7 @@ class ProducerStats:
         return (
             f"{self.count}{steady} records sent, {_fixed(rate, 6)} records/sec "
             f"({_fixed(megabytes, 2)} MB/sec), {_fixed(average, 2)} ms avg latency, "
-            f"{self._latency_max:.2f} ms max latency, {p50} ms 50th, {p95} ms 95th, "
+            f"{latency_max:.2f} ms max latency, {p50} ms 50th, {p95} ms 95th, "
             f"{p99} ms 99th, {p999} ms 99.9th."
         )
 

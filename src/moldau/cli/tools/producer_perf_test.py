@@ -8,10 +8,10 @@ import os
 import random
 import re
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,11 @@ __all__ = ["add_arguments", "run"]
 _TRANSACTION_MS = 3000
 # Random bytes become letters A to Z.
 _LETTERS = bytes(65 + number % 26 for number in range(256))
+_POOL_SIZE = 1 << 20
+# A prime, so that pieces begin everywhere before one comes again.
+_POOL_STEP = 7919
+# How many records are sent between two looks at the progress bar.
+_BAR_STEP = 256
 
 _EXAMPLES = """\
 examples:
@@ -188,9 +193,20 @@ def _payloads(arguments: argparse.Namespace) -> Callable[[int], bytes]:
         choices = _file_payloads(arguments.payload_file, arguments.payload_delimiter)
         return lambda _: source.choice(choices)
     if arguments.record_size is not None:
-        size = arguments.record_size
-        return lambda _: source.randbytes(size).translate(_LETTERS)
+        return _random_letters(source, arguments.record_size)
     return lambda number: str(number).encode()
+
+
+def _random_letters(source: random.Random, size: int) -> Callable[[int], bytes]:
+    """Pieces of one long random text: drawing every letter would measure the drawing."""
+    span = max(_POOL_SIZE, size)
+    pool = source.randbytes(span + size).translate(_LETTERS)
+
+    def piece(number: int) -> bytes:
+        start = number * _POOL_STEP % span
+        return pool[start : start + size]
+
+    return piece
 
 
 def _file_payloads(name: str, delimiter: str) -> list[bytes]:
@@ -218,6 +234,13 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _rest(pause: float) -> None:
+    if math.isinf(pause):
+        raise ToolError("--throughput 0 sends nothing more. Use -1 for no limit")
+    if pause:
+        time.sleep(pause)
+
+
 class _Run:
     """Sends the records and keeps count of those that arrived."""
 
@@ -235,8 +258,7 @@ class _Run:
         self._transactional = transactional
         self._transaction_ms = arguments.transaction_duration_ms or _TRANSACTION_MS
         self._interval_ms = arguments.reporting_interval
-        # Callbacks come in another thread than the one that makes the second count.
-        self._lock = threading.Lock()
+        self._began_ms: int | None = None
         self._stats = ProducerStats(arguments.num_records, self._interval_ms, _now_ms())
         self._steady: ProducerStats | None = None
         if arguments.warmup_records > 0:
@@ -251,53 +273,61 @@ class _Run:
             self._send(count, bar)
 
     def _send(self, count: int, bar: Progress) -> None:
-        producer, topic = self._producer, self._arguments.topic
+        send, topic, payloads = self._producer.send, self._arguments.topic, self._payloads
         throttle = Throttle(self._arguments.throughput, _now_ms())
-        in_transaction = False
-        began_ms = 0
+        is_throttled = throttle.per_second >= 0
+        warmup = self._arguments.warmup_records or -1
         for number in range(count):
-            payload = self._payloads(number)
-            if self._transactional and not in_transaction:
-                producer.begin_transaction()
-                in_transaction = True
-                began_ms = _now_ms()
-            now_ms = _now_ms()
-            if number and number == self._arguments.warmup_records:
+            payload = payloads(number)
+            if self._transactional:
+                self._begin_if_none()
+            now_ms = time.time_ns() // 1_000_000
+            if number == warmup:
                 self._begin_steady(count, now_ms)
-            producer.send(topic, payload, on_delivery=self._callback(now_ms, len(payload)))
-            if in_transaction and now_ms - began_ms >= self._transaction_ms:
-                producer.commit_transaction()
-                in_transaction = False
-            pause = throttle.pause(number, now_ms)
-            if pause:
-                if math.isinf(pause):
-                    raise ToolError("--throughput 0 sends nothing more. Use -1 for no limit")
-                time.sleep(pause)
-            bar.advance()
-        if in_transaction:
-            producer.commit_transaction()
+            on_delivery = partial(self._delivered, now_ms, len(payload), self._steady)
+            send(topic, payload, on_delivery=on_delivery)
+            if self._began_ms is not None and now_ms - self._began_ms >= self._transaction_ms:
+                self._commit()
+            if is_throttled:
+                _rest(throttle.pause(number, now_ms))
+            if number % _BAR_STEP == 0:
+                bar.update(number)
+        if self._began_ms is not None:
+            self._commit()
+
+    def _begin_if_none(self) -> None:
+        if self._began_ms is None:
+            self._producer.begin_transaction()
+            self._began_ms = _now_ms()
+
+    def _commit(self) -> None:
+        self._producer.commit_transaction()
+        self._began_ms = None
 
     def _begin_steady(self, count: int, now_ms: int) -> None:
-        with self._lock:
-            rest = count - self._arguments.warmup_records
-            self._steady = ProducerStats(rest, self._interval_ms, now_ms, steady=True)
-            self._stats.quiet = True
+        rest = count - self._arguments.warmup_records
+        self._steady = ProducerStats(rest, self._interval_ms, now_ms, steady=True)
+        self._stats.quiet = True
 
-    def _callback(self, sent_ms: int, size: int) -> Callable[[Any, Exception | None], None]:
-        stats, steady = self._stats, self._steady
-
-        def on_delivery(_metadata: Any, error: Exception | None) -> None:
-            if error is not None:
-                print(f"{type(error).__name__}: {message_of(error)}", file=sys.stderr)
-                return
-            now_ms = _now_ms()
-            for line in stats.record(now_ms - sent_ms, size, now_ms):
-                print(line)
-            if steady is not None:
-                for line in steady.record(now_ms - sent_ms, size, now_ms):
-                    print(line)
-
-        return on_delivery
+    def _delivered(
+        self,
+        sent_ms: int,
+        size: int,
+        steady: ProducerStats | None,
+        _metadata: object,
+        error: Exception | None,
+    ) -> None:
+        if error is not None:
+            print(f"{type(error).__name__}: {message_of(error)}", file=sys.stderr)
+            return
+        now_ms = time.time_ns() // 1_000_000
+        lines = self._stats.record(now_ms - sent_ms, size, now_ms)
+        if lines:
+            print("\n".join(lines))
+        if steady is not None:
+            lines = steady.record(now_ms - sent_ms, size, now_ms)
+            if lines:
+                print("\n".join(lines))
 
     def print_totals(self) -> None:
         print(self._stats.total_line(_now_ms()))
