@@ -1,0 +1,251 @@
+"""Members of groups whose coordinator fails, forgets them, refuses them, moves or dies."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from moldau.client.errors import (
+    GroupAuthorizationFailedError,
+    GroupMaxSizeReachedError,
+    KafkaError,
+    UnsupportedAssignorError,
+)
+from moldau.testing import Broker, Cluster
+from support.group_members import Member, Ownership, await_shares, check_read_once
+from support.waiting import eventually
+
+_numbers = itertools.count(1)
+PARTITIONS = 3
+CLASSIC: dict[str, Any] = {
+    "partition_assignment_strategy": "cooperative-sticky",
+    "heartbeat_interval_ms": 100,
+    "session_timeout_ms": 1_500,
+}
+BY_EPOCH: dict[str, Any] = {"group_protocol": "consumer"}
+BOTH = [pytest.param(CLASSIC, id="classic"), pytest.param(BY_EPOCH, id="consumer")]
+
+# Those whose members poll on, as if nothing had happened.
+JOINING = [
+    pytest.param(CLASSIC, api, error, id=f"{api} {error}")
+    for api, errors in {
+        "FindCoordinator": ["COORDINATOR_NOT_AVAILABLE"],
+        "JoinGroup": [
+            "COORDINATOR_LOAD_IN_PROGRESS",
+            "NOT_COORDINATOR",
+            "UNKNOWN_MEMBER_ID",
+            "REBALANCE_IN_PROGRESS",
+        ],
+        "SyncGroup": [
+            "REBALANCE_IN_PROGRESS",
+            "UNKNOWN_MEMBER_ID",
+            "ILLEGAL_GENERATION",
+            "NOT_COORDINATOR",
+        ],
+    }.items()
+    for error in errors
+] + [
+    pytest.param(BY_EPOCH, "ConsumerGroupHeartbeat", error, id=f"ConsumerGroupHeartbeat {error}")
+    for error in [
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "NOT_COORDINATOR",
+        "COORDINATOR_NOT_AVAILABLE",
+        "UNKNOWN_MEMBER_ID",
+    ]
+]
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Broker]:
+    config = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 500}
+    with Broker(config=config) as running:
+        yield running
+
+
+class Group:
+    def __init__(self, broker: Cluster, settings: dict[str, Any]) -> None:
+        self.broker = broker
+        number = next(_numbers)
+        self.topic, self.group_id = f"faulty-{number}", f"faulty-{number}"
+        broker.create_topic(self.topic, partitions=PARTITIONS)
+        self.ownership = Ownership()
+        self.sent = dict.fromkeys(range(PARTITIONS), 0)
+        self._settings = {
+            "bootstrap_servers": broker.bootstrap_servers,
+            "group_id": self.group_id,
+            "retry_backoff_ms": 20,
+            "reconnect_backoff_ms": 20,
+        } | settings
+
+    def member(self, name: str, **changes: Any) -> Member:
+        return Member(self.ownership, name, [self.topic], **(self._settings | changes))
+
+    def send(self, count: int = 5) -> None:
+        for partition in self.sent:
+            self.broker.produce(self.topic, *map(str, range(count)), partition=partition)
+            self.sent[partition] += count
+
+    def check(self) -> None:
+        check_read_once(self.ownership, self.topic, self.sent)
+        assert self.ownership.faults == []
+
+
+@pytest.mark.parametrize(("settings", "api", "error"), JOINING)
+def test_what_fails_while_joining_is_tried_again(
+    node: Broker, settings: dict[str, Any], api: str, error: str
+) -> None:
+    group = Group(node, settings)
+    group.send()
+    with node.fail(api, error=error, times=2) as fault, group.member("one") as one:
+        await_shares(group.ownership, [PARTITIONS])
+        group.check()
+        assert fault.hits == 2
+        assert one.error is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "api"),
+    [
+        pytest.param(CLASSIC, "JoinGroup", id="JoinGroup"),
+        pytest.param(CLASSIC, "SyncGroup", id="SyncGroup"),
+        pytest.param(BY_EPOCH, "ConsumerGroupHeartbeat", id="ConsumerGroupHeartbeat"),
+    ],
+)
+def test_connections_that_break_while_joining_are_made_again(
+    node: Broker, settings: dict[str, Any], api: str
+) -> None:
+    group = Group(node, settings)
+    group.send()
+    with node.disconnect(api, times=2) as fault, group.member("one"):
+        await_shares(group.ownership, [PARTITIONS])
+        group.check()
+        assert fault.hits == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "api", "error"),
+    [
+        pytest.param(CLASSIC, "Heartbeat", "UNKNOWN_MEMBER_ID", id="unknown member"),
+        pytest.param(CLASSIC, "Heartbeat", "ILLEGAL_GENERATION", id="illegal generation"),
+        pytest.param(BY_EPOCH, "ConsumerGroupHeartbeat", "UNKNOWN_MEMBER_ID", id="unknown epoch"),
+        pytest.param(BY_EPOCH, "ConsumerGroupHeartbeat", "FENCED_MEMBER_EPOCH", id="fenced epoch"),
+    ],
+)
+def test_a_member_that_the_group_forgot_loses_all_and_joins_again(
+    node: Broker, settings: dict[str, Any], api: str, error: str
+) -> None:
+    group = Group(node, settings)
+    with group.member("one") as one:
+        await_shares(group.ownership, [PARTITIONS])
+        before = len(one.events)
+        with node.fail(api, error=error, times=1):
+            eventually(lambda: len(one.events) >= before + 2, what="it hears of it")
+        assert one.events[before : before + 2] == [("lost", [0, 1, 2]), ("assigned", [0, 1, 2])]
+        group.send()
+        group.check()
+
+
+@pytest.mark.parametrize("settings", BOTH)
+@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"])
+def test_heartbeats_that_fail_are_not_heard_of(
+    node: Broker, settings: dict[str, Any], error: str
+) -> None:
+    group = Group(node, settings)
+    with group.member("one") as one:
+        await_shares(group.ownership, [PARTITIONS])
+        heard = len(one.events)
+        with node.fail("Heartbeat", "ConsumerGroupHeartbeat", error=error, times=3) as fault:
+            eventually(lambda: fault.hits == 3, what="three heartbeats were refused")
+        group.send()
+        group.check()
+        assert len(one.events) == heard
+
+
+@pytest.mark.parametrize(
+    ("settings", "api", "error", "kind"),
+    [
+        pytest.param(
+            CLASSIC,
+            "JoinGroup",
+            "GROUP_AUTHORIZATION_FAILED",
+            GroupAuthorizationFailedError,
+            id="may not join",
+        ),
+        pytest.param(
+            CLASSIC,
+            "JoinGroup",
+            "GROUP_MAX_SIZE_REACHED",
+            GroupMaxSizeReachedError,
+            id="group is full",
+        ),
+        pytest.param(
+            CLASSIC,
+            "FindCoordinator",
+            "GROUP_AUTHORIZATION_FAILED",
+            GroupAuthorizationFailedError,
+            id="may not look",
+        ),
+        pytest.param(
+            BY_EPOCH,
+            "ConsumerGroupHeartbeat",
+            "GROUP_AUTHORIZATION_FAILED",
+            GroupAuthorizationFailedError,
+            id="may not beat",
+        ),
+        pytest.param(
+            BY_EPOCH,
+            "ConsumerGroupHeartbeat",
+            "UNSUPPORTED_ASSIGNOR",
+            UnsupportedAssignorError,
+            id="no such assignor",
+        ),
+    ],
+)
+def test_what_the_application_has_to_mend_is_raised(
+    node: Broker, settings: dict[str, Any], api: str, error: str, kind: type[KafkaError]
+) -> None:
+    group = Group(node, settings)
+    with node.fail(api, error=error, times=1):
+        member = group.member("one")
+        eventually(lambda: member.error, what="it is raised")
+    with pytest.raises(kind):
+        member.stop()
+
+
+@pytest.fixture(scope="module")
+def three() -> Iterator[Cluster]:
+    with Cluster(config={"group.initial.rebalance.delay.ms": 0}) as running:
+        yield running
+
+
+@pytest.mark.parametrize("settings", BOTH)
+def test_a_coordinator_that_dies_takes_nothing_with_it(
+    three: Cluster, settings: dict[str, Any]
+) -> None:
+    # A session that outlives the coordinator's.
+    patience = {} if "group_protocol" in settings else {"session_timeout_ms": 10_000}
+    group = Group(three, settings | patience)
+    with group.member("one") as one, group.member("two") as two:
+        await_shares(group.ownership, [1, 2])
+        group.send()
+        eventually(lambda: len(group.ownership.read) == 15, what="all was read")
+        victim = three.coordinator(group.group_id)
+        victim.kill()
+        try:
+            group.send()
+            eventually(lambda: len(group.ownership.read) == 30, what="all was read without it")
+            eventually(
+                lambda: three.coordinator(group.group_id).id != victim.id,
+                what="there is another coordinator",
+            )
+            with group.member("three"):
+                await_shares(group.ownership, [1, 1, 1], what="the group goes on")
+        finally:
+            victim.start()
+            three.wait_until_whole()
+        for member in (one, two):
+            assert not any(event == "lost" for event, _ in member.events)
+        group.check()
