@@ -231,7 +231,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         else:
             self._on_progress()
 
-    def _on_frame(self, frame: bytes | bytearray) -> None:
+    def _on_frame(self, frame: bytes | memoryview) -> None:
         if not self._in_flight:
             raise InvalidResponse("it sent a response that nobody asked for")
         call = self._in_flight[0]

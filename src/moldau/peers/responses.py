@@ -5,7 +5,9 @@ received. What always holds: however the stream is cut, the same frames come out
 to whoever takes it; and an unfinished one holds at most 16 MB, or twice the bytes really received.
 
 Small frames are received together into one buffer and copied out of it. The rest of a long one is
-received straight into a buffer of its own, so what follows its first part is not copied again.
+received straight into a buffer of its own, so what follows its first part is not copied again. A
+few such buffers are kept and used again once nobody has a view of them: memory that the system has
+to find and clear for every response costs as much as the copy out of the socket.
 """
 
 from __future__ import annotations
@@ -20,6 +22,11 @@ SHARED_BYTES: Final = 64 * 1024
 #: is below (replica.fetch.response.max.bytes is 10 MB), and growing in steps costs copies.
 ANNOUNCED_BYTES_MAX: Final = 16 * 1024 * 1024
 
+#: Long buffers that are kept: so many, each no larger, and all of sizes that fit many responses.
+SPARES_MAX: Final = 4
+SPARE_BYTES_MAX: Final = 4 * 1024 * 1024
+_SPARE_STEP: Final = 256 * 1024
+
 _SIZE: Final = struct.Struct(">i")
 
 
@@ -33,7 +40,16 @@ class ResponseFrames:
     The view that `space()` gave must be gone before the next is asked for.
     """
 
-    __slots__ = ("_end", "_long", "_long_have", "_long_size", "_shared", "_size_max", "_start")
+    __slots__ = (
+        "_end",
+        "_long",
+        "_long_have",
+        "_long_size",
+        "_shared",
+        "_size_max",
+        "_spares",
+        "_start",
+    )
 
     def __init__(self, size_max: int) -> None:
         self._size_max = size_max
@@ -45,6 +61,8 @@ class ResponseFrames:
         self._long: bytearray | None = None
         self._long_have = 0
         self._long_size = 0
+        # Buffers of earlier long frames, oldest first; some still in use by who took the frames.
+        self._spares: list[bytearray] = []
 
     @property
     def unfinished(self) -> bool:
@@ -58,9 +76,9 @@ class ResponseFrames:
         have = self._long_have
         if have == len(self._long):
             self._long += bytes(min(self._long_size - have, have))
-        return memoryview(self._long)[have:]
+        return memoryview(self._long)[have : self._long_size]
 
-    def received(self, count: int) -> list[bytes | bytearray]:
+    def received(self, count: int) -> list[bytes | memoryview]:
         """The frames, without their sizes, that `count` more bytes complete.
 
         Raises InvalidResponse; of no use after that.
@@ -69,13 +87,17 @@ class ResponseFrames:
             self._long_have += count
             if self._long_have < self._long_size:
                 return []
-            frame, self._long = self._long, None
-            return [frame]
+            buffer, self._long = self._long, None
+            if len(buffer) <= SPARE_BYTES_MAX:
+                if len(self._spares) == SPARES_MAX:
+                    del self._spares[0]
+                self._spares.append(buffer)
+            return [memoryview(buffer)[: self._long_size]]
         self._end += count
         return self._cut()
 
-    def _cut(self) -> list[bytes | bytearray]:
-        frames: list[bytes | bytearray] = []
+    def _cut(self) -> list[bytes | memoryview]:
+        frames: list[bytes | memoryview] = []
         shared = self._shared
         while self._end - self._start >= SIZE_BYTES:
             body = self._start + SIZE_BYTES
@@ -108,7 +130,27 @@ class ResponseFrames:
 
     def _begin_long(self, body: int, size: int) -> None:
         have = self._end - body
-        self._long = bytearray(min(size, ANNOUNCED_BYTES_MAX))
+        self._long = self._buffer_for(min(size, ANNOUNCED_BYTES_MAX))
         self._long[:have] = memoryview(self._shared)[body : self._end]
         self._long_have, self._long_size = have, size
         self._start = self._end = 0
+
+    def _buffer_for(self, size: int) -> bytearray:
+        """A buffer that nobody reads any more, or a new one."""
+        for index, spare in enumerate(self._spares):
+            if len(spare) >= size and _is_unused(spare):
+                del self._spares[index]
+                return spare
+        if size > SPARE_BYTES_MAX - _SPARE_STEP:
+            return bytearray(size)
+        return bytearray(-(-size // _SPARE_STEP) * _SPARE_STEP)
+
+
+def _is_unused(buffer: bytearray) -> bool:
+    """Whether there is no view of a buffer: only then does Python let its size change."""
+    try:
+        buffer.append(0)
+    except BufferError:
+        return False
+    del buffer[-1]
+    return True

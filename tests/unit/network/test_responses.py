@@ -84,6 +84,40 @@ def test_a_frame_is_not_touched_by_what_comes_after_it() -> None:
     assert kept == b"keep this"
 
 
+def long_frame(frames: ResponseFrames, payload: bytes) -> memoryview:
+    """The view of a frame that has a buffer of its own."""
+    data = framed(payload)
+    while True:
+        with frames.space() as space:
+            count = min(len(space), len(data))
+            space[:count] = data[:count]
+        data = data[count:]
+        for frame in frames.received(count):
+            assert isinstance(frame, memoryview)
+            return frame
+
+
+def test_a_long_frame_stays_as_it_is_while_somebody_has_it() -> None:
+    frames = ResponseFrames(10**7)
+    kept = [long_frame(frames, b"%d" % i * 300_000) for i in range(9)]
+    assert [bytes(frame) for frame in kept] == [b"%d" % i * 300_000 for i in range(9)]
+
+
+def test_the_buffer_of_a_frame_that_nobody_has_any_more_is_used_again() -> None:
+    frames = ResponseFrames(10**7)
+    first = long_frame(frames, b"a" * 300_000)
+    part = first[10:20]
+    buffer = id(first.obj)
+    first.release()
+    second = long_frame(frames, b"b" * 300_000)
+    assert id(second.obj) != buffer
+    assert part == b"a" * 10
+    part.release()
+    third = long_frame(frames, b"c" * 200_000)
+    assert id(third.obj) == buffer
+    assert third == b"c" * 200_000
+
+
 def test_an_announced_giant_costs_what_was_received() -> None:
     frames = ResponseFrames(2**31 - 1)
     receive(frames, struct.pack(">i", 2**31 - 1) + b"some")
