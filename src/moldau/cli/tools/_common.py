@@ -253,6 +253,9 @@ class Table:
         console = Console()
         if self._title is not None:
             console.print(Text(self._title, style="bold"), soft_wrap=True)
+        if not self._rows:
+            console.print(Text("  none", style="dim"))
+            return
         table = RichTable(box=SIMPLE_HEAD, header_style="bold cyan")
         for number, header in enumerate(self._headers):
             cells = [row[number] for row in self._rows]
