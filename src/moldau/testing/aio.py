@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
 from moldau.testing.cluster import Broker, Cluster
 from moldau.testing.waiting import wait_until_async
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from moldau.client._records import ConsumerRecord
     from moldau.testing.disturbance import Faults
     from moldau.testing.groups import Group, GroupDescription, GroupMember
-    from moldau.testing.nodes import Node
-    from moldau.testing.topics import Topic
+    from moldau.testing.nodes import FailOptions, LossOptions, Node, SlowOptions
+    from moldau.testing.topics import RecordOptions, Topic
 
 __all__ = ["AsyncBroker", "AsyncCluster", "AsyncGroup"]
 
@@ -140,10 +140,10 @@ class AsyncCluster:
             self.sync.produce, topic, *values, key=key, partition=partition
         )
 
-    async def records(self, topic: str, **options: Any) -> list[ConsumerRecord]:
+    async def records(self, topic: str, **options: Unpack[RecordOptions]) -> list[ConsumerRecord]:
         return await asyncio.to_thread(self.sync.records, topic, **options)
 
-    async def values(self, topic: str, **options: Any) -> list[bytes | None]:
+    async def values(self, topic: str, **options: Unpack[RecordOptions]) -> list[bytes | None]:
         return await asyncio.to_thread(self.sync.values, topic, **options)
 
     async def end_offsets(self, topic: str) -> dict[int, int]:
@@ -160,16 +160,16 @@ class AsyncCluster:
 
     # What can happen to it.
 
-    def slow(self, *apis: str, **options: Any) -> Faults:
+    def slow(self, *apis: str, **options: Unpack[SlowOptions]) -> Faults:
         return self.sync.slow(*apis, **options)
 
-    def drop(self, *apis: str, **options: Any) -> Faults:
+    def drop(self, *apis: str, **options: Unpack[LossOptions]) -> Faults:
         return self.sync.drop(*apis, **options)
 
-    def disconnect(self, *apis: str, **options: Any) -> Faults:
+    def disconnect(self, *apis: str, **options: Unpack[LossOptions]) -> Faults:
         return self.sync.disconnect(*apis, **options)
 
-    def fail(self, *apis: str, **options: Any) -> Faults:
+    def fail(self, *apis: str, **options: Unpack[FailOptions]) -> Faults:
         return self.sync.fail(*apis, **options)
 
     def partition(self, *sides: int | Node | Iterable[int | Node], one_way: bool = False) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack
 
 from moldau.testing import registry
 from moldau.testing.disturbance import Disturbance
@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from moldau.testing.aio import AsyncCluster
     from moldau.testing.data import DataClient
     from moldau.testing.groups import Group
-    from moldau.testing.topics import Topic
+    from moldau.testing.topics import RecordOptions, Topic
 
 __all__ = ["Broker", "Cluster"]
+
+T = TypeVar("T")
 
 BROKERS_MAX: Final = 20
 LOG_DIRS_MAX: Final = 10
@@ -183,8 +185,8 @@ class Cluster(Disturbance):
     # Waiting.
 
     def wait_until(
-        self, condition: Callable[[], Any], *, timeout: float = 15.0, what: str | None = None
-    ) -> Any:
+        self, condition: Callable[[], T], *, timeout: float = 15.0, what: str | None = None
+    ) -> T:
         """See `moldau.testing.wait_until`."""
         return wait_until(condition, timeout=timeout, what=what)
 
@@ -261,7 +263,7 @@ class Cluster(Disturbance):
         count: int | None = None,
         timeout: float = 15.0,
         partition: int | None = None,
-        isolation_level: str = "read_uncommitted",
+        isolation_level: Literal["read_committed", "read_uncommitted"] = "read_uncommitted",
     ) -> list[ConsumerRecord]:
         """All records of a topic, partition by partition; with `count` it is waited until there
         are as many."""
@@ -273,7 +275,7 @@ class Cluster(Disturbance):
             committed=_is_committed(isolation_level),
         )
 
-    def values(self, topic: str, **options: Any) -> list[bytes | None]:
+    def values(self, topic: str, **options: Unpack[RecordOptions]) -> list[bytes | None]:
         """Of all records of a topic; options as of `records`."""
         return [record.value for record in self.records(topic, **options)]
 

@@ -11,12 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from moldau.testing.nodes import Fault, Node
+    from moldau.testing.nodes import FailOptions, Fault, LossOptions, Node, SlowOptions
 
 __all__ = ["Disturbance", "Faults"]
 
@@ -61,19 +61,19 @@ class Disturbance(ABC):
 
     # Every node.
 
-    def slow(self, *apis: str, **options: Any) -> Faults:
+    def slow(self, *apis: str, **options: Unpack[SlowOptions]) -> Faults:
         """`Node.slow` on every node that runs."""
         return Faults(node.slow(*apis, **options) for node in self._running())
 
-    def drop(self, *apis: str, **options: Any) -> Faults:
+    def drop(self, *apis: str, **options: Unpack[LossOptions]) -> Faults:
         """`Node.drop` on every node that runs."""
         return Faults(node.drop(*apis, **options) for node in self._running())
 
-    def disconnect(self, *apis: str, **options: Any) -> Faults:
+    def disconnect(self, *apis: str, **options: Unpack[LossOptions]) -> Faults:
         """`Node.disconnect` on every node that runs."""
         return Faults(node.disconnect(*apis, **options) for node in self._running())
 
-    def fail(self, *apis: str, **options: Any) -> Faults:
+    def fail(self, *apis: str, **options: Unpack[FailOptions]) -> Faults:
         """`Node.fail` on every node that runs."""
         return Faults(node.fail(*apis, **options) for node in self._running())
 
@@ -83,9 +83,9 @@ class Disturbance(ABC):
             node.kill()
 
     def stop(self) -> None:
-        """Stop every node in order, as far as there is somebody to hand over to."""
+        """Stop every node in order; there is nobody to hand over to."""
         for node in self._running():
-            node.stop()
+            node.stop(hand_over=False)
 
     def pause(self) -> None:
         """SIGSTOP to every node."""

@@ -1,13 +1,13 @@
 """A group as tests see it: its state, its members, its offsets, and what can happen to it.
 
-Works for groups of the classic and of the consumer protocol and for share groups. What happens to
-them happens by the ordinary protocol, as another member or an operator would make it happen.
+Works for groups of the classic and the consumer protocol, for share and for Streams groups. What
+happens to them happens by the ordinary protocol, as another member or an operator would have it.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +16,7 @@ from moldau.testing.errors import BrokerError, WaitTimeout
 from moldau.testing.waiting import wait_until
 from moldau.wire.codec import decode
 from moldau.wire.errors import ErrorCode, WireError
+from moldau.wire.message import Message
 from moldau.wire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
@@ -26,6 +27,8 @@ from moldau.wire.messages import (
     OffsetFetchRequest,
     ShareGroupDescribeRequest,
     ShareGroupHeartbeatRequest,
+    StreamsGroupDescribeRequest,
+    StreamsGroupHeartbeatRequest,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +38,11 @@ if TYPE_CHECKING:
 __all__ = ["Group", "GroupDescription", "GroupMember", "Rebalance"]
 
 _LEAVE_EPOCH: Final = -1
+_HEARTBEATS: Final[dict[str, Callable[..., Message]]] = {
+    "consumer": ConsumerGroupHeartbeatRequest,
+    "share": ShareGroupHeartbeatRequest,
+    "streams": StreamsGroupHeartbeatRequest,
+}
 _VERSION: Final = struct.Struct(">h")
 
 
@@ -54,7 +62,8 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
-    """A group at one moment. `type` is classic, consumer or share, or empty if there is none."""
+    """A group at one moment. `type` is classic, consumer, share or streams, or empty if
+    there is no such group."""
 
     type: str
     state: str
@@ -145,6 +154,11 @@ class Group:
         now = self.describe()
         if not now.members:
             raise BrokerError(f"group {self.id} has no members that could rebalance")
+        if now.type == "streams":
+            raise BrokerError(
+                f"group {self.id} runs a Streams topology, which a test has no part in: expire one "
+                "of its members instead"
+            )
         return Rebalance(self._data.submit(lambda client: intrude(client, self.id, now)))
 
     def expire(self, member: str | GroupMember | None = None) -> GroupMember:
@@ -183,6 +197,8 @@ class Group:
             return await self._describe_consumer(client)
         if kind == "share":
             return await self._describe_share(client)
+        if kind == "streams":
+            return await self._describe_streams(client)
         return await self._describe_classic(client)
 
     async def _describe_classic(self, client: ClusterClient) -> GroupDescription:
@@ -243,6 +259,28 @@ class Group:
             ),
         )
 
+    async def _describe_streams(self, client: ClusterClient) -> GroupDescription:
+        """Its members have tasks, by the id of the sub-topology, in the place of topics."""
+        response = await self._call(client, StreamsGroupDescribeRequest(group_ids=[self.id]))
+        (group,) = response.groups
+        self._data.check(client, self.id, group.error_code)
+        return GroupDescription(
+            type="streams",
+            state=group.group_state,
+            members=tuple(
+                GroupMember(
+                    member_id=each.member_id,
+                    client_id=each.client_id,
+                    instance_id=each.instance_id,
+                    assignment={
+                        task.subtopology_id: sorted(task.partitions)
+                        for task in each.assignment.active_tasks
+                    },
+                )
+                for each in group.members
+            ),
+        )
+
     async def _committed(self, client: ClusterClient) -> dict[tuple[str, int], int]:
         group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=self.id, topics=None)
         request = OffsetFetchRequest(groups=[group])
@@ -269,15 +307,8 @@ class Group:
             )
             self._data.check(client, self.id, response.error_code)
             return
-        request: Any
-        if kind == "consumer":
-            request = ConsumerGroupHeartbeatRequest(
-                group_id=self.id, member_id=member.member_id, member_epoch=_LEAVE_EPOCH
-            )
-        else:
-            request = ShareGroupHeartbeatRequest(
-                group_id=self.id, member_id=member.member_id, member_epoch=_LEAVE_EPOCH
-            )
+        heartbeat = _HEARTBEATS[kind]
+        request = heartbeat(group_id=self.id, member_id=member.member_id, member_epoch=_LEAVE_EPOCH)
         response = await self._call(client, request)
         if response.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
             self._data.check(client, self.id, response.error_code)

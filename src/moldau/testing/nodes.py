@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Required, TypedDict
 
 from moldau.testing import wire_format
 from moldau.testing.errors import BrokerError, BrokerNotRunning, BrokerStartError
@@ -32,6 +32,29 @@ _STOP_S_MAX: Final = 30.0
 _LOG_TAIL: Final = 4_000
 
 Senders = Literal["clients", "nodes", "all"]
+Lost = Literal["request", "response"]
+
+
+class FaultOptions(TypedDict, total=False):
+    """Which requests a fault is for, and how often; see `Node.slow`."""
+
+    probability: float
+    times: int | None
+    after: int
+    client_id: str
+    senders: Senders
+
+
+class SlowOptions(FaultOptions):
+    ms: Required[float]
+
+
+class LossOptions(FaultOptions, total=False):
+    lose: Lost
+
+
+class FailOptions(FaultOptions):
+    error: Required[str | int]
 
 
 class Fault:
@@ -187,10 +210,13 @@ class Node:
         self.spawn()
         self.wait_until_ready()
 
-    def stop(self) -> None:
-        """Stop it in order, as an operator does: it hands over what it leads, then ends."""
+    def stop(self, *, hand_over: bool = True) -> None:
+        """Stop it in order, as an operator does: it hands over what it leads, then ends.
+
+        Without `hand_over` it does not wait for others to take over; they may be stopping too.
+        """
         self.resume()
-        self._end(signal.SIGTERM)
+        self._end(signal.SIGTERM if hand_over else signal.SIGINT)
 
     def kill(self) -> None:
         """SIGKILL: it ends at once, in the middle of whatever it does."""
@@ -305,7 +331,12 @@ class Node:
         client_id: str = CLIENTS,
         senders: Senders = "clients",
     ) -> Fault:
-        """Let requests of these APIs, or of all, wait for so long before they are carried out."""
+        """Let requests of these APIs, or of all, wait for so long before they are carried out.
+
+        `probability` is drawn from the seed, `after` so many are spared first, `times` so many
+        are hit at most; `client_id` is a pattern, `senders` says whether clients, other nodes or
+        both are meant.
+        """
         return self._set(
             "slow",
             apis,
@@ -323,7 +354,7 @@ class Node:
         probability: float = 1.0,
         times: int | None = None,
         after: int = 0,
-        lose: Literal["request", "response"] = "request",
+        lose: Lost = "request",
         client_id: str = CLIENTS,
         senders: Senders = "clients",
     ) -> Fault:
@@ -348,7 +379,7 @@ class Node:
         probability: float = 1.0,
         times: int | None = None,
         after: int = 0,
-        lose: Literal["request", "response"] = "request",
+        lose: Lost = "request",
         client_id: str = CLIENTS,
         senders: Senders = "clients",
     ) -> Fault:

@@ -77,6 +77,7 @@ def _replication(brokers: int) -> dict[str, str]:
 def _pace(brokers: int, *, first: bool) -> dict[str, str]:
     pace = {
         "group.initial.rebalance.delay.ms": "0",
+        "group.streams.initial.rebalance.delay.ms": "0",
         # Members of the newer protocols hear by their heartbeats what they are to do.
         **{
             f"group.{kind}.{which}": value
@@ -84,6 +85,8 @@ def _pace(brokers: int, *, first: bool) -> dict[str, str]:
             for which, value in (
                 ("min.heartbeat.interval.ms", "100"),
                 ("heartbeat.interval.ms", "500"),
+                ("min.assignment.interval.ms", "0"),
+                ("assignment.interval.ms", "0"),
             )
         },
         # After a jump of the clock what is out of date should go soon.

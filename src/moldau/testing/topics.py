@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from moldau.client._records import ConsumerRecord
     from moldau.testing.cluster import Cluster
     from moldau.testing.nodes import Node
 
-__all__ = ["Topic"]
+__all__ = ["RecordOptions", "Topic"]
+
+
+class RecordOptions(TypedDict, total=False):
+    """What `Cluster.records` takes besides the topic."""
+
+    count: int | None
+    timeout: float
+    partition: int | None
+    isolation_level: Literal["read_committed", "read_uncommitted"]
 
 
 class Topic(str):
@@ -30,11 +39,11 @@ class Topic(str):
         """Write records; their offsets."""
         return self.cluster.produce(self, *values, key=key, partition=partition)
 
-    def records(self, **options: Any) -> list[ConsumerRecord]:
+    def records(self, **options: Unpack[RecordOptions]) -> list[ConsumerRecord]:
         """All records; options as of `Cluster.records`."""
         return self.cluster.records(self, **options)
 
-    def values(self, **options: Any) -> list[bytes | None]:
+    def values(self, **options: Unpack[RecordOptions]) -> list[bytes | None]:
         """Of all records; options as of `Cluster.records`."""
         return self.cluster.values(self, **options)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
 import random
 import signal
 import socket
@@ -125,6 +124,10 @@ async def _serve(spec: Mapping[str, Any], socket_to_test: socket.socket) -> int:
         failures.append(error)
         stopping.set()
 
+    def stop_soon() -> None:
+        stopping.set()
+        node.hurry()
+
     try:
         background = ThreadBackground(loop)
         world = World(spec, background)
@@ -134,6 +137,7 @@ async def _serve(spec: Mapping[str, Any], socket_to_test: socket.socket) -> int:
         control = Control(socket_to_test, world, node)
         control.prepare(spec)
         loop.add_signal_handler(signal.SIGTERM, stopping.set)
+        loop.add_signal_handler(signal.SIGINT, stop_soon)
         control.start()
         info = await node.start()
     except Exception as error:
@@ -187,8 +191,3 @@ async def _start_and_stop(spec: Mapping[str, Any]) -> None:
     await node.start()
     await node.stop()
     environment.close()
-
-
-def exit_now() -> None:
-    """The test is gone: nobody wants anything any more."""
-    os.kill(os.getpid(), signal.SIGKILL)
