@@ -44,7 +44,7 @@ def test_the_examples_run(broker: BrokerProcess, tmp_path: Path) -> None:
         "cleanup.policy=delete,compact",
         "Cluster ID: ",
         "clientQuotas\n",
-        "\nStarting offset: 0\n",
+        "\nLog starting offset: 0\n",
         "\n6\n",
     ):
         assert part in done.stdout, part
