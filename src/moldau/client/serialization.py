@@ -231,8 +231,9 @@ class ListSerde:
         self._inner = inner
         self._write = serialize_function(inner)
         self._read = deserialize_function(inner)
-        # Kafka writes no lengths where they are all the same.
-        self._size: int | None = inner.size if isinstance(inner, _Struct) else None
+        # Kafka writes no lengths where they are all the same, but for booleans.
+        is_number = isinstance(inner, _Struct) and not isinstance(inner, _Boolean)
+        self._size: int | None = inner.size if is_number else None
         if isinstance(inner, _Uuid):
             self._size = 36
 

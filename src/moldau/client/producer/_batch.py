@@ -22,7 +22,7 @@ from moldau.client.errors import IllegalStateError, KafkaError, KafkaTimeoutErro
 from moldau.client.producer.records import NO_OFFSET, NO_TIMESTAMP, RecordMetadata
 
 if TYPE_CHECKING:
-    from moldau.client.producer.accumulator import PartitionQueue
+    from moldau.client.producer.queues import PartitionQueue
 
 __all__ = ["NO_SEQUENCE", "ProducerBatch", "RecordFuture", "failed_future"]
 

@@ -17,12 +17,13 @@ from moldau.client.errors import ClosedError, IllegalStateError, RecordTooLargeE
 from moldau.client.metadata import ClusterMetadata
 from moldau.client.producer._batch import DeliveryCallback, ProducerBatch, RecordFuture
 from moldau.client.producer._murmur2 import partition_for_key
-from moldau.client.producer.accumulator import Accumulator, PartitionQueue, TopicQueues
+from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.partitioners import (
     PartitionFunction,
     StickyPartition,
     partition_function,
 )
+from moldau.client.producer.queues import PartitionQueue, TopicQueues
 from moldau.client.producer.records import check_place, normal_headers
 from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings

@@ -14,8 +14,8 @@ from moldau.client.loop_thread import LoopThread
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
-from moldau.client.producer.accumulator import MemoryWaiter
 from moldau.client.producer.core import ProducerCore
+from moldau.client.producer.queues import MemoryWaiter
 from moldau.client.producer.records import ProducerRecord
 from moldau.client.producer.settings import producer_settings
 from moldau.client.topics import OffsetAndMetadata, PartitionInfo, TopicPartition

@@ -36,8 +36,9 @@ from moldau.client.metrics import (
 )
 from moldau.client.producer._batch import RecordFuture, failed_future
 from moldau.client.producer._send_path import Outgoing, SendPath
-from moldau.client.producer.accumulator import Accumulator, AccumulatorLimits, PartitionQueue
+from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.delivery import tell
+from moldau.client.producer.queues import AccumulatorLimits, PartitionQueue
 from moldau.client.producer.records import ProducerRecord, RecordMetadata, check_place
 from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings

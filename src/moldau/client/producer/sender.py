@@ -28,7 +28,7 @@ from moldau.client.errors import (
 from moldau.client.metadata import ClusterMetadata
 from moldau.client.metrics import ProducerMetrics
 from moldau.client.producer._batch import ProducerBatch
-from moldau.client.producer.accumulator import NEVER_MS, Accumulator
+from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.delivery import finish
 from moldau.client.producer.produce import (
     PartitionAnswer,
@@ -36,6 +36,7 @@ from moldau.client.producer.produce import (
     produce_request,
     read_produce_response,
 )
+from moldau.client.producer.queues import NEVER_MS
 from moldau.client.producer.settings import ProducerSettings
 from moldau.client.producer.transaction_shell import TransactionShell
 from moldau.client.producer.transactions import TransactionManager
@@ -117,7 +118,11 @@ class Sender:
         if at_ms < self._sleeping_until_ms and not self._wake_pending:
             self._wake_pending = True
             if self._loop is not None and not self._stopped:
-                self._loop.call_soon_threadsafe(self._step)
+                if threading.get_ident() == self._accumulator.home_thread:
+                    # The loop's own thread need not be woken by a byte in a pipe.
+                    self._loop.call_soon(self._step)
+                else:
+                    self._loop.call_soon_threadsafe(self._step)
 
     def wake_now(self) -> None:
         """On the loop: look as soon as the present callback is over."""

@@ -35,7 +35,7 @@ from moldau.client.errors import (
     UnsupportedVersionError,
 )
 from moldau.client.producer._batch import NO_SEQUENCE, ProducerBatch
-from moldau.client.producer.accumulator import PartitionQueue
+from moldau.client.producer.queues import PartitionQueue
 from moldau.client.producer.sequences import NO_ID, PartitionSequences, ProducerId
 from moldau.client.producer.transaction_requests import TransactionRequests
 from moldau.client.producer.transaction_state import (
