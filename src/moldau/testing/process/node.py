@@ -35,6 +35,14 @@ from moldau.testing.process.network import NODE_PREFIX, FaultyNetwork, Switchboa
 from moldau.testing.rules import RuleBook
 from moldau.testing.settings import node_properties
 
+try:
+    # Here, not when it is needed: the template imports it once for all nodes.
+    import uvloop
+
+    _new_event_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+except ImportError:
+    _new_event_loop = asyncio.new_event_loop
+
 logger = logging.getLogger(__name__)
 
 
@@ -102,17 +110,8 @@ def run_node(spec: Mapping[str, Any], control: socket.socket) -> int:
         level=spec["log_level"], format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
     )
     gc.set_threshold(50_000, 20, 50)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=_new_event_loop) as runner:
         return runner.run(_serve(spec, control))
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
 
 
 async def _serve(spec: Mapping[str, Any], socket_to_test: socket.socket) -> int:
