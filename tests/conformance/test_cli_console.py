@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from moldau.broker.coordinator.hashing import partition_for
-from moldau.cli.main import main
 from moldau.client.admin import Admin, NewTopic
 from moldau.client.consumer import Consumer
 from moldau.client.producer import Producer
 from moldau.client.topics import TopicPartition
-from support.cli import CLASSES, Tools, same_refusal
+from support.cli import CLASSES, Ended, Tools, moldau_console, same_refusal
 from support.java import KafkaTools
 from support.processes import BrokerProcess, kafka_missing
 from support.waiting import eventually
@@ -31,13 +28,6 @@ pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_mi
 # Kafka's tool advertises the new protocol.
 NOISE = re.compile(r"The consumer rebalance protocol .*\n")
 STRING = "org.apache.kafka.common.serialization.StringDeserializer"
-
-
-@dataclass(frozen=True)
-class Ended:
-    status: int
-    out: str
-    err: str
 
 
 class Console:
@@ -50,18 +40,8 @@ class Console:
     def run(self, tool: str, words: str | list[str], typed: str = "") -> Ended:
         """Ours, in this process, with bytes as standard input and output."""
         listed = words.split() if isinstance(words, str) else words
-        out, err = io.TextIOWrapper(io.BytesIO()), io.StringIO()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode())))
-            patch.setattr(sys, "stdout", out)
-            patch.setattr(sys, "stderr", err)
-            try:
-                status = main([tool, "--bootstrap-server", self.bootstrap, *listed])
-            except SystemExit as exit_:
-                status = int(exit_.code or 0)
-            out.flush()
-        assert isinstance(out.buffer, io.BytesIO)
-        return Ended(status, out.buffer.getvalue().decode(), err.getvalue())
+        address = ("--bootstrap-server", self.bootstrap)
+        return moldau_console(tool, *address, *listed, typed=typed)
 
     def produce(self, words: str, typed: str) -> None:
         ended = self.run("console-producer", words, typed)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from moldau.cli.main import main
 from support.java import KafkaTools, Outcome
@@ -66,6 +69,22 @@ def moldau_cli(*words: str) -> Ended:
             status = int(exit_.code or 0)
     assert "Traceback" not in err.getvalue(), err.getvalue()
     return Ended(status, out.getvalue(), err.getvalue())
+
+
+def moldau_console(*words: str, typed: str = "") -> Ended:
+    """`moldau WORDS` in a pipe, for tools that read and write bytes."""
+    out, err = io.TextIOWrapper(io.BytesIO()), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode())))
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        try:
+            status = main(words)
+        except SystemExit as exit_:
+            status = int(exit_.code or 0)
+        out.flush()
+    assert isinstance(out.buffer, io.BytesIO)
+    return Ended(status, out.buffer.getvalue().decode(), err.getvalue())
 
 
 class Tools:

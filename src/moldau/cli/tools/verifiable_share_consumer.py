@@ -16,7 +16,8 @@ from moldau.client.topics import TopicPartition
 
 __all__ = ["add_arguments", "run"]
 
-_POLL_SECONDS = 5.0
+# Short, so that acknowledgements of the last records are told soon.
+_POLL_SECONDS = 0.5
 _CONFIG_SECONDS = 60.0
 
 
