@@ -89,7 +89,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """The arguments; ends the process on bad usage."""
-        arguments, extra = self.parse_known_args(argv)
+        arguments, extra = self.parse_known_args(self._hoisted(argv))
         parser: Parser = getattr(arguments, "parser", self)
         if extra:
             parser._refuse(extra)
@@ -97,6 +97,38 @@ class Parser(argparse.ArgumentParser):
             if any(_names(word, parser._option_string_actions[instead]) for word in argv):
                 parser.error(f"Cannot specify both {name} and {instead}. Use {instead} alone")
         return arguments
+
+    def _hoisted(self, argv: Sequence[str]) -> list[str]:
+        """With options of the tool itself moved in front of its subcommand, where they belong.
+
+        Kafka's tools insist on that place; nobody remembers which options have it.
+        """
+        commands = next(
+            (each for each in self._actions if isinstance(each, argparse._SubParsersAction)), None
+        )
+        words = list(argv)
+        if commands is None:
+            return words
+        at = next((n for n, word in enumerate(words) if word in commands.choices), None)
+        if at is None:
+            return words
+        known = commands.choices[words[at]]._option_string_actions
+        moved: list[str] = []
+        kept: list[str] = []
+        rest = iter(words[at + 1 :])
+        for word in rest:
+            name, equals, _ = word.partition("=")
+            action = self._option_string_actions.get(name)
+            if action is None or name in known:
+                kept.append(word)
+                continue
+            moved.append(word)
+            if not equals and action.nargs != 0:
+                value = next(rest, None)
+                if value is None:
+                    self.error(f"argument {word}: expected one argument")
+                moved.append(value)
+        return [*words[:at], *moved, words[at], *kept]
 
     def _refuse(self, extra: Sequence[str]) -> NoReturn:
         name = extra[0].partition("=")[0]

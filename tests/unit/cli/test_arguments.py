@@ -108,6 +108,12 @@ def test_a_subcommand_answers_for_its_own_options(capsys: Capture) -> None:
     commands.add("describe", "tell").add_argument("--status", action="store_true")
     found = parser.parse(["--everywhere=x", "describe", "--status"])
     assert (found.command, found.everywhere, found.status) == ("describe", "x", True)
+    # Behind the subcommand it means the same.
+    assert parser.parse(["describe", "--everywhere", "y", "--status"]) == parser.parse(
+        ["--everywhere=y", "describe", "--status"]
+    )
+    refused(parser, "describe", "--everywhere")
+    assert "argument --everywhere: expected one argument" in capsys.readouterr().err
     refused(parser, "describe", "--statsu")
     assert capsys.readouterr().err == (
         "tool describe: error: --statsu is not a recognized option. Did you mean --status?\n"

@@ -48,8 +48,7 @@ def alter(
 ) -> None:
     kind, name = entities.types[0], entities.names[0]
     if kind == BROKER_LOGGERS:
-        known = _entries(admin, kind, name, synonyms=False, show_all=True)
-        loggers = {entry.name for entry in known}
+        loggers = {entry.name for entry in _entries(admin, kind, [name], show_all=True)[name]}
         unknown = [key for key in (*deleted, *added) if key not in loggers]
         if unknown:
             raise Refused(f"Invalid broker logger(s): {','.join(unknown)}")
@@ -71,15 +70,17 @@ def describe(admin: Admin, entities: Entities, *, show_all: bool, as_json: bool)
         names = [name]
     else:
         names = _all_names(admin, kind)
-    shown = []
-    for name in names:
-        entries = _entries(admin, kind, name, synonyms=True, show_all=show_all)
-        if as_json:
-            shown.append({"entityType": kind, "entityName": name, "configs": _to_json(entries)})
-        else:
-            _show(_title(kind, name, show_all), entries)
+    found = _entries(admin, kind, names, show_all=show_all)
     if as_json:
-        print_json(shown)
+        print_json(
+            [
+                {"entityType": kind, "entityName": name, "configs": _to_json(found[name])}
+                for name in names
+            ]
+        )
+        return
+    for name in names:
+        _show(_title(kind, name, show_all), found[name])
 
 
 def _title(kind: str, name: str, show_all: bool) -> str:
@@ -122,20 +123,25 @@ def _configured_groups(admin: Admin) -> set[str] | None:
 
 
 def _entries(
-    admin: Admin, kind: str, name: str, *, synonyms: bool, show_all: bool
-) -> list[ConfigEntry]:
-    resource = ConfigResource(_TYPES[kind], name)
-    found = admin.describe_configs([resource], include_synonyms=synonyms, timeout=_SECONDS_MAX)[
-        resource
-    ]
-    source = _DYNAMIC.get(kind)
-    if kind == BROKERS and not name:
-        source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-    return [
-        found[key]
-        for key in sorted(found)
-        if show_all or source is None or found[key].source is source
-    ]
+    admin: Admin, kind: str, names: Sequence[str], *, show_all: bool
+) -> dict[str, list[ConfigEntry]]:
+    """By name, what was set for each entity itself or, with `show_all`, all that holds for it."""
+    if not names:
+        return {}
+    resources = [ConfigResource(_TYPES[kind], name) for name in names]
+    found = admin.describe_configs(resources, include_synonyms=True, timeout=_SECONDS_MAX)
+    entries = {}
+    for resource in resources:
+        source = _DYNAMIC.get(kind)
+        if kind == BROKERS and resource.is_default:
+            source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+        values = found[resource]
+        entries[resource.name] = [
+            values[key]
+            for key in sorted(values)
+            if show_all or source is None or values[key].source is source
+        ]
+    return entries
 
 
 def _text(value: str | None) -> str:
