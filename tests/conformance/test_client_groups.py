@@ -34,6 +34,8 @@ QUICK = {
     "group.min.session.timeout.ms": "500",
     "group.consumer.min.heartbeat.interval.ms": "200",
     "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.assignment.interval.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
     "group.consumer.min.session.timeout.ms": "1500",
     "group.consumer.session.timeout.ms": "1500",
 }
