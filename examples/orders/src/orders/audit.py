@@ -34,7 +34,8 @@ class Auditor:
                         self._seen(record.value["number"])
                     consumer.commit_sync()
             except WakeupError:
-                return
+                # It may have come instead of a commit.
+                consumer.commit_sync()
 
     def stop(self) -> None:
         """From another thread."""
