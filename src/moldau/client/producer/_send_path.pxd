@@ -31,8 +31,9 @@ cdef class SendPath:
     cdef object _txn
     cdef object _serialize_key
     cdef object _serialize_value
-    cdef bint _plain_keys
-    cdef bint _plain_values
+    cdef bint _plain
+    cdef object _intercept
+    cdef object _refuse
     cdef bint _ignore_keys
     cdef object _custom
     cdef Py_ssize_t _size_max

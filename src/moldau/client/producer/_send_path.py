@@ -10,10 +10,16 @@ names and results.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import time_ns
 from typing import Any
 
-from moldau.client.errors import ClosedError, IllegalStateError, RecordTooLargeError
+from moldau.client.errors import (
+    ClosedError,
+    IllegalStateError,
+    KafkaError,
+    RecordTooLargeError,
+)
 from moldau.client.metadata import ClusterMetadata
 from moldau.client.producer._batch import DeliveryCallback, ProducerBatch, RecordFuture
 from moldau.client.producer._murmur2 import partition_for_key
@@ -24,7 +30,7 @@ from moldau.client.producer.partitioners import (
     partition_function,
 )
 from moldau.client.producer.queues import PartitionQueue, TopicQueues
-from moldau.client.producer.records import check_place, normal_headers
+from moldau.client.producer.records import ProducerRecord, check_place, normal_headers
 from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings
 from moldau.client.producer.transactions import TransactionManager
@@ -88,7 +94,14 @@ class SendPath:
         sender: Sender,
         transactions: TransactionManager | None,
         clock: Clock,
+        *,
+        intercept: Callable[[ProducerRecord, DeliveryCallback | None], Outgoing] | None,
+        refuse: Callable[[Outgoing, KafkaError], RecordFuture],
     ) -> None:
+        """Interceptors are asked by `intercept`, which is None without any. `refuse` gives the
+        future of a record that is not taken on, or raises."""
+        self._intercept = intercept
+        self._refuse = refuse
         self._accumulator = accumulator
         self._topics = accumulator.topics
         self._lock = accumulator.lock
@@ -99,8 +112,10 @@ class SendPath:
         self._transactional = transactions is not None and transactions.is_transactional
         self._serialize_key = settings.key_serializer
         self._serialize_value = settings.value_serializer
-        self._plain_keys = bool(getattr(settings.key_serializer, "plain", False))
-        self._plain_values = bool(getattr(settings.value_serializer, "plain", False))
+        self._plain = all(
+            getattr(each, "plain", False)
+            for each in (settings.key_serializer, settings.value_serializer)
+        )
         self._ignore_keys = settings.partitioner_ignore_keys
         self._custom: PartitionFunction | None = (
             None if settings.partitioner is None else partition_function(settings.partitioner)
@@ -118,7 +133,7 @@ class SendPath:
 
     def send(
         self,
-        topic: str,
+        topic: Any,
         value: Any,
         key: Any,
         partition: int | None,
@@ -126,38 +141,44 @@ class SendPath:
         headers: Any,
         on_delivery: DeliveryCallback | None,
     ) -> RecordFuture | Outgoing:
-        """Append a record, or say what it waits for."""
+        """Append a record, or say what waits for metadata or memory."""
+        if type(topic) is not str or self._intercept is not None:
+            return self._unusual(topic, value, key, partition, timestamp, headers, on_delivery)
         entry = self._topics.get(topic)
-        if entry is None or not entry.queues or self.closed:
+        if entry is None or self.closed:
             return Outgoing(topic, value, key, partition, timestamp, headers, on_delivery)
-        if headers:
+        key_bytes = key
+        value_bytes = value
+        if (
+            headers
+            or not self._plain
+            or (key is not None and type(key) is not bytes)
+            or (value is not None and type(value) is not bytes)
+        ):
             headers = normal_headers(headers)
-        if not self._plain_keys or not (key is None or type(key) is bytes):
-            headers = headers or []
             key_bytes = serialized(self._serialize_key, topic, key, headers, "key")
-        else:
-            key_bytes = key
-        if not self._plain_values or not (value is None or type(value) is bytes):
-            headers = headers or []
             value_bytes = serialized(self._serialize_value, topic, value, headers, "value")
-        else:
-            value_bytes = value
-        if self._custom is not None and partition is None:
+        if self._custom is not None and partition is None and entry.queues:
             partition = self._custom_partition(topic, key, key_bytes, value, value_bytes)
         if timestamp is None:
             timestamp = time_ns() // 1_000_000
         elif timestamp < 0:
             check_place(topic, partition, timestamp)
         txn = self._txn
-        if txn is not None and (self._transactional or txn.last_error is not None):
-            txn.check_send()
-        self._acquire()
+        future = None
         try:
-            future = self._append(
-                entry, partition, timestamp, key_bytes, value_bytes, headers, on_delivery, 0
-            )
-        finally:
-            self._release()
+            if txn is not None and (self._transactional or txn.last_error is not None):
+                txn.check_send()
+            self._acquire()
+            try:
+                future = self._append(
+                    entry, partition, timestamp, key_bytes, value_bytes, headers, on_delivery, 0
+                )
+            finally:
+                self._release()
+        except KafkaError as error:
+            outgoing = Outgoing(topic, value, key, partition, timestamp, headers, on_delivery)
+            return self._refuse(outgoing, error)
         if future is not None:
             return future
         outgoing = Outgoing(topic, value, key, partition, timestamp, headers, on_delivery)
@@ -165,6 +186,33 @@ class SendPath:
         outgoing.key_bytes = key_bytes
         outgoing.value_bytes = value_bytes
         return outgoing
+
+    def _unusual(
+        self,
+        topic: Any,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Any,
+        on_delivery: DeliveryCallback | None,
+    ) -> RecordFuture | Outgoing:
+        """A record that is an object, or that interceptors see first."""
+        if isinstance(topic, ProducerRecord):
+            record = topic
+        else:
+            record = ProducerRecord(topic, value, key, partition, timestamp, headers or [])
+        if self._intercept is not None:
+            return self._intercept(record, on_delivery)
+        return self.send(
+            record.topic,
+            record.value,
+            record.key,
+            record.partition,
+            record.timestamp,
+            record.headers,
+            on_delivery,
+        )
 
     def _append(
         self,
@@ -184,6 +232,8 @@ class SendPath:
         value_size = -1 if value is None else len(value)
         size = key_size + value_size + _RECORD_OVERHEAD
         sticky: StickyPartition | None = None
+        if not queues:
+            return None
         if partition is not None:
             number = partition
             if number >= len(queues) or number < 0:
@@ -288,11 +338,13 @@ class SendPath:
     # The long way.
 
     def retry(self, outgoing: Outgoing) -> RecordFuture | None:
-        """Append a record whose topic is known now; None if it waits for memory."""
+        """Append a record that had to wait; None if it still does."""
         if self.closed:
             raise ClosedError("the producer was closed while send was in progress")
         topic = outgoing.topic
-        entry = self._topics[topic]
+        entry = self._topics.get(topic)
+        if entry is None or not entry.queues:
+            return None
         if not outgoing.is_serialized:
             headers = normal_headers(outgoing.headers)
             outgoing.key_bytes = serialized(
@@ -302,13 +354,13 @@ class SendPath:
                 self._serialize_value, topic, outgoing.value, headers, "value"
             )
             outgoing.headers = headers
-            if self._custom is not None and outgoing.partition is None:
-                outgoing.partition = self._custom_partition(
-                    topic, outgoing.key, outgoing.key_bytes, outgoing.value, outgoing.value_bytes
-                )
             if outgoing.timestamp is None:
                 outgoing.timestamp = time_ns() // 1_000_000
             outgoing.is_serialized = True
+        if self._custom is not None and outgoing.partition is None:
+            outgoing.partition = self._custom_partition(
+                topic, outgoing.key, outgoing.key_bytes, outgoing.value, outgoing.value_bytes
+            )
         if self._txn is not None:
             self._txn.check_send()
         with self._lock:

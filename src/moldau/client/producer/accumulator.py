@@ -86,6 +86,7 @@ class Accumulator:
             view = picture.topics.get(topic.name)
             if view is None:
                 continue
+            topic.queues = topic.queues or topic.put_away
             while len(topic.queues) < len(view.partitions):
                 queue = PartitionQueue(topic.name, len(topic.queues), topic)
                 queue.home_thread = self.home_thread
@@ -457,16 +458,21 @@ class Accumulator:
         for waiter in waiters:
             waiter.wake()
 
-    def forget_topics(self, names: Iterable[str]) -> None:
+    def put_away(self, names: Iterable[str]) -> None:
+        """Topics that are no longer in the picture: they must be asked for before the next
+        record. Their numbers stay, for brokers know them."""
         for name in names:
-            self.topics.pop(name, None)
+            topic = self.topics[name]
+            topic.put_away = topic.queues or topic.put_away
+            topic.queues = []
 
     def idle_topics(self, now_ms: int, idle_ms: int) -> list[str]:
         """Topics without batches that nothing was sent to for `metadata.max.idle.ms`."""
         return [
             topic.name
             for topic in self.topics.values()
-            if now_ms - topic.used_ms > idle_ms
+            if topic.queues
+            and now_ms - topic.used_ms > idle_ms
             and not any(queue.batches or queue.sequences.in_flight for queue in topic.queues)
         ]
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from time import perf_counter_ns
 from types import TracebackType
 from typing import Any
 from uuid import UUID
 
-from moldau.client.errors import ClosedError, KafkaError
+from moldau.client.errors import KafkaError
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.core import ProducerCore
-from moldau.client.producer.queues import MemoryWaiter
 from moldau.client.producer.records import ProducerRecord
 from moldau.client.producer.settings import producer_settings
 from moldau.client.topics import OffsetAndMetadata, PartitionInfo, TopicPartition
@@ -32,7 +30,6 @@ class AsyncProducer:
     def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
         self._core = ProducerCore(producer_settings(config, settings))
         self._path = self._core.path
-        self._intercepts = bool(self._core.interceptors)
         self._starting: asyncio.Task[None] | None = None
         self._started = False
         self._closed = False
@@ -65,23 +62,7 @@ class AsyncProducer:
         """
         if not self._started:
             await self.start()
-        if isinstance(topic, ProducerRecord):
-            value, key, partition = topic.value, topic.key, topic.partition
-            timestamp, headers, topic = topic.timestamp, topic.headers, topic.topic
-        if self._intercepts:
-            return await self._send_slowly(
-                self._core.intercepted(
-                    topic, value, key, partition, timestamp, headers, on_delivery
-                )
-            )
-        try:
-            future = self._path.send(topic, value, key, partition, timestamp, headers, on_delivery)
-        except KafkaError as error:
-            if self._core.is_raised(error):
-                raise
-            return self._core.failed(
-                Outgoing(topic, value, key, partition, timestamp, headers, on_delivery), error
-            )
+        future = self._path.send(topic, value, key, partition, timestamp, headers, on_delivery)
         if isinstance(future, Outgoing):
             return await self._send_slowly(future)
         if self._path.batch_count != self._batches_seen:
@@ -92,62 +73,15 @@ class AsyncProducer:
 
     async def _send_slowly(self, outgoing: Outgoing) -> RecordFuture:
         core = self._core
-        core.check(outgoing)
-        loop = asyncio.get_running_loop()
-        end = loop.time() + core.settings.max_block_ms / 1000
+        until_ms = core.block_until_ms(outgoing)
         try:
-            if not core.has_metadata(outgoing):
-                await core.await_metadata(
-                    outgoing.topic, outgoing.partition, core.settings.max_block_ms
-                )
             while True:
                 future = self._path.retry(outgoing)
                 if future is not None:
                     return future
-                await self._wait_for_memory(outgoing, end)
+                await core.await_room(outgoing, until_ms)
         except KafkaError as error:
-            if core.is_raised(error):
-                core.interceptors.tell("on_acknowledgement", None, error)
-                raise
-            return core.failed(outgoing, error)
-
-    async def _wait_for_memory(self, outgoing: Outgoing, end: float) -> None:
-        core = self._core
-        if not core.has_metadata(outgoing):
-            # The user's partitioner named a partition that is not there.
-            await core.await_metadata(
-                outgoing.topic, outgoing.partition, core.settings.max_block_ms
-            )
-            return
-        size = self._path.memory_needed(outgoing)
-        granted = asyncio.Event()
-        waiter = MemoryWaiter(size, granted.set)
-        accumulator = core.accumulator
-        with accumulator.lock:
-            if accumulator.take_memory(size):
-                outgoing.memory_size = size
-                return
-            accumulator.waiters.append(waiter)
-        core.sender.wake_by(0)
-        start_ns = perf_counter_ns()
-        try:
-            async with asyncio.timeout_at(end):
-                await granted.wait()
-        except TimeoutError:
-            pass
-        except asyncio.CancelledError:
-            with accumulator.lock:
-                accumulator.withdraw(waiter)
-            raise
-        core.metrics.waited_for_memory(perf_counter_ns() - start_ns)
-        with accumulator.lock:
-            if waiter.granted:
-                outgoing.memory_size = size
-                return
-            accumulator.withdraw(waiter)
-        if core.path.closed:
-            raise ClosedError("the producer was closed while send was in progress")
-        raise core.exhausted(size)
+            return core.refused(outgoing, error)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Send everything now, and wait until it is done."""

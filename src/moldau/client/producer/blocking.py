@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 from uuid import UUID
 
-from moldau.client.errors import ClosedError, IllegalStateError, KafkaError
+from moldau.client.errors import IllegalStateError, KafkaError
 from moldau.client.loop_thread import LoopThread
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.core import ProducerCore
-from moldau.client.producer.queues import MemoryWaiter
 from moldau.client.producer.records import ProducerRecord
 from moldau.client.producer.settings import producer_settings
 from moldau.client.topics import OffsetAndMetadata, PartitionInfo, TopicPartition
@@ -34,7 +31,6 @@ class Producer:
     def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
         self._core = ProducerCore(producer_settings(config, settings))
         self._path = self._core.path
-        self._intercepts = bool(self._core.interceptors)
         self._thread = LoopThread(f"moldau-producer {self._core.settings.client_id}")
         self._closed = False
         self._thread.call(self._core.start())
@@ -55,87 +51,22 @@ class Producer:
         What goes wrong with the record is in the future, and `on_delivery(metadata, error)` is
         called in the producer's thread, in order within a partition.
         """
-        if isinstance(topic, ProducerRecord):
-            value, key, partition = topic.value, topic.key, topic.partition
-            timestamp, headers, topic = topic.timestamp, topic.headers, topic.topic
-        if self._intercepts:
-            return self._send_slowly(
-                self._core.intercepted(
-                    topic, value, key, partition, timestamp, headers, on_delivery
-                )
-            )
-        try:
-            future = self._path.send(
-                topic,
-                value,
-                key,
-                partition,
-                timestamp,
-                headers,
-                on_delivery,
-            )
-        except KafkaError as error:
-            if self._core.is_raised(error):
-                raise
-            return self._core.failed(
-                Outgoing(str(topic), value, key, partition, timestamp, headers, on_delivery), error
-            )
+        future = self._path.send(topic, value, key, partition, timestamp, headers, on_delivery)
         if isinstance(future, Outgoing):
             return self._send_slowly(future)
         return future
 
     def _send_slowly(self, outgoing: Outgoing) -> RecordFuture:
         core = self._core
-        core.check(outgoing)
-        end = time.monotonic() + core.settings.max_block_ms / 1000
+        until_ms = core.block_until_ms(outgoing)
         try:
-            if not core.has_metadata(outgoing):
-                self._thread.call(
-                    core.await_metadata(
-                        outgoing.topic, outgoing.partition, core.settings.max_block_ms
-                    )
-                )
             while True:
                 future = self._path.retry(outgoing)
                 if future is not None:
                     return future
-                self._wait_for_memory(outgoing, end)
+                self._thread.call(core.await_room(outgoing, until_ms))
         except KafkaError as error:
-            if core.is_raised(error):
-                core.interceptors.tell("on_acknowledgement", None, error)
-                raise
-            return core.failed(outgoing, error)
-
-    def _wait_for_memory(self, outgoing: Outgoing, end: float) -> None:
-        core = self._core
-        if not core.has_metadata(outgoing):
-            # The user's partitioner named a partition that is not there.
-            self._thread.call(
-                core.await_metadata(outgoing.topic, outgoing.partition, core.settings.max_block_ms)
-            )
-            return
-        size = self._path.memory_needed(outgoing)
-        granted = threading.Event()
-        waiter = MemoryWaiter(size, granted.set)
-        accumulator = core.accumulator
-        with accumulator.lock:
-            if accumulator.take_memory(size):
-                outgoing.memory_size = size
-                return
-            accumulator.waiters.append(waiter)
-        core.sender.wake_by(0)
-        if not self._thread.on_it:
-            start_ns = time.perf_counter_ns()
-            granted.wait(max(0.0, end - time.monotonic()))
-            core.metrics.waited_for_memory(time.perf_counter_ns() - start_ns)
-        with accumulator.lock:
-            if waiter.granted:
-                outgoing.memory_size = size
-                return
-            accumulator.withdraw(waiter)
-        if core.path.closed:
-            raise ClosedError("the producer was closed while send was in progress")
-        raise core.exhausted(size)
+            return core.refused(outgoing, error)
 
     def flush(self, timeout: float | None = None) -> None:
         """Send everything now, and wait until it is done."""

@@ -38,7 +38,7 @@ from moldau.client.producer._batch import RecordFuture, failed_future
 from moldau.client.producer._send_path import Outgoing, SendPath
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.delivery import tell
-from moldau.client.producer.queues import AccumulatorLimits, PartitionQueue
+from moldau.client.producer.queues import AccumulatorLimits, MemoryWaiter, PartitionQueue
 from moldau.client.producer.records import ProducerRecord, RecordMetadata, check_place
 from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings
@@ -92,10 +92,16 @@ class ProducerCore:
         self.sender = Sender(
             settings, self.cluster, self.accumulator, self.transactions, self.metrics
         )
-        self.path = SendPath(
-            settings, self.accumulator, self.sender, self.transactions, self.cluster.clock
-        )
         self.interceptors = settings.interceptors
+        self.path = SendPath(
+            settings,
+            self.accumulator,
+            self.sender,
+            self.transactions,
+            self.cluster.clock,
+            intercept=self._intercepted if self.interceptors else None,
+            refuse=self.refused,
+        )
         self._client_instance_id: UUID | None = None
         self._add_gauges()
 
@@ -122,24 +128,14 @@ class ProducerCore:
         )
         if idle and self.cluster.wanted_topics is not None:
             with self.accumulator.lock:
-                self.accumulator.forget_topics(idle)
+                self.accumulator.put_away(idle)
             self.cluster.wanted_topics.difference_update(idle)
 
     # Records.
 
-    def intercepted(
-        self,
-        topic: Any,
-        value: Any,
-        key: Any,
-        partition: int | None,
-        timestamp: int | None,
-        headers: Any,
-        on_delivery: Any,
-    ) -> Outgoing:
+    def _intercepted(self, record: ProducerRecord, on_delivery: Any) -> Outgoing:
         """A record as the interceptors left it; they are told of its end."""
-        record = ProducerRecord(topic, value, key, partition, timestamp, headers or [])
-        record = self.interceptors.passed("on_send", record)
+        left: ProducerRecord = self.interceptors.passed("on_send", record)
 
         def acknowledged(metadata: RecordMetadata | None, error: Exception | None) -> None:
             self.interceptors.tell("on_acknowledgement", metadata, error)
@@ -147,34 +143,76 @@ class ProducerCore:
                 on_delivery(metadata, error)
 
         return Outgoing(
-            record.topic,
-            record.value,
-            record.key,
-            record.partition,
-            record.timestamp,
-            record.headers,
+            left.topic,
+            left.value,
+            left.key,
+            left.partition,
+            left.timestamp,
+            left.headers,
             acknowledged,
         )
 
-    def check(self, outgoing: Outgoing) -> None:
-        """Raises for a call that makes no sense."""
+    def block_until_ms(self, outgoing: Outgoing) -> int:
+        """When a record that waits is given up. Raises for a call that makes no sense."""
         if self.path.closed:
             raise ClosedError("the producer is closed")
         check_place(outgoing.topic, outgoing.partition, outgoing.timestamp)
+        return self.cluster.clock.elapsed_ms() + self.settings.max_block_ms
 
-    def has_metadata(self, outgoing: Outgoing) -> bool:
+    async def await_room(self, outgoing: Outgoing, until_ms: int) -> None:
+        """Until it makes sense to try again: the partition is known, and there is memory."""
         entry = self.accumulator.topics.get(outgoing.topic)
-        if entry is None or not entry.queues:
-            return False
-        return outgoing.partition is None or outgoing.partition < len(entry.queues)
+        count = 0 if entry is None else len(entry.queues)
+        if count == 0 or (outgoing.partition is not None and outgoing.partition >= count):
+            left_ms = max(0, until_ms - self.cluster.clock.elapsed_ms())
+            await self.await_metadata(outgoing.topic, outgoing.partition, left_ms)
+        elif outgoing.is_serialized and outgoing.memory_size == 0:
+            await self._await_memory(outgoing, until_ms)
 
-    def failed(self, outgoing: Outgoing, error: KafkaError) -> RecordFuture:
-        """The future of a record that was not taken on."""
-        if outgoing.memory_size:
-            with self.accumulator.lock:
-                size, outgoing.memory_size = outgoing.memory_size, 0
+    async def _await_memory(self, outgoing: Outgoing, until_ms: int) -> None:
+        accumulator = self.accumulator
+        size = self.path.memory_needed(outgoing)
+        loop = asyncio.get_running_loop()
+        woken = asyncio.Event()
+        waiter = MemoryWaiter(size, lambda: loop.call_soon_threadsafe(woken.set))
+        with accumulator.lock:
+            if accumulator.take_memory(size):
+                outgoing.memory_size = size
+                return
+            accumulator.waiters.append(waiter)
+        self.sender.wake_now()
+        start_ns = perf_counter_ns()
+        left_ms = max(0, until_ms - self.cluster.clock.elapsed_ms())
+        try:
+            async with asyncio.timeout(left_ms / 1000):
+                await woken.wait()
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            with accumulator.lock:
+                accumulator.withdraw(waiter)
+            raise
+        self.metrics.waited_for_memory(perf_counter_ns() - start_ns)
+        with accumulator.lock:
+            if waiter.granted:
+                outgoing.memory_size = size
+                return
+            accumulator.withdraw(waiter)
+        if self.path.closed:
+            raise ClosedError("the producer was closed while send was in progress")
+        raise self._exhausted(size)
+
+    def refused(self, outgoing: Outgoing, error: KafkaError) -> RecordFuture:
+        """The future of a record that was not taken on; raises what is not to be found there."""
+        with self.accumulator.lock:
+            size, outgoing.memory_size = outgoing.memory_size, 0
+            if size:
                 self.accumulator.give_back(size)
+        if self._is_raised(error):
+            self.interceptors.tell("on_acknowledgement", None, error)
+            raise error
         partition = -1 if outgoing.partition is None else outgoing.partition
+        self.metrics.failed(outgoing.topic, 1)
         future = failed_future(PartitionQueue(outgoing.topic, partition, None), error)
         if outgoing.on_delivery is not None:
             tell(outgoing.on_delivery, future)
@@ -183,8 +221,7 @@ class ProducerCore:
                 self.transactions.to_error_state(error)
         return future
 
-    def is_raised(self, error: KafkaError) -> bool:
-        """Whether `send` raises an error and does not put it into the future."""
+    def _is_raised(self, error: KafkaError) -> bool:
         if isinstance(error, (SerializationError, ClosedError, IllegalStateError)):
             return True
         # Java raises what an earlier error forbids, but not that a producer is fenced.
@@ -195,7 +232,7 @@ class ProducerCore:
             and (error.__cause__ is manager.last_error)
         )
 
-    def exhausted(self, size: int) -> BufferExhaustedError:
+    def _exhausted(self, size: int) -> BufferExhaustedError:
         self.metrics.memory_exhausted()
         return BufferExhaustedError(
             f"failed to allocate {size} bytes within max.block.ms, {self.settings.max_block_ms} ms:"
@@ -220,8 +257,6 @@ class ProducerCore:
                 return
             code = self.cluster.metadata.errors.get(topic)
             if code in _FAILS_AT_ONCE and failures:
-                with self.accumulator.lock:
-                    self.accumulator.forget_topics([topic])
                 if self.cluster.wanted_topics is not None:
                     self.cluster.wanted_topics.discard(topic)
                 raise error_for(code, f"topic {topic}")

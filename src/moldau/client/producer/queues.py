@@ -93,11 +93,13 @@ class PartitionQueue:
 class TopicQueues:
     """The partitions of one topic, as the last picture of the cluster had them."""
 
-    __slots__ = ("available", "name", "queues", "ratio", "sticky", "used_ms")
+    __slots__ = ("available", "name", "put_away", "queues", "ratio", "sticky", "used_ms")
 
     def __init__(self, name: str, sticky: StickyPartition) -> None:
         self.name = name
+        #: By partition; none while the topic is not in the picture.
         self.queues: list[PartitionQueue] = []
+        self.put_away: list[PartitionQueue] = []
         self.available: tuple[int, ...] = ()
         self.sticky = sticky
         #: What compression makes of this topic's records, roughly; 1.0 for none.

@@ -248,12 +248,17 @@ def test_nodes_that_take_nothing_are_avoided() -> None:
         assert sticky.partition == 1
 
 
-def test_topics_that_are_not_used_are_forgotten() -> None:
+def test_topics_that_are_not_used_are_put_away() -> None:
     stage = Stage({"t": [1], "u": [1]})
     batch = stage.batch(now_ms=1000)
     assert stage.accumulator.idle_topics(5000, 1000) == ["u"]
     stage.drain(1010)
     stage.accumulator.discard(batch)
     assert stage.accumulator.idle_topics(5000, 1000) == ["t", "u"]
-    stage.accumulator.forget_topics(["u"])
-    assert set(stage.accumulator.topics) == {"t"}
+    queue = stage.queue()
+    stage.accumulator.put_away(["t"])
+    assert stage.accumulator.topics["t"].queues == []
+    assert stage.accumulator.idle_topics(9000, 1000) == ["u"]
+    # Its numbers are still those that brokers know.
+    stage.lead({"t": [1]})
+    assert stage.queue() is queue
