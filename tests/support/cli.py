@@ -127,13 +127,15 @@ class Tools:
         assert arrange(ours.output.splitlines()) == arrange(theirs.output.splitlines()), shown
         return ours.output
 
-    def same_but_numbers(self, tool: str, *words: str) -> str:
+    def same_but_numbers(self, tool: str, *words: str, ordered: bool = True) -> str:
         """What we print, where both print the same but for offsets and times that go on."""
         ours, theirs = self.both(tool, *words)
         shown = f"ours:\n{ours.output}\nKafka's:\n{theirs.output}"
         assert ours.status == theirs.status, shown
+        arrange = list if ordered else sorted
         hidden = [
-            re.sub(r"([0-9]{2,}|[0-9] ms ago) *", "N ", each.output) for each in (ours, theirs)
+            arrange(re.sub(r"([0-9]{2,}|[0-9] ms ago) *", "N ", each.output).splitlines())
+            for each in (ours, theirs)
         ]
         assert hidden[0] == hidden[1], shown
         return ours.output
