@@ -36,7 +36,8 @@ def test_an_order_whose_answer_was_lost_is_not_written_twice(moldau_broker: Brok
 
 @pytest.mark.moldau(topics=["orders"])
 def test_a_cluster_that_is_away_is_told(moldau_broker: Broker) -> None:
-    publisher = OrderPublisher(moldau_broker.bootstrap_servers, **{"delivery.timeout.ms": 500})
+    impatient = {"delivery.timeout.ms": 500}
+    publisher = OrderPublisher(moldau_broker.bootstrap_servers, settings=impatient)
     moldau_broker.pause()
     with pytest.raises(NotPublished, match="1 of 1 orders"):
         publisher.publish(FIRST)
@@ -49,11 +50,11 @@ def test_a_cluster_that_is_away_is_told(moldau_broker: Broker) -> None:
 def test_no_order_is_lost_in_bad_weather(moldau_broker: Broker) -> None:
     """Random, but from a seed: `pytest --moldau-seed N` repeats what a failure has shown."""
     backoff = {"retry.backoff.ms": 10, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50}
-    publisher = OrderPublisher(moldau_broker.bootstrap_servers, **backoff)
+    publisher = OrderPublisher(moldau_broker.bootstrap_servers, settings=backoff)
     moldau_broker.disconnect("Produce", probability=0.2, lose="response")
     moldau_broker.fail("Produce", error="NOT_ENOUGH_REPLICAS", probability=0.2)
     orders = [Order(number, "ada", 1) for number in range(20)]
     for order in orders:
         publisher.publish(order)
-    written = [json.loads(value)["number"] for value in moldau_broker.values("orders")]
+    written = [json.loads(value or b"")["number"] for value in moldau_broker.values("orders")]
     assert written == [order.number for order in orders]

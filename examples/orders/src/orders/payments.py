@@ -62,7 +62,7 @@ class PaymentProcessor:
         try:
             self._producer.begin_transaction()
             for message in messages:
-                order = json.loads(message.value())
+                order = json.loads(message.value() or b"")
                 payment = {"order": order["number"], "amount": order["amount"]}
                 self._producer.produce(
                     self._payments, key=str(order["number"]), value=json.dumps(payment)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,7 +22,12 @@ class NotPublished(Exception):
 
 
 class OrderPublisher:
-    def __init__(self, bootstrap_servers: str, topic: str = "orders", **settings: Any) -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topic: str = "orders",
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
         self._topic = topic
         self._producer = Producer(
             {
@@ -29,7 +35,7 @@ class OrderPublisher:
                 "enable.idempotence": True,
                 "linger.ms": 0,
                 "delivery.timeout.ms": 10_000,
-                **settings,
+                **(settings or {}),
             }
         )
 
