@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -224,11 +225,16 @@ def ready_text(config: BrokerConfig, ready: Ready) -> str:
 
 
 def try_lines(bootstrap: str) -> list[str]:
-    """Commands to copy that write a first record, and one that reads it."""
+    """Commands to copy: one writes a first record, one reads it, one writes from Python."""
+    # Whoever started this without its folder in the path cannot call the rest by name either.
+    installed = shutil.which("moldau") is not None
+    tool = "moldau" if installed else f"{sys.executable} -m moldau.cli"
+    python = "python" if installed else sys.executable
+    to = f"--bootstrap-server {bootstrap} --topic greetings"
     return [
-        f"  echo hello | kcat -P -b {bootstrap} -t greetings && "
-        f"kcat -C -b {bootstrap} -t greetings -e",
-        '  python -c "from confluent_kafka import Producer as P; '
-        f"p = P({{'bootstrap.servers': '{bootstrap}'}}); "
-        "p.produce('greetings', 'hello'); p.flush()\"",
+        f"  echo hello | {tool} console-producer {to}",
+        f"  {tool} console-consumer {to} --from-beginning --max-messages 1",
+        f'  {python} -c "from moldau.client import Producer; '
+        f"p = Producer(bootstrap_servers='{bootstrap}'); "
+        "p.send('greetings', 'hello'); p.close()\"",
     ]

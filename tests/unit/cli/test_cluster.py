@@ -366,6 +366,6 @@ def test_what_is_told_when_it_is_up(tmp_path: Path) -> None:
     layout, nodes, data = prepared(tmp_path)
     shown = ready_text(layout, nodes, data)
     addresses = ",".join(node.address for node in nodes)
-    for part in (layout.cluster_id, f"kcat -P -b {addresses} ", str(data), "at least 2"):
+    for part in (layout.cluster_id, f"--bootstrap-server {addresses} ", str(data), "at least 2"):
         assert part in shown
     assert shown.endswith("Ctrl-C stops it.")
