@@ -340,6 +340,18 @@ def test_topics_that_do_not_exist(broker: BrokerProcess, make: Make) -> None:
         consumer.position(("no-such-topic", 0), timeout=0.3)
 
 
+@pytest.mark.timeout(30)
+def test_a_partition_without_a_position_does_not_hold_up_the_others(
+    broker: BrokerProcess, make: Make
+) -> None:
+    topic = new_topic(broker)
+    put(broker.bootstrap, topic, numbers(20))
+    consumer = make(allow_auto_create_topics=False, max_poll_records=5)
+    consumer.assign([(topic, 0), ("no-such-topic", 0)])
+    for start in range(0, 20, 5):
+        assert values(consumer.poll(600)) == numbers(5, start)
+
+
 def test_what_there_is(broker: BrokerProcess, make: Make) -> None:
     topic = new_topic(broker, 3)
     consumer = make()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from moldau.client._records import ConsumerRecord
@@ -38,6 +38,10 @@ class ConsumerRecords:
     def partitions(self) -> set[TopicPartition]:
         """The partitions that there are records of."""
         return set(self._by_partition)
+
+    def items(self) -> Iterable[tuple[TopicPartition, list[ConsumerRecord]]]:
+        """Each partition with its records."""
+        return self._by_partition.items()
 
     def next_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """The positions after these records, ready to be committed."""

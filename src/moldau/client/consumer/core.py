@@ -191,6 +191,8 @@ class ConsumerCore:
             self._soon(self._fetcher.kick)
         if not found and not next_offsets:
             return EMPTY_RECORDS
+        # There may be more: the next poll looks before it waits.
+        self._arrived = True
         records = ConsumerRecords(found, next_offsets)
         if self.settings.interceptors:
             passed: ConsumerRecords = self.settings.interceptors.passed("on_consume", records)
@@ -296,9 +298,11 @@ class ConsumerCore:
     def _on_metadata(self, picture: ClusterMetadata) -> None:
         self.subscription.on_metadata(picture)
         wanted = self._topics_wanted()
-        for topic, code in picture.errors.items():
-            if code in _FATAL_FOR_TOPICS and topic in wanted:
-                self._errors.append(error_for(code, f"topic {topic}"))
+        self._errors = [
+            error_for(code, f"topic {topic}")
+            for topic, code in picture.errors.items()
+            if code in _FATAL_FOR_TOPICS and topic in wanted
+        ]
         self._match_pattern(picture)
         self._fetcher.kick()
         self.wake()
@@ -548,14 +552,12 @@ class ConsumerCore:
     async def close(self, deadline: Deadline, operation: GroupMembershipOperation) -> None:
         """Commit, leave, and let go of everything; raises the first error after that."""
         try:
-            await self.committer.auto_commit_before("closing", self.consumed(), deadline)
-            await self.group.close(deadline, operation)
-            await self.committer.close(deadline)
+            await self._take_leave(deadline, operation)
         finally:
             if self._refresh_alarm is not None:
                 self._refresh_alarm.cancel()
             await self._positions.close()
-            await self._fetcher.close()
+            await self._fetcher.close(deadline)
             for task in self._lag_questions:
                 task.cancel()
             await self.cluster.close()
@@ -563,6 +565,15 @@ class ConsumerCore:
             for deserializer in (self.settings.key_deserializer, self.settings.value_deserializer):
                 _close(deserializer)
             self.registry.close()
+
+    async def _take_leave(self, deadline: Deadline, operation: GroupMembershipOperation) -> None:
+        try:
+            await self.committer.auto_commit_before("closing", self.consumed(), deadline)
+            # The revocations that follow have nothing to add to that.
+            self.group.committer = None
+            await self.group.close(deadline, operation)
+        finally:
+            await self.committer.close(deadline)
 
 
 def _close(resource: Any) -> None:

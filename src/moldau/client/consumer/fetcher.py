@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from moldau.client.cluster import LANE_FETCH, ClusterClient
+from moldau.client.cluster import LANE_FETCH, ClusterClient, Deadline
 from moldau.client.consumer.fetch_buffer import CompletedFetch, FetchBuffer, end_of_batches
 from moldau.client.consumer.fetch_session import ConsumerFetchSession, SessionRequest, Wanted
 from moldau.client.consumer.positions import PositionState, ResetKind
@@ -42,6 +43,8 @@ _log = logging.getLogger(__name__)
 BUFFERED_PARTS_MAX = 2
 # An answer may wait for fetch.max.wait.ms at the broker, whatever request.timeout.ms says.
 _WAIT_MARGIN_MS = 1_000
+# What closing may cost for the brokers' convenience.
+_CLOSE_SESSION_MS = 500
 
 _STALE_METADATA = frozenset(
     (
@@ -232,7 +235,7 @@ class Fetcher:
             return
         latency_ms = self._cluster.clock.elapsed_ms() - started_ms
         self._metrics.fetch_answered(latency_ms, response.throttle_time_ms)
-        self._on_response(node_id, asked, response)
+        self._on_response(asked, wanted, response)
 
     def _on_failure(
         self, node_id: int, asked: dict[TopicPartition, _Asked], error: Exception
@@ -260,19 +263,17 @@ class Fetcher:
     # Answers.
 
     def _on_response(
-        self, node_id: int, asked: dict[TopicPartition, _Asked], response: FetchedResponse
+        self,
+        asked: dict[TopicPartition, _Asked],
+        wanted: dict[TopicPartition, Wanted],
+        response: FetchedResponse,
     ) -> None:
-        names = {key.topic: key.topic for key in asked}
-        by_id = {
-            view.topic_id.bytes: name
-            for name in names
-            if (view := self._cluster.metadata.topics.get(name)) is not None
-        }
+        topic_ids = {key.topic: each.topic_id for key, each in wanted.items()}
+        by_id = {topic_id.bytes: name for name, topic_id in topic_ids.items()}
         hints: dict[TopicPartition, tuple[int, int]] = {}
         for topic, part in response.parts:
             name = topic if isinstance(topic, str) else by_id.get(topic)
             if name is None:
-                # The topic was made anew meanwhile.
                 continue
             key = TopicPartition(name, part.index)
             each = asked.get(key)
@@ -395,13 +396,31 @@ class Fetcher:
             f"Fetch position {asked.offset} is out of range for partition {key}"
         )
 
-    async def close(self) -> None:
-        """End what is under way. Open sessions are closed with the connections."""
+    async def close(self, deadline: Deadline) -> None:
+        """End what is under way, and let the nodes forget their sessions if they can be asked."""
         self._closed = True
         tasks = list(self._in_flight.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        timeout_ms = min(deadline.left_ms(), _CLOSE_SESSION_MS)
+        nodes = self._cluster.metadata.nodes
+        await asyncio.gather(
+            *(
+                self._close_session(node_id, session, timeout_ms)
+                for node_id, session in self._sessions.items()
+                if session.is_open and node_id in nodes and timeout_ms > 0
+            )
+        )
+
+    async def _close_session(
+        self, node_id: int, session: ConsumerFetchSession, timeout_ms: int
+    ) -> None:
+        request = self._request(session.final_request(), by_id=True)
+        request.max_wait_ms = request.min_bytes = 0
+        # Not behind a Fetch that the node may hold back.
+        with suppress(KafkaError):
+            await self._cluster.call_raw(node_id, request, timeout_ms=timeout_ms)
 
 
 def _is_older_format(records: memoryview) -> bool:

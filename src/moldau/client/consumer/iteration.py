@@ -25,10 +25,10 @@ class RecordIteration:
     def __init__(self, subscription: SubscriptionState, records: ConsumerRecords) -> None:
         self._subscription = subscription
         self._parts: list[tuple[TopicPartition, list[ConsumerRecord], PositionState, int]] = []
-        for key in records.partitions():
+        for key, part in records.items():
             state = subscription.assignment.get(key)
             if state is not None:
-                self._parts.append((key, records.records(key), state, state.version))
+                self._parts.append((key, part, state, state.version))
         self._part = 0
         # How many of that part's records.
         self._given = 0
