@@ -25,6 +25,7 @@ from moldau.client.errors import (
 from moldau.client.results import Results
 from moldau.client.topics import Node
 from moldau.clock import pause
+from moldau.peers.channel import UnsupportedVersion
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 
@@ -70,7 +71,7 @@ class Call:
         versions = await self._cluster.versions(self.node, timeout_ms=self.timeout_ms)
         try:
             return versions.choose(api_of(request)) >= version
-        except Exception:
+        except UnsupportedVersion:
             return False
 
 
