@@ -36,8 +36,8 @@ _LETTERS = bytes(65 + number % 26 for number in range(256))
 _POOL_SIZE = 1 << 20
 # A prime, so that pieces begin everywhere before one comes again.
 _POOL_STEP = 7919
-# How many records are sent between two looks at the progress bar.
-_BAR_STEP = 256
+# Drawing the progress bar more often would slow down what is measured.
+_BAR_INTERVAL_MS = 200
 
 _EXAMPLES = """\
 examples:
@@ -277,6 +277,7 @@ class _Run:
         throttle = Throttle(self._arguments.throughput, _now_ms())
         is_throttled = throttle.per_second >= 0
         warmup = self._arguments.warmup_records or -1
+        shown_at_ms = 0
         for number in range(count):
             payload = payloads(number)
             if self._transactional:
@@ -290,8 +291,9 @@ class _Run:
                 self._commit()
             if is_throttled:
                 _rest(throttle.pause(number, now_ms))
-            if number % _BAR_STEP == 0:
+            if now_ms >= shown_at_ms:
                 bar.update(number)
+                shown_at_ms = now_ms + _BAR_INTERVAL_MS
         if self._began_ms is not None:
             self._commit()
 
