@@ -103,7 +103,7 @@ class AsyncConsumer(ConsumerFace):
         """The offset of the next record to be given."""
         with self._guard:
             core = self._core
-            return await core.wakeable(
+            return await core.wakeup.wakeable(
                 core.position(TopicPartition(*partition), core.deadline(timeout))
             )
 
@@ -114,7 +114,7 @@ class AsyncConsumer(ConsumerFace):
         with self._guard:
             core = self._core
             keys = [TopicPartition(*each) for each in partitions]
-            return await core.wakeable(core.committed(keys, core.deadline(timeout)))
+            return await core.wakeup.wakeable(core.committed(keys, core.deadline(timeout)))
 
     async def commit_sync(
         self,
@@ -126,7 +126,7 @@ class AsyncConsumer(ConsumerFace):
             core = self._core
             core.require_group()
             deadline = core.deadline(timeout)
-            await core.wakeable(core.committer.commit_sync(self._offsets(offsets), deadline))
+            await core.wakeup.wakeable(core.committer.commit_sync(self._offsets(offsets), deadline))
 
     async def offsets_for_times(
         self, timestamps: Mapping[PartitionLike, int], timeout: float | None = None
@@ -134,7 +134,7 @@ class AsyncConsumer(ConsumerFace):
         """The first record at or after each time (ms since 1970); None where there is none."""
         with self._guard:
             core = self._core
-            return await core.wakeable(
+            return await core.wakeup.wakeable(
                 core.offsets_for_times(check_times(timestamps), core.deadline(timeout))
             )
 
@@ -144,7 +144,9 @@ class AsyncConsumer(ConsumerFace):
         """The first offset of each partition."""
         with self._guard:
             core = self._core
-            return await core.wakeable(core.beginning_offsets(partitions, core.deadline(timeout)))
+            return await core.wakeup.wakeable(
+                core.beginning_offsets(partitions, core.deadline(timeout))
+            )
 
     async def end_offsets(
         self, partitions: Iterable[PartitionLike], timeout: float | None = None
@@ -153,7 +155,7 @@ class AsyncConsumer(ConsumerFace):
         offset."""
         with self._guard:
             core = self._core
-            return await core.wakeable(core.end_offsets(partitions, core.deadline(timeout)))
+            return await core.wakeup.wakeable(core.end_offsets(partitions, core.deadline(timeout)))
 
     # Topics.
 
@@ -161,13 +163,15 @@ class AsyncConsumer(ConsumerFace):
         """The partitions of a topic; none if there is no such topic."""
         with self._guard:
             core = self._core
-            return await core.wakeable(partitions_for(core.cluster, topic, core.deadline(timeout)))
+            return await core.wakeup.wakeable(
+                partitions_for(core.cluster, topic, core.deadline(timeout))
+            )
 
     async def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
         """All topics that may be seen, with their partitions."""
         with self._guard:
             core = self._core
-            return await core.wakeable(list_topics(core.cluster, core.deadline(timeout)))
+            return await core.wakeup.wakeable(list_topics(core.cluster, core.deadline(timeout)))
 
     # The end.
 

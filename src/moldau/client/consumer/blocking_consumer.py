@@ -86,7 +86,7 @@ class Consumer(ConsumerFace):
                 self._end_iteration(iteration)
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._calls.call(self._core.wakeable(work))
+        return self._calls.call(self._core.wakeup.wakeable(work))
 
     def unsubscribe(self) -> None:
         """Give up topics and partitions, and leave the group."""

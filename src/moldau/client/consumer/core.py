@@ -11,8 +11,8 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 from moldau.client.callbacks import Callbacks
 from moldau.client.cluster import ClusterClient, Deadline, NetworkSettings
@@ -36,12 +36,12 @@ from moldau.client.consumer.positions import (
 )
 from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.consumer.subscription import SubscriptionKind, SubscriptionState
+from moldau.client.consumer.wakeup import Wakeup
 from moldau.client.errors import (
     IllegalStateError,
     InvalidGroupIdError,
     KafkaError,
     KafkaTimeoutError,
-    WakeupError,
     error_for,
 )
 from moldau.client.metadata import ClusterMetadata
@@ -54,7 +54,6 @@ __all__ = ["ConsumerCore"]
 
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 Soon = Callable[..., None]
 
 _FATAL_FOR_TOPICS = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
@@ -88,17 +87,16 @@ class ConsumerCore:
             self.metrics,
             self._on_arrival,
         )
+        self.wakeup = Wakeup(soon, self.wake)
         self._wire_group()
         # Set by the loop and by other threads, read everywhere.
         self._arrived = False
-        self._wakeup_asked = False
         self._errors: list[KafkaError] = []
         self._inside_poll = False
         self._left_poll_ms = _monotonic_ms()
         # Of the loop only.
         self._changed = False
         self._waiter: asyncio.Future[None] | None = None
-        self._wakeup_waiter: asyncio.Future[None] | None = None
         self._refresh_alarm: Alarm | None = None
         # A poll whose records are given one by one.
         self.iteration: RecordIteration | None = None
@@ -167,7 +165,7 @@ class ConsumerCore:
             self.committer.postpone_auto_commit()
             self._soon(self.committer.start_auto_commit, self.consumed())
         return (
-            self._wakeup_asked
+            self.wakeup.asked
             or bool(self._errors)
             or bool(self._positions.errors)
             or bool(subscription.unready)
@@ -213,7 +211,7 @@ class ConsumerCore:
         """Do what is due, then wait until something has arrived or the time is over."""
         while True:
             self._changed = False
-            self._check_wakeup()
+            self.wakeup.check()
             await self.committer.run_callbacks()
             self._raise_errors()
             await self.group.poll(deadline)
@@ -255,43 +253,6 @@ class ConsumerCore:
         for errors in (self._errors, self._positions.errors):
             if errors:
                 raise errors.pop(0)
-
-    # Waking up.
-
-    def wakeup(self) -> None:
-        """From any thread: the call that waits, or the next that would, raises WakeupError."""
-        self._wakeup_asked = True
-        self._soon(self._on_wakeup)
-
-    def _on_wakeup(self) -> None:
-        waiter = self._wakeup_waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
-        self.wake()
-
-    def _check_wakeup(self) -> None:
-        if self._wakeup_asked:
-            self._wakeup_asked = False
-            raise WakeupError("the consumer was woken up")
-
-    async def wakeable(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of something that may wait long, unless `wakeup` ends it."""
-        if self._wakeup_asked:
-            work.close()
-            self._check_wakeup()
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(work)
-        outer, waiter = self._wakeup_waiter, loop.create_future()
-        self._wakeup_waiter = waiter
-        try:
-            await asyncio.wait((task, waiter), return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                self._check_wakeup()
-            return await task
-        finally:
-            self._wakeup_waiter = outer
-            if not task.done():
-                task.cancel()
 
     # Metadata.
 

@@ -192,7 +192,7 @@ class ConsumerFace(ABC):
 
     def wakeup(self) -> None:
         """From any thread: the call that waits, or the next that would, raises WakeupError."""
-        self._core.wakeup()
+        self._core.wakeup.ask()
 
     # Iterating.
 
