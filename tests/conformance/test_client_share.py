@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import signal
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from moldau.client.share import AcknowledgeType, AsyncShareConsumer, ShareConsum
 from support import asking
 from support.consuming import new_topic, numbers, put
 from support.either import either_broker
-from support.processes import BrokerProcess
+from support.processes import ROOT, BrokerProcess
 from support.raw import RawConnection
 from support.waiting import eventually
 
@@ -420,6 +421,30 @@ def test_many_partitions_and_compression(broker: BrokerProcess, make: Make) -> N
 
     eventually(all_seen, what="all records came")
     assert sorted(seen) == [(part, offset) for part in range(4) for offset in range(50)]
+
+
+def test_the_examples_of_the_documentation(broker: BrokerProcess) -> None:
+    text = (ROOT / "docs" / "share-consumer.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    programs = [block.replace("127.0.0.1:9092", broker.bootstrap) for block in blocks]
+    output = ""
+    for program in programs:
+        if broker.bootstrap in program:
+            ended = subprocess.run(
+                [sys.executable, "-c", program],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert ended.returncode == 0, ended.stderr
+            output += ended.stdout
+    assert output.splitlines() == [
+        "paint the fence delivered 1",
+        "painted it green at delivery 1",
+        "painted it red at delivery 2",
+        "paint the wall",
+    ]
 
 
 def test_asyncio(broker: BrokerProcess) -> None:

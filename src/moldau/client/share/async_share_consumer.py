@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from moldau.client._records import ConsumerRecord
 from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.guard import TaskGuard
 from moldau.client.errors import IllegalStateError, KafkaError
@@ -19,8 +18,6 @@ from moldau.client.share.face import ShareFace, callback_error
 from moldau.client.share.settings import ShareSettings
 
 __all__ = ["AsyncShareConsumer"]
-
-_ITERATION_S = 1.0
 
 
 class AsyncShareConsumer(ShareFace):
@@ -83,12 +80,6 @@ class AsyncShareConsumer(ShareFace):
                     core.raise_errors()
             finally:
                 core.end_poll()
-
-    async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
-        """Records without end, until `close`."""
-        while not self._guard.closed:
-            for record in await self.poll(_ITERATION_S):
-                yield record
 
     async def commit_sync(
         self, timeout: float | None = None

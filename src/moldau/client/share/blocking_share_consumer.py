@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from moldau.client._records import ConsumerRecord
 from moldau.client.callbacks import BlockingCalls
 from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.guard import ThreadGuard
@@ -19,7 +18,6 @@ from moldau.client.share.settings import ShareSettings
 __all__ = ["CLOSE_TIMEOUT_S", "ShareConsumer"]
 
 CLOSE_TIMEOUT_S = 30.0
-_ITERATION_S = 1.0
 
 
 class ShareConsumer(ShareFace):
@@ -76,11 +74,6 @@ class ShareConsumer(ShareFace):
                     core.raise_errors()
             finally:
                 core.end_poll()
-
-    def __iter__(self) -> Iterator[ConsumerRecord]:
-        """Records without end, until `close`."""
-        while not self._guard.closed:
-            yield from self.poll(_ITERATION_S)
 
     def commit_sync(
         self, timeout: float | None = None

@@ -186,6 +186,8 @@ class ShareCore:
     async def wait(self, taken: Taken, deadline: Deadline, *, fetch: bool) -> None:
         """Send acknowledgements, ask for records and wait until something has come."""
         self._check_wakeup()
+        # What was subscribed to right before may not have come here by itself yet.
+        self._membership.subscribe(self.topics)
         self._membership.poll()
         if fetch:
             self._nodes.fetch(taken)

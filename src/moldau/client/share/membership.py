@@ -63,6 +63,8 @@ class ShareMembership:
         return self._member.member_id
 
     def subscribe(self, topics: frozenset[str]) -> None:
+        if topics == self._topics:
+            return
         self._topics = topics
         if not self._member.is_silent:
             self._beats.send_news()
