@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, Producer
+from kafka import KafkaConsumer, KafkaProducer
 
+from moldau.client import Consumer as MoldauConsumer
 from moldau.testing import (
     AsyncBroker,
     Broker,
@@ -75,6 +80,15 @@ def test_a_session_broker_is_shared_but_not_its_topics(moldau_session_broker: Br
     pids.add(moldau_session_broker.nodes[1].pid)
     assert len(pids) == 1
     moldau_session_broker.wait_until(lambda: moldau_session_broker.topics == {})
+    moldau_session_broker.fail("Metadata", error="LEADER_NOT_AVAILABLE")
+    moldau_session_broker.kill()
+
+
+def test_a_session_broker_is_healed_between_tests(moldau_session_broker: Broker) -> None:
+    assert not moldau_session_broker.disturbed
+    producer = Producer({"bootstrap.servers": moldau_session_broker.bootstrap_servers})
+    producer.produce("healed", b"x")
+    assert producer.flush(10) == 0
 
 
 pids: set[int | None] = set()
@@ -108,6 +122,48 @@ def test_a_broker_that_cannot_start_says_why() -> None:
     broker = Broker(config={"log.segment.bytes": "much"})
     with pytest.raises(BrokerStartError, match=r"log\.segment\.bytes"):
         broker.start()
+
+
+def test_a_template_that_died_is_replaced() -> None:
+    with Broker(topics=["orders"]) as broker:
+        assert broker.template is not None
+        pid, folder = broker.nodes[1].pid, broker.nodes[1].folder
+        os.kill(broker.template.process_id, signal.SIGKILL)
+        wait_until(lambda: not Path(f"/proc/{pid}").exists(), what="its nodes to end with it")
+        with Broker() as other:
+            assert other.topics == {}
+        assert not broker.nodes[1].running
+        broker.nodes[1].start()
+        assert broker.topics == {"orders": 1}
+    wait_until(lambda: not folder.exists())
+
+
+def test_brokers_can_be_made_in_threads() -> None:
+    def use(number: int) -> list[bytes | None]:
+        with Broker(topics=["orders"]) as broker:
+            broker.produce("orders", str(number))
+            return broker.values("orders")
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(use, range(4))) == [[b"0"], [b"1"], [b"2"], [b"3"]]
+
+
+def test_other_clients_work_too(moldau_broker: Broker) -> None:
+    address = moldau_broker.bootstrap_servers
+    producer = KafkaProducer(bootstrap_servers=address)
+    producer.send("orders", b"hello").get(10)
+    producer.close()
+    consumer = KafkaConsumer(
+        "orders", bootstrap_servers=address, group_id="g", auto_offset_reset="earliest"
+    )
+    assert next(iter(consumer)).value == b"hello"
+    consumer.close()
+    with MoldauConsumer(
+        bootstrap_servers=address, group_id="h", auto_offset_reset="earliest"
+    ) as own:
+        own.subscribe(["orders"])
+        records = wait_until(lambda: own.poll(timeout=1.0))
+        assert [record.value for record in records] == [b"hello"]
 
 
 def test_records_are_waited_for_and_missed(moldau_broker: Broker) -> None:

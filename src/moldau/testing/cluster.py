@@ -73,7 +73,7 @@ class Cluster(Disturbance):
         self.log_level = log_level
         self.cluster_id = _cluster_id(self.seed)
         self.folder = ""
-        self.template: Template
+        self.template: Template | None = None
         self._parent = data
         self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
         self._reserved: list[socket.socket] = []
@@ -101,9 +101,7 @@ class Cluster(Disturbance):
         """Returns when every node serves and knows the others."""
         if self.folder:
             raise BrokerError("this cluster has been started before: make a new one")
-        self.template = start_template()
         self.folder = data_folder(self._parent)
-        self.template.own(self.folder)
         registry.opened(self)
         try:
             # The first asks for votes: the others should be there by then.
@@ -119,18 +117,27 @@ class Cluster(Disturbance):
             raise
         return self
 
+    def take_template(self) -> None:
+        """The process to fork nodes from; should it have died, all nodes have, and there is a new
+        one."""
+        template = start_template()
+        if template is not self.template:
+            self.template = template
+            template.own(self.folder)
+
     def close(self) -> None:
         """End all nodes and remove their data; nothing is written any more."""
         if self._data is not None:
             self._data.close()
             self._data = None
         registry.closed(self)
-        if self.folder and self.template.usable:
+        template = self.template
+        if template is not None and template.usable:
             for node in self.nodes.values():
                 with suppress(BrokerError):
                     node.kill()
-            self.template.remove(self.folder)
-        elif self.folder and self.template.pid == os.getpid():
+            template.remove(self.folder)
+        elif template is not None and template.pid == os.getpid():
             # The template has ended, and all nodes with it.
             shutil.rmtree(self.folder, ignore_errors=True)
         for holder in self._reserved:

@@ -164,6 +164,11 @@ class Disturbance(ABC):
             node.heal()
         self.start_nodes()
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether there is something for `heal` to mend."""
+        return any(node.disturbed for node in self.nodes.values())
+
     @contextmanager
     def partitioned(self, *sides: int | Node | Iterable[int | Node]) -> Iterator[None]:
         """`partition` for the length of a `with` block."""

@@ -158,7 +158,7 @@ class Node:
         with self._lock:
             if self.pid is None:
                 return False
-            if self._template.poll(self.pid) is None:
+            if self._template.usable and self._template.poll(self.pid) is None:
                 return True
             self._let_go()
             return False
@@ -167,13 +167,21 @@ class Node:
     def paused(self) -> bool:
         return self._paused
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether a test has left something for `Cluster.heal` to mend."""
+        return bool(self._rules or self._room or self.cuts or self._paused or not self.running)
+
     def __repr__(self) -> str:
         state = "not running" if self.pid is None else f"pid {self.pid}"
         return f"<node {self.id} at {self.address}, {state}>"
 
     @property
     def _template(self) -> Template:
-        return self._cluster.template
+        template = self._cluster.template
+        if template is None:
+            raise BrokerNotRunning("the cluster has not been started")
+        return template
 
     # Life.
 
@@ -182,6 +190,7 @@ class Node:
         with self._lock:
             if self.running:
                 raise BrokerError(f"node {self.id} runs already")
+            self._cluster.take_template()
             own, theirs = socket.socketpair()
             with theirs:
                 self.pid = self._template.spawn(self._spec(), theirs)
@@ -249,10 +258,9 @@ class Node:
 
     def _end(self, number: int) -> None:
         with self._lock:
-            if self.pid is None:
-                return
-            self._template.signal(self.pid, number)
-            self._await_end()
+            if self.running and self.pid is not None:
+                self._template.signal(self.pid, number)
+                self._await_end()
 
     def _await_end(self) -> None:
         """The end of the control socket shows that the process is about to end."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FIXTURES = ("moldau_cluster", "moldau_session_cluster", "moldau_session_broker", "moldau_broker")
 _CLUSTER_SIZE = 3
+_SHARED = pytest.StashKey["list[Cluster]"]()
 _MARKED = ("brokers", "config", "topics", "seed", "log_dirs")
 
 
@@ -80,6 +81,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """What a test did to a cluster that others share is undone, also when it failed."""
+    yield
+    for cluster in item.config.stash.get(_SHARED, []):
+        if cluster.folder and cluster.disturbed:
+            cluster.heal()
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -127,15 +137,29 @@ def _marked(marker: pytest.Mark, *, seed_given: bool) -> dict[str, Any]:
 def _broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     from moldau.testing.cluster import Broker
 
-    with Broker(**_options(request)) as broker:
+    with Broker(**_options(request)) as broker, _shared(request, broker):
         yield broker
 
 
 def _cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     from moldau.testing.cluster import Cluster
 
-    with Cluster(**{"brokers": _CLUSTER_SIZE} | _options(request)) as cluster:
+    options = {"brokers": _CLUSTER_SIZE} | _options(request)
+    with Cluster(**options) as cluster, _shared(request, cluster):
         yield cluster
+
+
+@contextmanager
+def _shared(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[None]:
+    """One for the session is looked after between tests."""
+    shared = request.config.stash.setdefault(_SHARED, [])
+    if request.scope == "session":
+        shared.append(cluster)
+    try:
+        yield
+    finally:
+        if cluster in shared:
+            shared.remove(cluster)
 
 
 @pytest.fixture
@@ -146,7 +170,7 @@ def moldau_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def moldau_session_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """One broker for all tests that ask for it; what they leave in it stays."""
+    """One broker for all tests that ask for it: data that they leave stays, faults do not."""
     yield from _broker(request)
 
 
@@ -158,7 +182,7 @@ def moldau_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def moldau_session_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """One cluster for all tests that ask for it; who disturbs it heals it (`Cluster.heal`)."""
+    """One cluster for all tests that ask for it; faults that a test leaves are healed after it."""
     yield from _cluster(request)
 
 

@@ -54,6 +54,10 @@ class Template:
             )
 
     @property
+    def process_id(self) -> int:
+        return self._process.pid
+
+    @property
     def usable(self) -> bool:
         return self.pid == os.getpid() and self._process.poll() is None
 
