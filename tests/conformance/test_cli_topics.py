@@ -75,6 +75,7 @@ def test_the_same_is_printed(tools: Tools, words: str) -> None:
         # Bad usage.
         "",
         "--list --describe",
+        "--delete --topic alpha --topic beta",
         "--list --partitions 3",
         "--create",
         "--alter --topic alpha",

@@ -51,10 +51,13 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("allow_abbrev", False)
         super().__init__(**options)
         self._words: Sequence[str] = ()
+        #: Whether an option given twice has its last value; else that is bad usage.
+        self.last_wins = False
 
     def add_commands(self) -> Commands:
         """Subcommands, of which one must be given."""
         self.set_defaults(command=None, parser=self)
+        self.last_wins = True
         return Commands(
             self.add_subparsers(metavar="COMMAND", required=True, parser_class=type(self))
         )
@@ -93,6 +96,8 @@ class Parser(argparse.ArgumentParser):
         parser: Parser = getattr(arguments, "parser", self)
         if extra:
             parser._refuse(extra)
+        if not self.last_wins:
+            self._refuse_repeated(argv)
         for name, instead in vars(arguments).pop("_deprecated", ()):
             if any(_names(word, parser._option_string_actions[instead]) for word in argv):
                 parser.error(f"Cannot specify both {name} and {instead}. Use {instead} alone")
@@ -129,6 +134,21 @@ class Parser(argparse.ArgumentParser):
                     self.error(f"argument {word}: expected one argument")
                 moved.append(value)
         return [*words[:at], *moved, words[at], *kept]
+
+    def _refuse_repeated(self, argv: Sequence[str]) -> None:
+        """One value would be dropped in silence: `--delete --topic a --topic b`."""
+        seen: set[str] = set()
+        for word in argv:
+            name = word.partition("=")[0]
+            action = self._option_string_actions.get(name)
+            if not isinstance(action, argparse._StoreAction):
+                continue
+            if name in seen:
+                self.error(
+                    f"Found multiple arguments for option {name.lstrip('-')}, but you asked for "
+                    "only one"
+                )
+            seen.add(name)
 
     def _refuse(self, extra: Sequence[str]) -> NoReturn:
         name = extra[0].partition("=")[0]

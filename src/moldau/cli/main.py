@@ -19,6 +19,18 @@ from moldau.config.suggestions import did_you_mean
 
 __all__ = ["main", "parser_of"]
 
+# Those whose parser in Kafka takes the last of several values; the others refuse them. So do those
+# with subcommands.
+_LAST_WINS = frozenset(
+    {
+        "metadata-shell",
+        "producer-perf-test",
+        "verifiable-consumer",
+        "verifiable-producer",
+        "verifiable-share-consumer",
+    }
+)
+
 _INTRODUCTION = """\
 usage: moldau COMMAND ...
 
@@ -64,6 +76,7 @@ def parser_of(tool: Tool) -> Parser:
     # The scripts in bin/ pass on the name that the user called, for usage texts.
     prog = os.environ.get("MOLDAU_SCRIPT") or f"moldau {tool.name}"
     parser = Parser(prog=prog, description=tool.help)
+    parser.last_wins = tool.name in _LAST_WINS
     import_module(tool.module).add_arguments(parser)
     if "--version" not in parser._option_string_actions:
         parser.add_version()

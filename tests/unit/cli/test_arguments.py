@@ -62,6 +62,16 @@ def test_options_may_be_repeated(parser: Parser) -> None:
     assert found.command_property == ["a=1", "b=2"]
 
 
+def test_an_option_for_one_value_is_given_once(parser: Parser, capsys: Capture) -> None:
+    refused(parser, "--topic", "a", "--topic=b")
+    assert "Found multiple arguments for option topic, but you asked for only one" in (
+        capsys.readouterr().err
+    )
+    assert parser.parse(["--list", "--list"]).list
+    parser.last_wins = True
+    assert parser.parse(["--topic", "a", "--topic=b"]).topic == "b"
+
+
 def test_a_deprecated_name_works_and_warns(parser: Parser, capsys: Capture) -> None:
     found = parser.parse(["--property", "a=1", "--prop=b=2"])
     assert found.command_property == ["a=1", "b=2"]

@@ -31,6 +31,8 @@ Capture = pytest.CaptureFixture[str]
         ("moldau server-stop --process-role ", ["broker", "controller"]),
         ("moldau server-stop --process-role=b", ["--process-role=broker"]),
         ("moldau completion z", ["zsh"]),
+        ("kafka-topics.sh --topic-", ["--topic-id"]),
+        ("bin/kafka-storage.sh f", ["format", "feature-dependencies"]),
         # Without a broker on the line there is nobody to ask.
         ("moldau topics --topic a", []),
         ("moldau topics --bootstrap-server 127.0.0.1:1 --topic ", []),
@@ -77,6 +79,7 @@ def test_scripts(shell: str, capsys: Capture) -> None:
     assert main(["completion", shell]) == 0
     shown = capsys.readouterr().out
     assert "moldau completion --line" in shown
+    assert " kafka-topics.sh " in shown
 
 
 def test_bash_completes(tmp_path: object) -> None:

@@ -40,7 +40,7 @@ _moldau_complete() {
     [ ${#COMPREPLY[@]} -eq 0 ] && compopt -o default 2>/dev/null
     return 0
 }
-complete -F _moldau_complete moldau
+complete -F _moldau_complete moldau SCRIPTS
 """
 
 _ZSH = """\
@@ -55,15 +55,17 @@ _moldau() {
         _files
     fi
 }
-compdef _moldau moldau
+compdef _moldau moldau SCRIPTS
 """
 
 _FISH = """\
 function __moldau_complete
     moldau completion --line=(commandline -cp) 2>/dev/null
 end
-complete -c moldau -f -a '(__moldau_complete)'
-complete -c moldau -F -n 'test -z "$(__moldau_complete)"'
+for command in moldau SCRIPTS
+    complete -c $command -f -a '(__moldau_complete)'
+    complete -c $command -F -n 'test -z "$(__moldau_complete)"'
+end
 """
 
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
@@ -89,15 +91,19 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.shell is None:
         arguments.parser.error(f"name a shell: {', '.join(_SCRIPTS)}")
-    print(_SCRIPTS[arguments.shell], end="")
+    scripts = " ".join(f"{tool.script}.sh" for tool in TOOLS.values() if tool.script is not None)
+    print(_SCRIPTS[arguments.shell].replace("SCRIPTS", scripts), end="")
     return 0
 
 
 def candidates(line: str) -> list[str]:
-    """What the last word of `line`, which begins with the command's own name, may become."""
+    """What the last word of `line` may become; its first is moldau or a script of Kafka's name."""
     words = line.split(" ")
     words = [word for word in words[:-1] if word] + [words[-1]]
-    _, *before, current = words if len(words) > 1 else ["", *words]
+    program, *before, current = words if len(words) > 1 else ["", *words]
+    name = program.rpartition("/")[2]
+    if name.endswith(".sh"):
+        before = [name.removesuffix(".sh"), *before]
     if not before:
         return _beginning(current, [*TOOLS, "--help", "--version"])
     tool = find_tool(before)
