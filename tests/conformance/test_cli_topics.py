@@ -75,7 +75,6 @@ def test_the_same_is_printed(tools: Tools, words: str) -> None:
         # Bad usage.
         "",
         "--list --describe",
-        "--delete --topic alpha --topic beta",
         "--list --partitions 3",
         "--create",
         "--alter --topic alpha",
@@ -89,6 +88,16 @@ def test_the_same_is_printed(tools: Tools, words: str) -> None:
 )
 def test_the_same_is_refused(tools: Tools, words: str) -> None:
     tools.same_failure("topics", *words.split())
+
+
+def test_a_topic_too_many_deletes_none(tools: Tools) -> None:
+    ours, theirs = tools.both("topics", "--delete", "--topic", "alpha", "--topic", "beta")
+    assert (ours.status, theirs.status) == (1, 1)
+    for each in (ours, theirs):
+        assert (
+            "Found multiple arguments for option topic, but you asked for only one" in each.output
+        )
+    assert {"alpha", "beta"} < set(tools.run("topics", "--list").splitlines())
 
 
 def test_a_topic_of_another_id_is_described_by_its_id(tools: Tools) -> None:
