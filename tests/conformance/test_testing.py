@@ -173,6 +173,16 @@ def test_records_are_waited_for_and_missed(moldau_broker: Broker) -> None:
         moldau_broker.records("orders", count=2, timeout=0.1)
 
 
+def test_records_that_are_deleted_while_they_are_read_are_no_failure(
+    moldau_broker: Broker,
+) -> None:
+    moldau_broker.produce(moldau_broker.create_topic("orders"), "one")
+    error = "OFFSET_OUT_OF_RANGE"
+    fault = moldau_broker.fail("Fetch", error=error, times=1, client_id="moldau-testing")
+    assert moldau_broker.values("orders") == [b"one"]
+    assert fault.hits == 1
+
+
 def test_asyncio_clients_go_on_while_a_test_waits() -> None:
     async def run() -> None:
         async with AsyncBroker(topics={"orders": 1}) as broker:

@@ -353,7 +353,11 @@ class DataClient:
         # By name: newer versions ask for topic ids.
         response = await client.call(leader, request, lane=LANE_FETCH, max_version=12)
         answer = response.responses[0].partitions[0]
-        _check(answer.error_code, None, f"{topic}-{index} at {position}")
+        what = f"{topic}-{index} at {position}"
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            # Deleted since the start was asked for: all is read again.
+            raise error_for(ErrorCode.OFFSET_NOT_AVAILABLE, what)
+        _check(answer.error_code, None, what)
         aborted = [
             (each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()
         ]
