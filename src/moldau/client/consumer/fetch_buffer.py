@@ -134,6 +134,8 @@ class FetchBuffer:
                 if first.state.paused:
                     kept.append(completed.popleft())
                     continue
+                if first.error is not None and found:
+                    break
                 try:
                     records = self._read(first, count_max)
                 except KafkaError:
