@@ -180,12 +180,16 @@ def wait_until_reachable(config: Mapping[str, Any], *, seconds_max: float | None
     addresses = parse_addresses(key, entries)
     limit = REACHABLE_SECONDS_MAX if seconds_max is None else seconds_max
     deadline = time.monotonic() + limit
+    waiting = False
     while True:
         problems = [_connect_problem(address.host, address.port) for address in addresses]
         if None in problems:
             return
         if time.monotonic() >= deadline:
             break
+        if not waiting and sys.stderr.isatty():
+            print(f"Nobody listens at {', '.join(entries)} yet, waiting ...", file=sys.stderr)
+        waiting = True
         time.sleep(_RETRY_SECONDS)
     told = "; ".join(
         f"{entry}: {problem}" for entry, problem in zip(entries, problems, strict=True)
