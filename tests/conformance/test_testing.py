@@ -183,6 +183,22 @@ def test_records_that_are_deleted_while_they_are_read_are_no_failure(
     assert fault.hits == 1
 
 
+def test_what_a_test_writes_is_written_once(moldau_broker: Broker) -> None:
+    topic = moldau_broker.create_topic("orders")
+    moldau_broker.disconnect("Produce", lose="response", times=2, client_id="moldau-testing")
+    assert topic.produce("one", "two") == [0, 1]
+    assert topic.produce("three") == [2]
+    assert topic.values() == [b"one", b"two", b"three"]
+
+
+def test_what_is_not_there_is_told(moldau_broker: Broker) -> None:
+    with pytest.raises(LookupError, match="create it first"):
+        moldau_broker.records("orders")
+    moldau_broker.create_topic("orders", partitions=2)
+    with pytest.raises(LookupError, match="has 2 partitions, and no 2"):
+        moldau_broker.produce("orders", "x", partition=2)
+
+
 def test_asyncio_clients_go_on_while_a_test_waits() -> None:
     async def run() -> None:
         async with AsyncBroker(topics={"orders": 1}) as broker:

@@ -33,6 +33,7 @@ from moldau.wire.messages import (
     DeleteTopicsRequest,
     DescribeQuorumRequest,
     FetchRequest,
+    InitProducerIdRequest,
     ListOffsetsRequest,
     MetadataRequest,
     MetadataResponse,
@@ -163,7 +164,7 @@ class DataClient:
 
     def leader(self, topic: str, partition: int) -> int:
         async def find(client: ClusterClient) -> int:
-            return (await self._leaders(client, topic))[partition]
+            return _one(await self._leaders(client, topic), topic, partition)
 
         return self.run(find, f"the leader of {topic}-{partition}")
 
@@ -176,7 +177,7 @@ class DataClient:
         (found,) = response.topics
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             # Not retried: it was never there, or it is not there any more.
-            raise LookupError(f"there is no topic {topic!r}")
+            raise LookupError(f"there is no topic {topic!r}: create it first")
         _check(found.error_code, None, f"topic {topic}")
         leaders = {part.partition_index: part.leader_id for part in found.partitions}
         if not leaders or -1 in leaders.values():
@@ -235,10 +236,20 @@ class DataClient:
             return []
         now_ms = time.time_ns() // 1_000_000
         raw_key = to_bytes(key)
-        batch = encode_batch([(raw_key, to_bytes(value), now_ms, ()) for value in values])
+        records = [(raw_key, to_bytes(value), now_ms, ()) for value in values]
+
+        async def identify(client: ClusterClient) -> int:
+            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+            response = await client.call_any(request)
+            _check(response.error_code, None, "a producer id")
+            return int(response.producer_id)
+
+        # One of its own for each call: however often it has to be sent, it is written once.
+        producer_id = self.run(identify, "a producer id")
+        batch = encode_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=0)
 
         async def write(client: ClusterClient) -> list[int]:
-            leader = (await self._leaders(client, topic))[partition]
+            leader = _one(await self._leaders(client, topic), topic, partition)
             data = ProduceRequest.PartitionProduceData(index=partition, records=batch)
             request = ProduceRequest(
                 acks=-1,
@@ -297,7 +308,7 @@ class DataClient:
         async def read(client: ClusterClient) -> list[ConsumerRecord]:
             leaders = await self._leaders(client, topic)
             if partition is not None:
-                leaders = {partition: leaders[partition]}
+                leaders = {partition: _one(leaders, topic, partition)}
             found: list[ConsumerRecord] = []
             for index, leader in leaders.items():
                 found += await self._read(client, leader, topic, index, committed)
@@ -380,6 +391,12 @@ def to_bytes(value: Any) -> bytes | None:
     if isinstance(value, str):
         return value.encode()
     return json.dumps(value).encode()
+
+
+def _one(leaders: Mapping[int, int], topic: str, partition: int) -> int:
+    if partition not in leaders:
+        raise LookupError(f"topic {topic!r} has {len(leaders)} partitions, and no {partition}")
+    return leaders[partition]
 
 
 def _check(code: int, message: str | None, what: str) -> None:
