@@ -263,6 +263,26 @@ def test_who_remains_is_missed_only_when_its_session_ends(
         await_shares(group.ownership, [6], what="its session has ended")
 
 
+def test_a_join_that_is_broken_off_does_not_hold_up_the_next(broker: BrokerProcess) -> None:
+    group = Group(broker, classic(session_timeout_ms=20_000))
+    with group.member("busy") as busy:
+        await_shares(group.ownership, [6])
+        away = threading.Event()
+        busy.busy_until = away
+        eventually(lambda: busy.is_busy, what="it does not poll")
+        settings = classic(session_timeout_ms=20_000, group_id=group.group_id)
+        with Consumer(bootstrap_servers=broker.bootstrap, **settings) as consumer:
+            consumer.subscribe([group.topic])
+            # The coordinator waits for the other one.
+            consumer.poll(0.5)
+            consumer.unsubscribe()
+            consumer.subscribe([group.topic])
+            consumer.poll(0.5)
+            assert not consumer.assignment()
+            away.set()
+            eventually(lambda: consumer.poll(0.1) or consumer.assignment(), what="it has its share")
+
+
 def test_new_partitions_are_assigned_by_the_leader(broker: BrokerProcess) -> None:
     group = Group(broker, classic("range", metadata_max_age_ms=300))
     with group.member("one"), group.member("two"):
@@ -419,6 +439,21 @@ def test_a_group_with_kafka_python(broker: BrokerProcess, assignor: str) -> None
         with KafkaPythonMember(group, assignor):
             await_shares(group.ownership, [3, 3], what="both have half")
         await_shares(group.ownership, [6], what="ours has all again")
+
+
+def test_a_group_moves_to_the_other_protocol_member_by_member(broker: BrokerProcess) -> None:
+    group = Group(broker, {})
+    group.send()
+    with group.member("old", **classic("cooperative-sticky")) as old:
+        await_shares(group.ownership, [6], what="the first has all")
+        with group.member("new", **by_epoch()):
+            await_shares(group.ownership, [3, 3], what="members of both protocols share")
+            group.send()
+            eventually(lambda: len(group.ownership.read) == 60, what="all was read")
+            old.stop()
+            await_shares(group.ownership, [6], what="the new one has all")
+            group.send()
+            group.check()
 
 
 def test_figures_of_a_group(broker: BrokerProcess) -> None:

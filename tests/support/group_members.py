@@ -76,6 +76,7 @@ class Member(ConsumerRebalanceListener):
         self.generation = -1
         #: Set to keep it from polling until the event comes.
         self.busy_until: threading.Event | None = None
+        self.is_busy = False
         self._operation = GroupMembershipOperation.DEFAULT
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name)
@@ -88,8 +89,10 @@ class Member(ConsumerRebalanceListener):
                 self.ownership.note_read(self.consumer.poll(0.1))
                 self.generation = self.consumer.group_metadata().generation_id
                 if self.busy_until is not None:
+                    self.is_busy = True
                     self.busy_until.wait(30)
                     self.busy_until = None
+                    self.is_busy = False
         except BaseException as error:
             self.error = error
         finally:

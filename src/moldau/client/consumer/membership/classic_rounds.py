@@ -44,7 +44,7 @@ __all__ = ["ClassicRounds", "RoundFailed", "code_of"]
 
 _log = logging.getLogger(__name__)
 
-LANE_JOIN: Final = "join"
+_LANE_JOIN: Final = "join"
 PROTOCOL_TYPE: Final = "consumer"
 # Beside the time that the coordinator itself waits for members.
 _JOIN_LAPSE_MS: Final = 5_000
@@ -87,6 +87,14 @@ class ClassicRounds:
         self.joined_topics: frozenset[str] | None = None
         self._group_topics: frozenset[str] = frozenset()
         self._assigned_by: Snapshot | None = None
+        self._lane = _LANE_JOIN
+        self._lane_count = 0
+
+    def abandon(self) -> None:
+        """A round was broken off. Its JoinGroup may be held back for long, and with it whatever is
+        sent after it: the next one gets another connection."""
+        self._lane_count += 1
+        self._lane = f"{_LANE_JOIN}-{self._lane_count}"
 
     def forget(self) -> None:
         """Before another round, or after leaving: no leader, and nothing to watch."""
@@ -155,7 +163,7 @@ class ClassicRounds:
         started_ms = self._clock.elapsed_ms()
         response: JoinGroupResponse = await self.call(
             request,
-            lane=LANE_JOIN,
+            lane=self._lane,
             timeout_ms=max(limit_ms, self._cluster.settings.request_timeout_ms),
         )
         if response.error_code == ErrorCode.NONE:
@@ -227,7 +235,7 @@ class ClassicRounds:
             ],
         )
         started_ms = self._clock.elapsed_ms()
-        response: SyncGroupResponse = await self.call(request, lane=LANE_JOIN)
+        response: SyncGroupResponse = await self.call(request, lane=self._lane)
         now_ms = self._clock.elapsed_ms()
         code = code_of(response.error_code)
         if code is not ErrorCode.NONE:

@@ -360,6 +360,8 @@ class ClassicMembership:
         self, deadline: Deadline, operation: GroupMembershipOperation, reason: str
     ) -> None:
         if self._joining is not None:
+            if not self._joining.done():
+                self._rounds.abandon()
             self._joining.cancel()
             await asyncio.gather(self._joining, return_exceptions=True)
             self._joining = None

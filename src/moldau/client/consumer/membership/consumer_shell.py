@@ -168,9 +168,9 @@ class ConsumerMembership:
     # Leaving.
 
     async def _leave(self, deadline: Deadline) -> None:
-        await self._beats.stop()
         is_member = self._member.in_group
-        has_to_leave = self._member.prepare_leaving()
+        # Heartbeats go on while the application gives its partitions up.
+        self._member.prepare_leaving()
         try:
             owned = sorted(self._host.owned_partitions)
             if self._subscribed and owned:
@@ -181,12 +181,15 @@ class ConsumerMembership:
         finally:
             self._subscribed = False
             self._error = None
-            if has_to_leave:
-                await self._say_leaving(deadline)
+            await self._beats.stop()
+            await self._say_leaving(deadline)
             self._said = _Said()
             self.on_membership_changed()
 
     async def _say_leaving(self, deadline: Deadline) -> None:
+        if self._member.state is not EpochState.PREPARE_LEAVING:
+            # It was no member, or is none any more.
+            return
         self._member.leave(self.leave_epoch())
         remains = self._operation is GroupMembershipOperation.REMAIN_IN_GROUP
         if remains and self._instance_id is None:
