@@ -383,7 +383,10 @@ class Fetcher:
             _log.warning("Unknown server error while fetching offset %s of %s", asked.offset, key)
         else:
             error = error_for(error_code, f"fetching offset {asked.offset} of {key}")
-            self._buffer.add(self._failed_part(key, asked, lambda: error))
+            if error.retriable and error_code != ErrorCode.CORRUPT_MESSAGE:
+                _log.debug("Fetch of %s is tried again: %s", key, error)
+            else:
+                self._buffer.add(self._failed_part(key, asked, lambda: error))
 
     def _out_of_range(self, key: TopicPartition, asked: _Asked) -> KafkaError | None:
         """The log does not have the position: reset it, or tell the application."""
