@@ -88,11 +88,14 @@ def test_bash_completes(tmp_path: object) -> None:
         eval "$(moldau completion bash)"
         COMP_LINE="moldau topi"; COMP_POINT=11; COMP_WORDS=(moldau topi); COMP_CWORD=1
         _moldau_complete; echo "${{COMPREPLY[@]}}"
+        COMP_LINE="kafka-server-stop.sh --process-role=b"; COMP_POINT=${{#COMP_LINE}}
+        _moldau_complete; echo "${{COMPREPLY[@]}}"
     """
     done = subprocess.run(
         ["bash", "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (done.stdout, done.stderr) == ("topics\n", "")
+    # Behind the equals sign the shell replaces the rest only.
+    assert (done.stdout, done.stderr) == ("topics\nbroker\n", "")
 
 
 def test_without_a_shell_it_says_which_there_are(capsys: Capture) -> None:

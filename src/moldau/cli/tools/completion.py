@@ -26,13 +26,12 @@ how to install it:
 
 _BASH = """\
 _moldau_complete() {
-    local words=("${COMP_WORDS[@]:1:COMP_CWORD}")
-    # The shell takes host:port apart at the colon; only what is after the last one is replaced.
+    # The shell takes words apart at : and =, and replaces only what is behind the last of them.
     local line="${COMP_LINE:0:COMP_POINT}"
     COMPREPLY=()
     local candidate prefix=""
     local current="${line##* }"
-    case "$current" in *:*) prefix="${current%:*}:" ;; esac
+    case "$current" in *[:=]*) prefix="${current%"${current##*[:=]}"}" ;; esac
     while IFS= read -r candidate; do
         COMPREPLY+=("${candidate#"$prefix"}")
     done < <(moldau completion --line="$line" 2>/dev/null)
