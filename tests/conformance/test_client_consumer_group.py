@@ -30,7 +30,7 @@ from moldau.wire.apis import ApiKey
 from moldau.wire.messages import DescribeGroupsRequest
 from support.consuming import new_group, new_topic, numbers, poll_until, put, read, values
 from support.either import create_and_wait, either_broker
-from support.processes import BrokerProcess
+from support.processes import ROOT, BrokerProcess
 from support.raw import RawConnection
 from support.waiting import eventually
 
@@ -470,3 +470,21 @@ def test_two_members_without_a_listener_see_everything_once(
     assert len(seen) == 200
     for partition in range(4):
         assert [offset for index, offset in seen if index == partition] == list(range(50))
+
+
+def test_the_examples_of_the_documentation(
+    broker: BrokerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with RawConnection(broker.port) as to:
+        create_and_wait(to, "orders")
+    put(broker.bootstrap, "orders", [b"soup", b"beer", b"closing time"])
+    text = (ROOT / "docs" / "consumer.md").read_text()
+    outputs = []
+    for program in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(program.replace("127.0.0.1:9092", broker.bootstrap), {})
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0].splitlines()[-1] == "orders 0 2 b'key-2' b'closing time'"
+    assert outputs[1] == "3\n"
+    assert outputs[2] == "now mine: ['orders-0']\n"
+    assert outputs[3].splitlines()[1:] == ["[b'beer', b'closing time']", "0 3 0"]
+    assert outputs[4] == "b'soup'\nb'beer'\nb'closing time'\n"
