@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -39,6 +40,8 @@ from moldau.client.admin import (
     UserScramCredentialUpsertion,
 )
 from moldau.client.topics import TopicPartition
+from moldau.wire.message import Message
+from moldau.wire.messages import PushTelemetryRequest
 from moldau.wire.records import Record, encode_batch
 from support import asking
 from support.processes import BrokerProcess
@@ -428,6 +431,45 @@ def test_metrics_and_instance_id(broker: BrokerProcess, admin: Admin, of_kafka: 
         given = pushing.client_instance_id(timeout=10)
         assert given != UUID(int=0)
         assert pushing.client_instance_id() == given
+
+
+def test_metrics_that_the_cluster_wants_are_pushed(
+    broker: BrokerProcess, admin: Admin, of_kafka: bool
+) -> None:
+    if of_kafka:
+        with Admin(bootstrap_servers=broker.bootstrap, enable_metrics_push=True) as other:
+            assert other.list_topics() is not None
+        return
+    wanted = ConfigResource.client_metrics("of-admins")
+    operations = [AlterConfigOp.set("interval.ms", "100"), AlterConfigOp.set("metrics", "*")]
+    admin.incremental_alter_configs({wanted: operations})
+    eventually(lambda: "of-admins" in admin.list_client_metrics_resources(), what="subscribed")
+
+    async def use() -> list[int]:
+        codes: asyncio.Queue[int] = asyncio.Queue()
+        async with AsyncAdmin(
+            bootstrap_servers=broker.bootstrap, enable_metrics_push=True
+        ) as pushing:
+            call_any = pushing._cluster.call_any
+
+            async def seen(request: Message, **options: Any) -> Any:
+                response = await call_any(request, **options)
+                if isinstance(request, PushTelemetryRequest):
+                    codes.put_nowait(response.error_code)
+                return response
+
+            pushing._cluster.call_any = seen  # type: ignore[method-assign]
+            await pushing.describe_cluster()
+            async with asyncio.timeout(20):
+                taken = [await codes.get(), await codes.get()]
+        # The last one comes when the client is closed.
+        return [*taken, codes.get_nowait()]
+
+    codes = asyncio.run(use())
+    admin.incremental_alter_configs(
+        {wanted: [AlterConfigOp.delete("interval.ms"), AlterConfigOp.delete("metrics")]}
+    )
+    assert codes == [0, 0, 0]
 
 
 def test_nobody_there_and_bad_settings() -> None:

@@ -12,20 +12,19 @@ from uuid import UUID
 from moldau.client.admin.acls import AclOperations
 from moldau.client.admin.cluster import ClusterOperations
 from moldau.client.admin.configs import ConfigOperations
-from moldau.client.admin.driver import Call, Driver
+from moldau.client.admin.driver import Driver
 from moldau.client.admin.group_listings import GroupListingOperations
 from moldau.client.admin.group_offsets import GroupOffsetOperations
 from moldau.client.admin.groups import GroupOperations
 from moldau.client.admin.log_dirs import LogDirOperations
 from moldau.client.admin.partitions import PartitionOperations
-from moldau.client.admin.routes import AnyRoute
 from moldau.client.admin.security import SecurityOperations
 from moldau.client.admin.share_offsets import ShareOffsetOperations
 from moldau.client.admin.topics import TopicOperations
 from moldau.client.admin.transactions import TransactionOperations
 from moldau.client.cluster import ClusterClient, NetworkSettings
 from moldau.client.config import ADMIN_KEYS, gather, parse_settings
-from moldau.client.errors import ConfigError, IllegalStateError, error_for
+from moldau.client.errors import ConfigError, IllegalStateError
 from moldau.client.metrics import (
     ADMIN,
     KafkaMetric,
@@ -34,11 +33,7 @@ from moldau.client.metrics import (
     NetworkMetrics,
     add_app_info,
 )
-from moldau.wire.errors import ErrorCode
-from moldau.wire.messages import (
-    GetTelemetrySubscriptionsRequest,
-    GetTelemetrySubscriptionsResponse,
-)
+from moldau.client.telemetry import TelemetryReporter
 
 __all__ = ["AsyncAdmin"]
 
@@ -76,11 +71,14 @@ class AsyncAdmin(
             NetworkSettings.of(values, client_id=client_id),
             observer=NetworkMetrics(self._metrics, ADMIN),
         )
-        self._client_instance_id: UUID | None = None
+        self._telemetry: TelemetryReporter | None = None
+        if values["enable.metrics.push"]:
+            self._telemetry = TelemetryReporter(self._cluster, self._metrics)
         self._driver = Driver(
             self._cluster,
             timeout_ms=_api_timeout_ms(values, config, settings),
             retries=values["retries"],
+            on_use=self._telemetry.start if self._telemetry is not None else lambda: None,
         )
         self._closed = False
 
@@ -97,12 +95,18 @@ class AsyncAdmin(
 
     async def close(self, timeout: float | None = None) -> None:
         """Let go of all connections. Operations under way fail."""
-        if not self._closed:
-            self._closed = True
-            try:
-                await asyncio.wait_for(self._cluster.close(), timeout)
-            finally:
-                self._metrics.close()
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            async with asyncio.timeout(timeout):
+                if self._telemetry is not None:
+                    await self._telemetry.close()
+        except TimeoutError:
+            pass
+        finally:
+            await self._cluster.close()
+            self._metrics.close()
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
         """What the client has measured, by Kafka's names."""
@@ -110,23 +114,22 @@ class AsyncAdmin(
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
         """The id under which the cluster knows this client's metrics; always the same one."""
-        if not self._values["enable.metrics.push"]:
+        if self._telemetry is None:
             raise IllegalStateError(
                 "this client pushes no metrics", advice="set enable.metrics.push to true"
             )
-        if self._client_instance_id is None:
-            self._client_instance_id = await self._run_one(
-                "GetTelemetrySubscriptions", AnyRoute(), _instance_id, timeout=timeout
-            )
-        return self._client_instance_id
+        timeout_ms = self._driver.deadline(timeout).timeout_ms
+        return await self._telemetry.client_instance_id(timeout_ms=timeout_ms)
 
+    def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
+        """Push a metric of the application too, if the cluster subscribes to it."""
+        if self._telemetry is not None:
+            self._telemetry.register(metric)
 
-async def _instance_id(call: Call) -> UUID:
-    # A zero id asks for one.
-    response: GetTelemetrySubscriptionsResponse = await call(GetTelemetrySubscriptionsRequest())
-    if response.error_code != ErrorCode.NONE:
-        raise error_for(response.error_code, "GetTelemetrySubscriptions")
-    return response.client_instance_id
+    def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
+        """Push it no longer."""
+        if self._telemetry is not None:
+            self._telemetry.unregister(metric)
 
 
 def _api_timeout_ms(

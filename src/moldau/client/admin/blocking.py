@@ -926,3 +926,11 @@ class Admin:
     def client_instance_id(self, timeout: float | None = None) -> UUID:
         """The id under which the cluster knows this client's metrics; always the same one."""
         return self._call(self._admin.client_instance_id(timeout))
+
+    def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
+        """Push a metric of the application too, if the cluster subscribes to it."""
+        self._admin.register_metric_for_subscription(metric)
+
+    def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
+        """Push it no longer."""
+        self._admin.unregister_metric_from_subscription(metric)

@@ -111,8 +111,16 @@ Ask = Callable[[Call, Sequence[K]], Awaitable[Answer[K, V]]]
 class Driver:
     """Runs operations over the calls of a ClusterClient."""
 
-    def __init__(self, cluster: ClusterClient, *, timeout_ms: int, retries: int) -> None:
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        *,
+        timeout_ms: int,
+        retries: int,
+        on_use: Callable[[], None] = lambda: None,
+    ) -> None:
         self.cluster = cluster
+        self._on_use = on_use
         self._timeout_ms = timeout_ms
         self._retries = retries
 
@@ -139,6 +147,7 @@ class Driver:
         pending = [key for key in order if key not in errors]
         if pending:
             refuse_controllers(route, self.cluster, what)
+            self._on_use()
         again_codes = route.retried | retried
         attempts = 0
         while pending:

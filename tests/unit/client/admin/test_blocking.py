@@ -95,6 +95,8 @@ def test_every_operation_of_kafka_is_there() -> None:
         "describe_classic_groups",
         "metrics",
         "force_terminate_transaction",
+        "register_metric_for_subscription",
+        "unregister_metric_from_subscription",
         "close",
     ]
     assert set(kafka) <= set(OPERATIONS)
