@@ -596,3 +596,11 @@ def error_for(code: int, message: str | None = None) -> KafkaError:
     except ValueError:
         return KafkaError(f"error code {code}: {message or 'unknown here'}")
     return ERRORS[known](message or "")
+
+
+def code_of(code: int) -> ErrorCode:
+    """A code in a response; one of a later Kafka counts as an unknown error."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
