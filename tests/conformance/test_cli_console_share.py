@@ -135,7 +135,7 @@ def test_performance_of_two_consumers(share_broker: BrokerProcess, topic: str) -
     assert out[0].startswith("WARNING: Exiting before consuming the expected number of records")
 
 
-@pytest.mark.parametrize("mode", ["auto", "sync", "async"])
+@pytest.mark.parametrize("mode", ["sync", "async"])
 def test_verifiable_consumer_tells_what_it_acknowledged(
     share_broker: BrokerProcess, topic: str, mode: str
 ) -> None:

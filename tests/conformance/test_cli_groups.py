@@ -44,7 +44,7 @@ def tools(broker: BrokerProcess) -> Iterator[Tools]:
 def members(broker: BrokerProcess, tools: Tools) -> Iterator[None]:
     """Two members of a classic group, one of them static, and one of the new protocol."""
     common = {"bootstrap.servers": broker.bootstrap, "auto.offset.reset": "earliest"}
-    classic = common | {"group.id": "busy", "client.id": "reader"}
+    classic = common | {"group.id": "busy", "client.id": "reader", "heartbeat.interval.ms": 100}
     new = common | {"group.id": "modern", "group.protocol": "consumer"}
     with (
         Consumer(classic) as one,
@@ -238,7 +238,7 @@ def test_what_cannot_be_deleted_is_told_alike(tools: Tools, words: str) -> None:
     assert same(tools, words)
 
 
-def test_json_and_an_unreachable_broker(tools: Tools) -> None:
+def test_json_and_an_unreachable_broker(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = tools.ask("consumer-groups", "--describe", "--group", "idle", "--json")
     (group,) = ended.json
     assert group["state"] == "Empty"
@@ -247,6 +247,7 @@ def test_json_and_an_unreachable_broker(tools: Tools) -> None:
         ("orders", 1, 0),
         ("a-topic-with-a-long-name", 0, 0),
     }
+    monkeypatch.setattr("moldau.cli.tools._common.REACHABLE_SECONDS_MAX", 0.1)
     nobody = Tools("127.0.0.1:1").ask("consumer-groups", "--list")
     assert nobody.status == 1
     assert len(nobody.err.splitlines()) == 1

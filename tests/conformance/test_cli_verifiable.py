@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,8 +103,11 @@ def test_consumer_tells_of_everything(tools: Tools, protocol: str) -> None:
     assert sum(each.offset for each in found.values() if each) == 7
 
 
-def test_two_consumers_share_and_a_signal_ends_them(tools: Tools) -> None:
+def test_two_consumers_share_and_a_signal_ends_them(tools: Tools, tmp_path: Path) -> None:
+    settings = tmp_path / "consumer.properties"
+    settings.write_text("heartbeat.interval.ms=100\n")
     words = ["--topic", "numbers", "--group-id", "pair", "--session-timeout", "10000"]
+    words += ["--command-config", str(settings)]
     with running(tools, "verifiable-consumer", *words) as (first, read_first):
         read_first(lambda event: event["name"] == "partitions_assigned")
         with running(tools, "verifiable-consumer", *words) as (second, read_second):

@@ -20,10 +20,11 @@ from typing import Any
 from moldau.cli.tools._common import message_of
 from moldau.client.errors import KafkaError, WakeupError
 
-__all__ = ["RecordLoop", "Signals"]
+__all__ = ["POLL_SECONDS_MAX", "RecordLoop", "Signals"]
 
-# A poll without a limit of its own comes back this often to look for signals.
-_POLL_SECONDS_MAX = 60.0
+# A signal that comes in the moment before a poll begins to wait does not end the waiting: its
+# handler only runs when the poll comes back.
+POLL_SECONDS_MAX = 0.5
 
 
 class Signals(AbstractContextManager["Signals"]):
@@ -124,9 +125,9 @@ class RecordLoop:
 
     def _remaining(self, started: float) -> float:
         if self._timeout is None:
-            return _POLL_SECONDS_MAX
+            return POLL_SECONDS_MAX
         left = self._timeout - (time.monotonic() - started)
-        return min(max(left, 0.001), _POLL_SECONDS_MAX)
+        return min(max(left, 0.001), POLL_SECONDS_MAX)
 
     @staticmethod
     def _tell(reason: str) -> None:

@@ -49,7 +49,18 @@ _PARTITION_LEVEL = (
 _JAVA_NAMES = {
     "KafkaTimeoutError": "TimeoutException",
     "RequestTimedOutError": "TimeoutException",
-    "CorruptRecordError": "CorruptRecordException",
+    "OffsetMetadataTooLargeError": "OffsetMetadataTooLarge",
+    "TopicAuthorizationFailedError": "TopicAuthorizationException",
+    "GroupAuthorizationFailedError": "GroupAuthorizationException",
+    "ClusterAuthorizationFailedError": "ClusterAuthorizationException",
+    "InvalidTransactionTimeoutError": "InvalidTxnTimeoutException",
+    "TransactionalIdAuthorizationFailedError": "TransactionalIdAuthorizationException",
+    "SaslAuthenticationFailedError": "SaslAuthenticationException",
+    "DelegationTokenAuthDisabledError": "DelegationTokenDisabledException",
+    "DelegationTokenRequestNotAllowedError": "UnsupportedByAuthenticationException",
+    "DelegationTokenAuthorizationFailedError": "DelegationTokenAuthorizationException",
+    "PrincipalDeserializationFailureError": "PrincipalDeserializationException",
+    "InvalidRegularExpressionError": "InvalidRegularExpression",
 }
 
 

@@ -8,14 +8,13 @@ from typing import Any
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import message_of, read_config_file, wait_until_reachable
-from moldau.cli.tools.console_loop import Signals
+from moldau.cli.tools.console_loop import POLL_SECONDS_MAX, Signals
 from moldau.cli.tools.perf_events import Events
 from moldau.client.errors import FencedInstanceIdError, KafkaError, WakeupError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
 __all__ = ["add_arguments", "run"]
 
-_POLL_SECONDS = 60.0
 _RANGE = "org.apache.kafka.clients.consumer.RangeAssignor"
 
 
@@ -140,7 +139,7 @@ class _Reader:
         self.events.tell("startup_complete")
         self._consumer.subscribe([self._arguments.topic], listener=self)
         while not self._is_finished():
-            records = list(self._consumer.poll(_POLL_SECONDS))
+            records = list(self._consumer.poll(POLL_SECONDS_MAX))
             offsets = self._received(records) if records else {}
             if offsets and not self._arguments.enable_autocommit:
                 self._commit(offsets)

@@ -8,7 +8,7 @@ from typing import Any
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import message_of, read_config_file, wait_until_reachable
-from moldau.cli.tools.console_loop import Signals
+from moldau.cli.tools.console_loop import POLL_SECONDS_MAX, Signals
 from moldau.cli.tools.perf_events import Events
 from moldau.cli.tools.verifiable_consumer import tell_record
 from moldau.client.errors import KafkaError, WakeupError
@@ -16,8 +16,6 @@ from moldau.client.topics import TopicPartition
 
 __all__ = ["add_arguments", "run"]
 
-# Short, so that acknowledgements of the last records are told soon.
-_POLL_SECONDS = 0.5
 _CONFIG_SECONDS = 60.0
 
 
@@ -115,7 +113,7 @@ class _Reader:
         while not 0 <= self._arguments.max_messages <= self._acknowledged:
             if signals.received:
                 return
-            records = list(self._consumer.poll(_POLL_SECONDS))
+            records = list(self._consumer.poll(POLL_SECONDS_MAX))
             if records:
                 self._received(records)
                 self._acknowledge()
