@@ -149,6 +149,7 @@ class Driver:
             refuse_controllers(route, self.cluster, what)
             self._on_use()
         again_codes = route.retried | retried
+        reasons: dict[K, KafkaError] = {}
         attempts = 0
         while pending:
             attempts += 1
@@ -158,14 +159,17 @@ class Driver:
             for key, error in answer.errors.items():
                 if _passes(error, again_codes, key in answer.raised):
                     retry[key] = error
+                    # That the time was over says less than what it was spent on.
+                    if key not in reasons or error.code is not ErrorCode.REQUEST_TIMED_OUT:
+                        reasons[key] = error
                 else:
                     errors[key] = error
             if not retry:
                 break
             delay_ms = self.cluster.backoff.delay_ms(attempts, self.cluster.random)
             if attempts > self._retries or deadline.left_ms() <= delay_ms:
-                for key, error in retry.items():
-                    errors[key] = _gave_up(what, deadline, error)
+                for key in retry:
+                    errors[key] = _gave_up(what, deadline, reasons[key])
                 break
             for key, error in retry.items():
                 route.failed(self.cluster, key, error)

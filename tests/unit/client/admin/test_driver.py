@@ -129,6 +129,14 @@ def test_time_over_names_the_last_error() -> None:
     assert isinstance(error.__cause__, errors.NotControllerError)
 
 
+def test_time_over_names_what_it_was_spent_on() -> None:
+    late = errors.RequestTimedOutError("could not be sent within 3 ms")
+    answers: list[Any] = [errors.DisconnectError("nobody is there")]
+    cluster = FakeCluster(lambda node, request: answers.pop() if answers else late)
+    results = drive(cluster, AnyRoute(), ["a"], retries=3)
+    assert "nobody is there" in str(results.errors["a"])
+
+
 def test_retries_are_counted_and_a_quota_stays_what_it_is() -> None:
     code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     cluster = FakeCluster(lambda node, request: {"a": code})
