@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from moldau.client.cluster import ClusterClient, Deadline, NetworkSettings
 from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
-from moldau.client.errors import IllegalStateError, KafkaError, WakeupError, error_for
+from moldau.client.consumer.wakeup import Wakeup
+from moldau.client.errors import IllegalStateError, KafkaError, error_for
 from moldau.client.metadata import ClusterMetadata
 from moldau.client.metrics import (
     SHARE_CONSUMER,
@@ -36,7 +37,6 @@ from moldau.wire.uuids import random_uuid, uuid_to_text
 
 __all__ = ["ShareCore"]
 
-T = TypeVar("T")
 Soon = Callable[..., None]
 Taken = Mapping[TopicIdPartition, NodeAcknowledgements]
 
@@ -85,7 +85,7 @@ class ShareCore:
         )
         self._polling = False
         self._polled_ms = self.cluster.clock.elapsed_ms()
-        self._wakeup_asked = False
+        self.wakeup = Wakeup(soon, self._wake)
         # Of the loop only.
         self._waiter: asyncio.Future[None] | None = None
         self._refresh_alarm: Alarm | None = None
@@ -185,7 +185,7 @@ class ShareCore:
 
     async def wait(self, taken: Taken, deadline: Deadline, *, fetch: bool) -> None:
         """Send acknowledgements, ask for records and wait until something has come."""
-        self._check_wakeup()
+        self.wakeup.check()
         # What was subscribed to right before may not have come here by itself yet.
         self._membership.subscribe(self.topics)
         self._membership.poll()
@@ -205,7 +205,7 @@ class ShareCore:
         finally:
             alarm.cancel()
             self._waiter = None
-        self._check_wakeup()
+        self.wakeup.check()
 
     def raise_errors(self) -> None:
         if self._errors:
@@ -241,7 +241,7 @@ class ShareCore:
     async def commit(
         self, taken: Taken, deadline: Deadline
     ) -> dict[TopicIdPartition, KafkaError | None]:
-        return await self.wakeable(self._nodes.commit(taken, deadline))
+        return await self.wakeup.wakeable(self._nodes.commit(taken, deadline))
 
     def settle(self) -> list[tuple[dict[TopicIdPartition, set[int]], KafkaError | None]]:
         """Take over what nodes have answered; what the commit callback is to be told."""
@@ -257,39 +257,6 @@ class ShareCore:
             offsets = {outcome.partition: outcome.acknowledgements.offsets()}
             told.append((offsets, outcome.error))
         return told
-
-    # Waking up.
-
-    def wakeup(self) -> None:
-        """From any thread: the call that waits, or the next that would, raises WakeupError."""
-        self._wakeup_asked = True
-        self._soon(self._wake)
-
-    def _check_wakeup(self) -> None:
-        if self._wakeup_asked:
-            self._wakeup_asked = False
-            raise WakeupError("the consumer was woken up")
-
-    async def wakeable(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of something that may wait long, unless `wakeup` ends it."""
-        if self._wakeup_asked:
-            work.close()
-            self._check_wakeup()
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(work)
-        waiter = self._waiter = loop.create_future()
-        try:
-            while not task.done():
-                await asyncio.wait((task, waiter), return_when=asyncio.FIRST_COMPLETED)
-                if not task.done():
-                    self._check_wakeup()
-                    # Something else had news.
-                    waiter = self._waiter = loop.create_future()
-            return await task
-        finally:
-            self._waiter = None
-            if not task.done():
-                task.cancel()
 
     # What the loop has.
 

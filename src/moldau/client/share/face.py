@@ -99,7 +99,7 @@ class ShareFace:
 
     def wakeup(self) -> None:
         """From any thread: the call that waits, or the next that would, raises WakeupError."""
-        self._core.wakeup()
+        self._core.wakeup.ask()
 
 
 def _kind(given: Kind) -> AcknowledgeType:

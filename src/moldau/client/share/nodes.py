@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from moldau.client.cluster import LANE_FETCH, ClusterClient, Deadline
-from moldau.client.errors import KafkaError, RetriableError, error_for
+from moldau.client.errors import KafkaError, RetriableError, code_of, error_for
 from moldau.client.metrics import ShareConsumerMetrics
 from moldau.client.share.acknowledgements import Acknowledgements, TopicIdPartition
 from moldau.client.share.delivery import Delivery
@@ -344,7 +344,7 @@ class ShareNodes:
             return
         took_ms = self._cluster.clock.elapsed_ms() - started_ms
         self._metrics.fetch_answered(took_ms, response.throttle_time_ms)
-        code = _code(response.error_code)
+        code = code_of(response.error_code)
         state.session.on_answered(code)
         if code is not ErrorCode.NONE:
             problem = error_for(code, response.error_message)
@@ -383,7 +383,7 @@ class ShareNodes:
     def _take_partition(
         self, state: _NodeState, partition: TopicIdPartition, each: Any, lock_timeout_ms: int | None
     ) -> None:
-        code = _code(each.error_code)
+        code = code_of(each.error_code)
         if code is not ErrorCode.NONE:
             if code in _STALE_METADATA:
                 self._cluster.request_refresh()
@@ -434,7 +434,7 @@ class ShareNodes:
 
     def _take_answer(self, state: _NodeState, commit: _Commit, response: Any) -> None:
         said = commit.said
-        code = _code(response.error_code)
+        code = code_of(response.error_code)
         state.session.on_answered(code)
         if code is ErrorCode.NONE:
             again = self._take_acknowledged(said, response, commit)
@@ -501,7 +501,7 @@ class ShareNodes:
         for topic in response.responses:
             for each in topic.partitions:
                 leader = each.current_leader
-                moved = _code(each.error_code) in _MOVED and topic.topic_id in names
+                moved = code_of(each.error_code) in _MOVED and topic.topic_id in names
                 if moved and leader is not None and leader.leader_id >= 0:
                     key = TopicPartition(names[topic.topic_id], each.partition_index)
                     hints[key] = (leader.leader_id, leader.leader_epoch)
@@ -524,10 +524,3 @@ def _missing() -> KafkaError:
 
 def _error(code: int, message: str | None) -> KafkaError | None:
     return None if code == ErrorCode.NONE else error_for(code, message)
-
-
-def _code(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -29,6 +29,7 @@ from moldau.client.errors import (
     IllegalStateError,
     InconsistentGroupProtocolError,
     KafkaError,
+    code_of,
     error_for,
 )
 from moldau.wire.errors import ErrorCode
@@ -40,7 +41,7 @@ from moldau.wire.messages import (
     SyncGroupResponse,
 )
 
-__all__ = ["ClassicRounds", "RoundFailed", "code_of"]
+__all__ = ["ClassicRounds", "RoundFailed"]
 
 _log = logging.getLogger(__name__)
 
@@ -259,11 +260,3 @@ class ClassicRounds:
         return await self._cluster.call_coordinator(
             CoordinatorType.GROUP, self._group_id, request, timeout_ms=timeout_ms, lane=lane
         )
-
-
-def code_of(code: int) -> ErrorCode:
-    """A code of a later Kafka is an error like any other."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

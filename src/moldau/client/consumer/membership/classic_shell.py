@@ -22,14 +22,20 @@ from moldau.client.consumer.membership.classic import (
     ClassicSettings,
     MemberState,
 )
-from moldau.client.consumer.membership.classic_rounds import ClassicRounds, RoundFailed, code_of
-from moldau.client.consumer.membership.waiting import Doorbell
+from moldau.client.consumer.membership.classic_rounds import ClassicRounds, RoundFailed
+from moldau.client.consumer.membership.waiting import Doorbell, warn_late
 from moldau.client.consumer.membership_interface import (
     ConsumerGroupMetadata,
     GroupHost,
     GroupMembershipOperation,
 )
-from moldau.client.errors import ConfigError, KafkaError, SerializationError, error_for
+from moldau.client.errors import (
+    ConfigError,
+    KafkaError,
+    SerializationError,
+    code_of,
+    error_for,
+)
 from moldau.client.metadata import ClusterMetadata
 from moldau.clock import pause
 from moldau.wire.errors import ErrorCode, WireError
@@ -339,13 +345,7 @@ class ClassicMembership:
         self._update()
 
     async def _leave_late_application(self) -> None:
-        _log.warning(
-            "group %s: the application did not poll for max.poll.interval.ms (%d ms); the consumer "
-            "leaves the group and joins again at the next poll. Raise max.poll.interval.ms or "
-            "lower max.poll.records",
-            self._group_id,
-            self._max_poll_interval_ms,
-        )
+        warn_late(self._group_id, self._max_poll_interval_ms)
         member_id = self._member.leave(remain=self._instance_id is not None)
         self._update()
         await self._send_leave(

@@ -14,8 +14,8 @@ from uuid import UUID
 
 from moldau.client.cluster import ClusterClient, CoordinatorType
 from moldau.client.consumer.membership.epoch_member import AfterBeat, EpochMember
-from moldau.client.consumer.membership.waiting import Doorbell
-from moldau.client.errors import KafkaError, UnsupportedVersionError, error_for
+from moldau.client.consumer.membership.waiting import Doorbell, warn_late
+from moldau.client.errors import KafkaError, UnsupportedVersionError, code_of, error_for
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 
@@ -150,7 +150,7 @@ class Heartbeats:
         self._owner.on_membership_changed()
 
     def _on_response(self, response: Any) -> None:
-        code = _code(response.error_code)
+        code = code_of(response.error_code)
         now_ms = self._clock.elapsed_ms()
         if code is ErrorCode.NONE:
             self._failures = 0
@@ -177,13 +177,7 @@ class Heartbeats:
         _log.debug("group %s: heartbeat failed: %s", self._group_id, error)
 
     async def _leave_late_application(self) -> None:
-        _log.warning(
-            "group %s: the application did not poll for max.poll.interval.ms (%d ms); the consumer "
-            "leaves the group and joins again at the next poll. Raise max.poll.interval.ms or "
-            "lower max.poll.records",
-            self._group_id,
-            self._max_poll_interval_ms,
-        )
+        warn_late(self._group_id, self._max_poll_interval_ms)
         self._member.on_late_application(self._owner.leave_epoch())
         await self.say_leaving(self._cluster.settings.request_timeout_ms)
         self._owner.on_heartbeat_failed()
@@ -212,10 +206,3 @@ def _partitions(assignment: Any) -> dict[UUID, frozenset[int]] | None:
     if assignment is None:
         return None
     return {each.topic_id: frozenset(each.partitions) for each in assignment.topic_partitions}
-
-
-def _code(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

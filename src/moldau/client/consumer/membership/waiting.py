@@ -1,12 +1,15 @@
-"""A wait that ends after a time or when something happens."""
+"""A wait that ends after a time or when something happens; what is said of who waits too long."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from moldau.clock import Clock
 
-__all__ = ["Doorbell"]
+__all__ = ["Doorbell", "warn_late"]
+
+_log = logging.getLogger(__name__)
 
 
 class Doorbell:
@@ -27,3 +30,13 @@ class Doorbell:
             if alarm is not None:
                 alarm.cancel()
             self._rung.clear()
+
+
+def warn_late(group_id: str, max_poll_interval_ms: int) -> None:
+    _log.warning(
+        "group %s: the application did not poll for max.poll.interval.ms (%d ms); the consumer "
+        "leaves the group and joins again at the next poll. Raise max.poll.interval.ms or lower "
+        "max.poll.records",
+        group_id,
+        max_poll_interval_ms,
+    )
