@@ -96,7 +96,9 @@ class TelemetryReporter:
         self._state.close(now_ms=self._now_ms())
         last = self._state.next()
         if isinstance(last, Push):
-            await self._push(last, timeout_ms=_LAST_PUSH_MS_MAX)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_PUSH_MS_MAX / 1000):
+                    await self._push(last)
 
     async def _run(self) -> None:
         while (due_ms := self._state.due_ms) is not None:
@@ -107,7 +109,7 @@ class TelemetryReporter:
                 case Ask() as wanted:
                     await self._ask(wanted)
                 case Push() as due:
-                    await self._push(due, timeout_ms=None)
+                    await self._push(due)
                 case None:
                     return
 
@@ -136,7 +138,7 @@ class TelemetryReporter:
         self._state.on_granted(granted, now_ms=self._now_ms(), jitter=jitter)
         self._known.set()
 
-    async def _push(self, due: Push, *, timeout_ms: int | None) -> None:
+    async def _push(self, due: Push) -> None:
         subscription = due.subscription
         payload = encode_metrics(self._points(subscription), self.labels)
         codec = next(
@@ -151,9 +153,7 @@ class TelemetryReporter:
             metrics=compress(codec, payload) if codec is not Compression.NONE else payload,
         )
         try:
-            response: PushTelemetryResponse = await self._cluster.call_any(
-                request, timeout_ms=timeout_ms
-            )
+            response: PushTelemetryResponse = await self._cluster.call_any(request)
         except KafkaError as error:
             self._failed(error)
             return

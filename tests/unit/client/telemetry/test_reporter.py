@@ -180,6 +180,25 @@ def test_unreachable_cluster_gives_no_id_in_time() -> None:
         run(cluster, lambda reporter: reporter.client_instance_id(timeout_ms=20))
 
 
+def test_closing_does_not_wait_for_a_broker_that_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("moldau.client.telemetry.reporter._LAST_PUSH_MS_MAX", 10)
+    cluster = FakeCluster(granting(push_interval_ms=60_000))
+
+    async def use(reporter: TelemetryReporter) -> None:
+        await reporter.client_instance_id(timeout_ms=5000)
+
+        async def silent(request: Any, **options: Any) -> Any:
+            await asyncio.get_running_loop().create_future()
+
+        cluster.call_any = silent  # type: ignore[method-assign]
+        async with asyncio.timeout(10):
+            await reporter.close()
+
+    run(cluster, use)
+
+
 def test_unused_reporter_asks_nobody() -> None:
     cluster = FakeCluster(granting())
 
