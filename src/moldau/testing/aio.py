@@ -7,20 +7,19 @@ on meanwhile. What does not wait is the same as of the blocking face, which is `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
 from moldau.testing.cluster import Broker, Cluster
+from moldau.testing.disturbance import InstantFaults
 from moldau.testing.waiting import wait_until_async
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from moldau.client._records import ConsumerRecord
-    from moldau.testing.disturbance import Faults
+    from moldau.testing.cluster import ClusterOptions
     from moldau.testing.groups import Group, GroupDescription, GroupMember
-    from moldau.testing.nodes import FailOptions, LossOptions, Node, SlowOptions
+    from moldau.testing.nodes import Node
     from moldau.testing.topics import RecordOptions, Topic
 
 __all__ = ["AsyncBroker", "AsyncCluster", "AsyncGroup"]
@@ -60,10 +59,10 @@ class AsyncGroup:
         return await asyncio.to_thread(self.sync.expire, member)
 
 
-class AsyncCluster:
+class AsyncCluster(InstantFaults):
     """`moldau.testing.Cluster` for an event loop."""
 
-    def __init__(self, cluster: Cluster | int = 3, **options: Any) -> None:
+    def __init__(self, cluster: Cluster | int = 3, **options: Unpack[ClusterOptions]) -> None:
         """Around a cluster that exists, or a new one with these options."""
         self.sync = Cluster(cluster, **options) if isinstance(cluster, int) else cluster
 
@@ -85,7 +84,7 @@ class AsyncCluster:
 
     @property
     def nodes(self) -> dict[int, Node]:
-        """Faults of requests are set at once; life and death go through `run`."""
+        """Faults of requests are set at once; what takes its time goes through `run`."""
         return self.sync.nodes
 
     @property
@@ -160,29 +159,6 @@ class AsyncCluster:
 
     # What can happen to it.
 
-    def slow(self, *apis: str, **options: Unpack[SlowOptions]) -> Faults:
-        return self.sync.slow(*apis, **options)
-
-    def drop(self, *apis: str, **options: Unpack[LossOptions]) -> Faults:
-        return self.sync.drop(*apis, **options)
-
-    def disconnect(self, *apis: str, **options: Unpack[LossOptions]) -> Faults:
-        return self.sync.disconnect(*apis, **options)
-
-    def fail(self, *apis: str, **options: Unpack[FailOptions]) -> Faults:
-        return self.sync.fail(*apis, **options)
-
-    def partition(self, *sides: int | Node | Iterable[int | Node], one_way: bool = False) -> None:
-        self.sync.partition(*sides, one_way=one_way)
-
-    def partition_clients(
-        self, *nodes: int | Node, client_id: str = "*", one_way: bool = False
-    ) -> None:
-        self.sync.partition_clients(*nodes, client_id=client_id, one_way=one_way)
-
-    def heal_network(self) -> None:
-        self.sync.heal_network()
-
     async def heal(self) -> None:
         await asyncio.to_thread(self.sync.heal)
 
@@ -195,32 +171,9 @@ class AsyncCluster:
     async def advance_clock(self, seconds: float) -> None:
         await asyncio.to_thread(self.sync.advance_clock, seconds)
 
-    def jump_clock(self, seconds: float) -> None:
-        self.sync.jump_clock(seconds)
-
 
 class AsyncBroker(AsyncCluster):
     """`moldau.testing.Broker` for an event loop."""
 
-    def __init__(
-        self,
-        brokers: int = 1,
-        *,
-        config: Mapping[str, Any] | None = None,
-        topics: Mapping[str, int] | Iterable[str] = (),
-        seed: int | None = None,
-        log_dirs: int = 1,
-        data: str | PathLike[str] | None = None,
-        log_level: str = "INFO",
-    ) -> None:
-        super().__init__(
-            Broker(
-                brokers,
-                config=config,
-                topics=topics,
-                seed=seed,
-                log_dirs=log_dirs,
-                data=data,
-                log_level=log_level,
-            )
-        )
+    def __init__(self, brokers: int = 1, **options: Unpack[ClusterOptions]) -> None:
+        super().__init__(Broker(brokers, **options))

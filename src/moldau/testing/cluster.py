@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict, TypeVar, Unpack
 
 from moldau.testing import registry
 from moldau.testing.disturbance import Disturbance
@@ -37,12 +37,23 @@ if TYPE_CHECKING:
     from moldau.testing.groups import Group
     from moldau.testing.topics import RecordOptions, Topic
 
-__all__ = ["Broker", "Cluster"]
+__all__ = ["Broker", "Cluster", "ClusterOptions"]
 
 T = TypeVar("T")
 
 BROKERS_MAX: Final = 20
 LOG_DIRS_MAX: Final = 10
+
+
+class ClusterOptions(TypedDict, total=False):
+    """How a cluster is made; see `Cluster`."""
+
+    config: Mapping[str, Any] | None
+    topics: Mapping[str, int] | Iterable[str]
+    seed: int | None
+    log_dirs: int
+    data: str | PathLike[str] | None
+    log_level: str
 
 
 class Cluster(Disturbance):
@@ -79,9 +90,11 @@ class Cluster(Disturbance):
         self._reserved: list[socket.socket] = []
         self._data: DataClient | None = None
         self._lock = threading.Lock()
-        self.nodes: dict[int, Node] = {
-            node_id: Node(self, node_id) for node_id in range(1, brokers + 1)
-        }
+        self._nodes = {node_id: Node(self, node_id) for node_id in range(1, brokers + 1)}
+
+    @property
+    def nodes(self) -> dict[int, Node]:
+        return self._nodes
 
     def reserve_ports(self) -> tuple[int, int]:
         """Two ports that stay this cluster's own: bound here, though nobody listens, they are given
@@ -309,26 +322,8 @@ class Cluster(Disturbance):
 class Broker(Cluster):
     """One broker, which is all most tests need; `brokers` may ask for more."""
 
-    def __init__(
-        self,
-        brokers: int = 1,
-        *,
-        config: Mapping[str, Any] | None = None,
-        topics: Mapping[str, int] | Iterable[str] = (),
-        seed: int | None = None,
-        log_dirs: int = 1,
-        data: str | PathLike[str] | None = None,
-        log_level: str = "INFO",
-    ) -> None:
-        super().__init__(
-            brokers,
-            config=config,
-            topics=topics,
-            seed=seed,
-            log_dirs=log_dirs,
-            data=data,
-            log_level=log_level,
-        )
+    def __init__(self, brokers: int = 1, **options: Unpack[ClusterOptions]) -> None:
+        super().__init__(brokers, **options)
 
     @property
     def port(self) -> int:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from moldau.testing.nodes import FailOptions, Fault, LossOptions, Node, SlowOptions
+    from moldau.testing.nodes import Fault, FaultOptions, Lost, Node
 
-__all__ = ["Disturbance", "Faults"]
+__all__ = ["Disturbance", "Faults", "InstantFaults"]
 
 #: Less than the time after which a node of a cluster counts as gone.
 _STEP_S: Final = 0.4
@@ -54,28 +54,101 @@ class Faults:
         self.remove()
 
 
-class Disturbance(ABC):
-    """The part of a cluster that goes wrong on purpose."""
+class InstantFaults(ABC):
+    """What happens at once and is waited for by nobody: also for tests on an event loop."""
 
-    nodes: dict[int, Node]
+    @property
+    @abstractmethod
+    def nodes(self) -> dict[int, Node]:
+        """By their ids, which count from 1."""
 
     # Every node.
 
-    def slow(self, *apis: str, **options: Unpack[SlowOptions]) -> Faults:
+    def slow(self, *apis: str, ms: float, **options: Unpack[FaultOptions]) -> Faults:
         """`Node.slow` on every node that runs."""
-        return Faults(node.slow(*apis, **options) for node in self._running())
+        return Faults(node.slow(*apis, ms=ms, **options) for node in self._running())
 
-    def drop(self, *apis: str, **options: Unpack[LossOptions]) -> Faults:
+    def drop(self, *apis: str, lose: Lost = "request", **options: Unpack[FaultOptions]) -> Faults:
         """`Node.drop` on every node that runs."""
-        return Faults(node.drop(*apis, **options) for node in self._running())
+        return Faults(node.drop(*apis, lose=lose, **options) for node in self._running())
 
-    def disconnect(self, *apis: str, **options: Unpack[LossOptions]) -> Faults:
+    def disconnect(
+        self, *apis: str, lose: Lost = "request", **options: Unpack[FaultOptions]
+    ) -> Faults:
         """`Node.disconnect` on every node that runs."""
-        return Faults(node.disconnect(*apis, **options) for node in self._running())
+        return Faults(node.disconnect(*apis, lose=lose, **options) for node in self._running())
 
-    def fail(self, *apis: str, **options: Unpack[FailOptions]) -> Faults:
+    def fail(self, *apis: str, error: str | int, **options: Unpack[FaultOptions]) -> Faults:
         """`Node.fail` on every node that runs."""
-        return Faults(node.fail(*apis, **options) for node in self._running())
+        return Faults(node.fail(*apis, error=error, **options) for node in self._running())
+
+    def _running(self) -> list[Node]:
+        return [node for node in self.nodes.values() if node.running]
+
+    # The network.
+
+    def partition(
+        self,
+        *sides: int | Node | Iterable[int | Node],
+        one_way: bool = False,
+    ) -> None:
+        """Cut the network between groups of nodes; who is named in none is one more group.
+
+        partition(1) cuts node 1 off, partition([1, 2], [3, 4]) makes two halves of four. Clients
+        still reach every node. With `one_way` the later sides do not hear the earlier ones.
+        """
+        groups = [self._ids(side) for side in sides]
+        named = {node_id for group in groups for node_id in group}
+        rest = set(self.nodes) - named
+        if rest:
+            groups.append(rest)
+        for index, near in enumerate(groups):
+            for far in groups[index + 1 :]:
+                self._cut(near, far, one_way=one_way)
+
+    def partition_clients(
+        self, *nodes: int | Node, client_id: str = "*", one_way: bool = False
+    ) -> None:
+        """Cut clients, all or those whose client.id matches the pattern, off from these nodes, or
+        from all. With `one_way` nodes hear the clients, but these get no answers."""
+        for node_id in self._ids(nodes) or set(self.nodes):
+            cut = {"far": client_id, "incoming": not one_way, "outgoing": True}
+            self._add_cut(node_id, cut)
+
+    def heal_network(self) -> None:
+        """Everybody reaches everybody; what was held back arrives."""
+        for node in self.nodes.values():
+            node.set_cuts([])
+
+    def jump_clock(self, seconds: float) -> None:
+        """Set the wall clocks of all nodes forward or back; nothing is due by that."""
+        for node in self.nodes.values():
+            node.jump_clock(seconds)
+
+    def _ids(self, side: int | Node | Iterable[int | Node]) -> set[int]:
+        members = side if isinstance(side, Iterable) else [side]
+        ids = {each if isinstance(each, int) else each.id for each in members}
+        unknown = ids - set(self.nodes)
+        if unknown:
+            raise ValueError(f"no node {sorted(unknown)[0]}: there are {sorted(self.nodes)}")
+        return ids
+
+    def _cut(self, near: set[int], far: set[int], *, one_way: bool) -> None:
+        for one in near:
+            for other in far:
+                # Each node holds back what comes in as a request or goes out as an answer.
+                self._add_cut(one, {"far": other, "incoming": not one_way, "outgoing": True})
+                self._add_cut(other, {"far": one, "incoming": True, "outgoing": not one_way})
+
+    def _add_cut(self, node_id: int, cut: dict[str, Any]) -> None:
+        node = self.nodes[node_id]
+        node.set_cuts([*node.cuts, cut])
+
+
+class Disturbance(InstantFaults):
+    """Everything that can be done to a cluster on purpose."""
+
+    # Processes.
 
     def kill(self) -> None:
         """SIGKILL to every node."""
@@ -118,44 +191,6 @@ class Disturbance(ABC):
     def wait_until_whole(self, timeout: float = 30.0) -> None:
         """Until all nodes that run know each other as usable."""
 
-    def _running(self) -> list[Node]:
-        return [node for node in self.nodes.values() if node.running]
-
-    # The network.
-
-    def partition(
-        self,
-        *sides: int | Node | Iterable[int | Node],
-        one_way: bool = False,
-    ) -> None:
-        """Cut the network between groups of nodes; who is named in none is one more group.
-
-        partition(1) cuts node 1 off, partition([1, 2], [3, 4]) makes two halves of four. Clients
-        still reach every node. With `one_way` the later sides do not hear the earlier ones.
-        """
-        groups = [self._ids(side) for side in sides]
-        named = {node_id for group in groups for node_id in group}
-        rest = set(self.nodes) - named
-        if rest:
-            groups.append(rest)
-        for index, near in enumerate(groups):
-            for far in groups[index + 1 :]:
-                self._cut(near, far, one_way=one_way)
-
-    def partition_clients(
-        self, *nodes: int | Node, client_id: str = "*", one_way: bool = False
-    ) -> None:
-        """Cut clients, all or those whose client.id matches the pattern, off from these nodes, or
-        from all. With `one_way` nodes hear the clients, but these get no answers."""
-        for node_id in self._ids(nodes) or set(self.nodes):
-            cut = {"far": client_id, "incoming": not one_way, "outgoing": True}
-            self._add_cut(node_id, cut)
-
-    def heal_network(self) -> None:
-        """Everybody reaches everybody; what was held back arrives."""
-        for node in self.nodes.values():
-            node.set_cuts([])
-
     def heal(self) -> None:
         """No fault is left: requests, network and disks are well, paused nodes go on, and nodes
         that are down are started. Clocks stay as they are."""
@@ -177,31 +212,7 @@ class Disturbance(ABC):
             self.partition(*sides)
             yield
 
-    def _ids(self, side: int | Node | Iterable[int | Node]) -> set[int]:
-        members = side if isinstance(side, Iterable) else [side]
-        ids = {each if isinstance(each, int) else each.id for each in members}
-        unknown = ids - set(self.nodes)
-        if unknown:
-            raise ValueError(f"no node {sorted(unknown)[0]}: there are {sorted(self.nodes)}")
-        return ids
-
-    def _cut(self, near: set[int], far: set[int], *, one_way: bool) -> None:
-        for one in near:
-            for other in far:
-                # Each node holds back what comes in as a request or goes out as an answer.
-                self._add_cut(one, {"far": other, "incoming": not one_way, "outgoing": True})
-                self._add_cut(other, {"far": one, "incoming": True, "outgoing": not one_way})
-
-    def _add_cut(self, node_id: int, cut: dict[str, Any]) -> None:
-        node = self.nodes[node_id]
-        node.set_cuts([*node.cuts, cut])
-
     # Time and disks.
-
-    def jump_clock(self, seconds: float) -> None:
-        """Set the wall clocks of all nodes forward or back; nothing is due by that."""
-        for node in self.nodes.values():
-            node.jump_clock(seconds)
 
     def advance_clock(self, seconds: float) -> None:
         """Let time pass on all nodes: sessions expire, transactions time out, records age."""

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Required, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 from moldau.testing import wire_format
 from moldau.testing.errors import BrokerError, BrokerNotRunning, BrokerStartError
-from moldau.testing.rules import CLIENTS, Rule
+from moldau.testing.rules import Rule
 from moldau.testing.settings import HOST, node_properties
 from moldau.testing.template import Template
 
@@ -36,25 +36,18 @@ Lost = Literal["request", "response"]
 
 
 class FaultOptions(TypedDict, total=False):
-    """Which requests a fault is for, and how often; see `Node.slow`."""
+    """Which requests a fault is for, and how often it hits."""
 
+    #: From 0 to 1, drawn from the seed.
     probability: float
+    #: So many are hit at most; no limit if None.
     times: int | None
+    #: So many are spared first.
     after: int
+    #: A pattern as in file names.
     client_id: str
+    #: Who is meant: clients, the other nodes, or both.
     senders: Senders
-
-
-class SlowOptions(FaultOptions):
-    ms: Required[float]
-
-
-class LossOptions(FaultOptions, total=False):
-    lose: Lost
-
-
-class FailOptions(FaultOptions):
-    error: Required[str | int]
 
 
 class Fault:
@@ -329,110 +322,37 @@ class Node:
 
     # Faults of requests.
 
-    def slow(
-        self,
-        *apis: str,
-        ms: float,
-        probability: float = 1.0,
-        times: int | None = None,
-        after: int = 0,
-        client_id: str = CLIENTS,
-        senders: Senders = "clients",
-    ) -> Fault:
-        """Let requests of these APIs, or of all, wait for so long before they are carried out.
+    def slow(self, *apis: str, ms: float, **options: Unpack[FaultOptions]) -> Fault:
+        """Let requests of these APIs, or of all, wait for so long before they are carried out."""
+        return self._set("slow", apis, options, delay_ms=_positive("ms", ms))
 
-        `probability` is drawn from the seed, `after` so many are spared first, `times` so many
-        are hit at most; `client_id` is a pattern, `senders` says whether clients, other nodes or
-        both are meant.
-        """
-        return self._set(
-            "slow",
-            apis,
-            delay_ms=_positive("ms", ms),
-            probability=probability,
-            times=times,
-            after=after,
-            client_id=client_id,
-            senders=senders,
-        )
-
-    def drop(
-        self,
-        *apis: str,
-        probability: float = 1.0,
-        times: int | None = None,
-        after: int = 0,
-        lose: Lost = "request",
-        client_id: str = CLIENTS,
-        senders: Senders = "clients",
-    ) -> Fault:
+    def drop(self, *apis: str, lose: Lost = "request", **options: Unpack[FaultOptions]) -> Fault:
         """Never answer: the request is lost, or it is carried out and its response is lost.
 
         The client waits as long as its own request timeout says.
         """
-        return self._set(
-            "drop",
-            apis,
-            carried_out=_is_response(lose),
-            probability=probability,
-            times=times,
-            after=after,
-            client_id=client_id,
-            senders=senders,
-        )
+        return self._set("drop", apis, options, carried_out=_is_response(lose))
 
     def disconnect(
-        self,
-        *apis: str,
-        probability: float = 1.0,
-        times: int | None = None,
-        after: int = 0,
-        lose: Lost = "request",
-        client_id: str = CLIENTS,
-        senders: Senders = "clients",
+        self, *apis: str, lose: Lost = "request", **options: Unpack[FaultOptions]
     ) -> Fault:
         """Close the connection instead of an answer, before or after the request is carried out."""
-        return self._set(
-            "disconnect",
-            apis,
-            carried_out=_is_response(lose),
-            probability=probability,
-            times=times,
-            after=after,
-            client_id=client_id,
-            senders=senders,
-        )
+        return self._set("disconnect", apis, options, carried_out=_is_response(lose))
 
-    def fail(
-        self,
-        *apis: str,
-        error: str | int,
-        probability: float = 1.0,
-        times: int | None = None,
-        after: int = 0,
-        client_id: str = CLIENTS,
-        senders: Senders = "clients",
-    ) -> Fault:
+    def fail(self, *apis: str, error: str | int, **options: Unpack[FaultOptions]) -> Fault:
         """Answer with an error, by Kafka's name or code, and carry nothing out."""
         from moldau.testing.names import error_number
 
-        return self._set(
-            "fail",
-            apis,
-            error=error_number(error),
-            probability=probability,
-            times=times,
-            after=after,
-            client_id=client_id,
-            senders=senders,
-        )
+        return self._set("fail", apis, options, error=error_number(error))
 
-    def _set(self, kind: Any, apis: tuple[str, ...], **values: Any) -> Fault:
-        if not 0 <= values["probability"] <= 1:
-            raise ValueError(f"probability={values['probability']}: it is between 0 and 1")
+    def _set(self, kind: Any, apis: tuple[str, ...], options: FaultOptions, **values: Any) -> Fault:
         from moldau.testing.names import api_keys
 
-        rule = Rule(rule_id=next(self._numbers), kind=kind, apis=api_keys(apis), **values)
+        probability = options.get("probability", 1.0)
+        if not 0 <= probability <= 1:
+            raise ValueError(f"probability={probability}: it is between 0 and 1")
+        number = next(self._numbers)
+        rule = Rule(rule_id=number, kind=kind, apis=api_keys(apis), **options, **values)
         self.order("rule.add", rule.to_json())
         self._rules[rule.rule_id] = rule
         return Fault(self, rule)
