@@ -71,7 +71,11 @@ class ConsumerCore:
         add_app_info(self.registry)
         self.metrics = ConsumerMetrics(self.registry)
         self.cluster = ClusterClient(
-            NetworkSettings.of(settings.values, client_id=settings.client_id),
+            NetworkSettings.of(
+                settings.values,
+                client_id=settings.client_id,
+                receive_buffer_bytes=settings.receive_buffer_bytes,
+            ),
             observer=NetworkMetrics(self.registry, CONSUMER),
         )
         self.cluster.allow_auto_topic_creation = settings.allow_auto_create_topics

@@ -17,6 +17,8 @@ from moldau.config.durations import parse_duration_ms
 
 __all__ = ["ConsumerSettings"]
 
+SYSTEM_BUFFER = -1
+
 _NUMBERS = itertools.count(1)
 # What each protocol leaves to the other, or to the broker.
 _NOT_FOR_CONSUMER_PROTOCOL: tuple[str, ...] = (
@@ -51,6 +53,7 @@ class ConsumerSettings:
     max_partition_fetch_bytes: int
     max_poll_interval_ms: int
     max_poll_records: int
+    receive_buffer_bytes: int
     key_deserializer: Deserialize | None
     value_deserializer: Deserialize | None
     interceptors: Interceptors
@@ -97,6 +100,11 @@ class ConsumerSettings:
             max_partition_fetch_bytes=values["max.partition.fetch.bytes"],
             max_poll_interval_ms=values["max.poll.interval.ms"],
             max_poll_records=values["max.poll.records"],
+            # Kafka's default of 64 KB holds back the broker while the application's thread has
+            # the interpreter; the system's own measure grows with what is received.
+            receive_buffer_bytes=(
+                values["receive.buffer.bytes"] if "receive.buffer.bytes" in given else SYSTEM_BUFFER
+            ),
             key_deserializer=resolve_deserializer(values["key.deserializer"], True, given),
             value_deserializer=resolve_deserializer(values["value.deserializer"], False, given),
             interceptors=resolve_interceptors(
