@@ -134,6 +134,18 @@ def test_retriable_errors_are_retried_in_order(broker: Broker, error: str) -> No
     assert broker.values("t") == numbered(200)
 
 
+def test_the_very_first_batch_fails_and_still_comes_first(broker: Broker) -> None:
+    # A broker takes any sequence number from a producer that it does not know yet.
+    with (
+        quick_producer(broker, linger_ms=1, batch_size=200) as producer,
+        broker.fail("Produce", error="NOT_ENOUGH_REPLICAS", times=1),
+    ):
+        for value in numbered(200):
+            producer.send("t", value)
+        producer.flush(30)
+    assert broker.values("t") == numbered(200)
+
+
 def test_order_without_idempotence_needs_one_request_at_a_time(broker: Broker) -> None:
     with quick_producer(
         broker,

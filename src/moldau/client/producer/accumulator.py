@@ -294,6 +294,8 @@ class Accumulator:
         batch.record_count = batch.builder.record_count
         batch.drained_ms = now_ms
         batch.leader_epoch = queue.leader_epoch
+        # From now on a complaint is about the numbers that it has.
+        batch.sequence_reset = False
         # To the end: the next request begins with the other partitions.
         del self._active[queue]
         if queue.batches:

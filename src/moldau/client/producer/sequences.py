@@ -47,10 +47,21 @@ def _order(batch: ProducerBatch) -> tuple[int, int, int]:
 class PartitionSequences:
     """Of one partition."""
 
-    __slots__ = ("in_flight", "last_acked_offset", "last_acked_sequence", "next", "producer_id")
+    __slots__ = (
+        "in_flight",
+        "known_id",
+        "last_acked_offset",
+        "last_acked_sequence",
+        "next",
+        "producer_id",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, known_id: int = NO_PRODUCER_ID) -> None:
         self.producer_id = NO_ID
+        #: The producer id that the partition has acknowledged a batch of. A broker takes any number
+        #: from an id that it does not know: then the first batch goes alone, else a later one could
+        #: take its place when it fails.
+        self.known_id = known_id
         self.next = 0
         self.last_acked_sequence = NO_ACKED_SEQUENCE
         self.last_acked_offset = NO_ACKED_OFFSET
@@ -81,6 +92,7 @@ class PartitionSequences:
 
     def acknowledged(self, batch: ProducerBatch) -> None:
         self.last_acked_sequence = max(self.last_acked_sequence, batch.last_sequence)
+        self.known_id = batch.producer_id
 
     def is_next(self, sequence: int) -> bool:
         """Whether a number follows the last one that was acknowledged."""

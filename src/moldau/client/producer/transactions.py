@@ -415,7 +415,7 @@ class TransactionManager(TransactionRequests):
 
     def reset_sequence_numbers(self) -> None:
         for queue in self._queues:
-            queue.sequences = PartitionSequences()
+            queue.sequences = PartitionSequences(queue.sequences.known_id)
         self._queues.clear()
         self._unresolved.clear()
 
@@ -427,8 +427,12 @@ class TransactionManager(TransactionRequests):
             return False
         sequences = queue.sequences
         if not batch.has_sequence:
-            # What is in flight with an older epoch must be done first.
-            if sequences.in_flight and sequences.producer_id != self.producer_id:
+            # What is in flight with an older epoch must be done first, and so must the first batch
+            # that the partition has of this id.
+            if sequences.in_flight and (
+                sequences.producer_id != self.producer_id
+                or sequences.known_id != self.producer_id.producer_id
+            ):
                 return False
             return queue not in self._unresolved
         # What is sent again goes in the order of its numbers.

@@ -356,7 +356,10 @@ def idempotent(*topics: int) -> tuple[TransactionManager, Stage]:
     manager = TransactionManager(None, 60_000)
     manager.producer_id = ProducerId(7, 0)
     manager.state = State.READY
-    return manager, Stage({"t": list(topics) or [1]}, gate=manager)
+    stage = Stage({"t": list(topics) or [1]}, gate=manager)
+    for queue in stage.accumulator.topics["t"].queues:
+        queue.sequences.known_id = 7
+    return manager, stage
 
 
 def sent(stage: Stage, count: int, now_ms: int = 10) -> list[ProducerBatch]:
@@ -376,6 +379,18 @@ def numbers(*batches: ProducerBatch) -> list[tuple[int, int]]:
 def test_batches_are_numbered_by_their_records() -> None:
     _, stage = idempotent()
     assert numbers(*sent(stage, 3)) == [(0, 0), (0, 2), (0, 4)]
+
+
+def test_the_first_batch_of_an_id_goes_alone() -> None:
+    manager, stage = idempotent()
+    stage.queue().sequences.known_id = -1
+    first, second, third = (stage.batch(records=2) for _ in range(3))
+    assert stage.drain(20).batches == {1: [first]}
+    # A broker that does not know the id yet would take any number.
+    assert stage.drain(20).batches == {}
+    manager.on_completed(first, 0)
+    assert stage.drain(20).batches == {1: [second]}
+    assert stage.drain(20).batches == {1: [third]}
 
 
 def test_numbers_wrap() -> None:
@@ -418,6 +433,22 @@ def test_out_of_order(acked: int, which: int, retried: bool, bumped: bool) -> No
     assert manager.producer_id.epoch == int(bumped)
     if bumped:
         assert numbers(batches[which]) == [(1, 0)]
+
+
+def test_a_batch_that_was_numbered_anew_and_still_does_not_fit_takes_another_epoch() -> None:
+    manager, stage = idempotent()
+    (batch,) = sent(stage, 1)
+    refusal = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.OutOfOrderSequenceError(), -1)
+    for epoch in (1, 2, 3):
+        assert manager.can_retry(batch, *refusal)
+        manager.bump_idempotent_epoch()
+        assert numbers(batch) == [(epoch, 0)]
+        # Another answer to what was sent with the old number says nothing new.
+        assert manager.can_retry(batch, *refusal)
+        manager.bump_idempotent_epoch()
+        assert numbers(batch) == [(epoch, 0)]
+        stage.accumulator.reenqueue(batch, 10)
+        assert stage.drain(5000).batches == {1: [batch]}
 
 
 def test_after_a_new_epoch_others_wait_for_what_is_in_flight() -> None:
@@ -482,6 +513,7 @@ def test_the_last_epoch_is_followed_by_another_id() -> None:
 def test_a_refused_batch_leaves_no_gap_in_a_transaction() -> None:
     manager = in_transaction()
     stage = Stage(gate=manager)
+    stage.queue().sequences.known_id = 7
     first, second, third = sent(stage, 3)
     manager.on_failed(first, errors.RecordTooLargeError("big"), adjust=True)
     assert [batch.base_sequence for batch in (second, third)] == [0, 2]
