@@ -12,6 +12,7 @@ MODULES = (
     "moldau.wire._record_codec",
     "moldau.client._records",
     "moldau.client._batch_builder",
+    "moldau.client.fetch_reader",
     "moldau.client.metrics.stats",
     "moldau.client.producer._batch",
     "moldau.client.producer._murmur2",

@@ -43,10 +43,12 @@ cdef tuple _read_headers(const unsigned char *data, Py_ssize_t position, Py_ssiz
 
 cdef class BatchReader:
     cdef const unsigned char[::1] _view
+    cdef object _source
     cdef object _topic
     cdef int _partition
     cdef object _key_deserializer
     cdef object _value_deserializer
+    cdef bint _check_crcs
     cdef int _key_kind
     cdef int _value_kind
     cdef Py_ssize_t _position
@@ -66,8 +68,24 @@ cdef class BatchReader:
     cdef readonly Py_ssize_t size
 
     @cython.locals(
+        base_offset=cython.longlong,
+        length=cython.longlong,
+        magic=cython.int,
+        crc=cython.ulonglong,
+        attributes=cython.int,
+        last_delta=cython.longlong,
+        base_timestamp=cython.longlong,
+        record_count=cython.longlong,
+        size=cython.longlong,
+        end=cython.longlong,
+        start=cython.longlong,
+    )
+    cpdef open(self, object data, Py_ssize_t position, long long start_offset)
+
+    cpdef list next(self, Py_ssize_t max_count=*)
+
+    @cython.locals(
         chars="const unsigned char *",
-        records=list,
         record=ConsumerRecord,
         partition=cython.int,
         leader_epoch=cython.int,
@@ -81,7 +99,7 @@ cdef class BatchReader:
         timestamp=cython.longlong,
         offset=cython.longlong,
     )
-    cpdef list next(self, Py_ssize_t max_count=*)
+    cpdef fill(self, list records, Py_ssize_t max_count)
 
     cdef _deserialize(self, ConsumerRecord record)
 

@@ -10,19 +10,26 @@ front of a bad one are given before the error is.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
+
+from crc32c import crc32c
 
 from moldau.client.errors import CorruptRecordError, RecordDeserializationError
 from moldau.wire._record_codec import PROBLEMS, validate_records
 from moldau.wire.compression import Compression, CompressionError, decompress_to_buffer
 from moldau.wire.records import (
+    ATTRIBUTES_POSITION,
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
     HEADER_SIZE,
+    HEADER_STRUCT,
+    LOG_APPEND_TIME_FLAG,
+    LOG_OVERHEAD,
     MAGIC,
-    BatchHeader,
-    CorruptBatchError,
-    crc_matches,
+    TRANSACTIONAL_FLAG,
     read_header,
 )
 
@@ -218,12 +225,14 @@ class BatchReader:
     __slots__ = (
         "_append_time",
         "_base_timestamp",
+        "_check_crcs",
         "_index",
         "_key_deserializer",
         "_key_kind",
         "_leader_epoch",
         "_partition",
         "_position",
+        "_source",
         "_start_offset",
         "_timestamp_type",
         "_topic",
@@ -252,33 +261,95 @@ class BatchReader:
         value_deserializer: Deserializer | None = None,
         check_crcs: bool = True,
     ) -> None:
-        header = _checked_header(buffer, position, topic, partition)
         self._topic = topic
         self._partition = partition
-        self._start_offset = start_offset
         self._key_deserializer = key_deserializer
-        self._key_kind = _kind_of(key_deserializer)
         self._value_deserializer = value_deserializer
-        self._value_kind = _kind_of(value_deserializer)
-        self._position = 0
+        self._check_crcs = check_crcs
+        self._source: Any = None
+        self.record_count = 0
         self._index = 0
-        self._base_timestamp = header.base_timestamp
-        self._timestamp_type = _LOG_APPEND_TIME if header.is_log_append_time else _CREATE_TIME
-        self._append_time = header.max_timestamp
-        self._leader_epoch = header.partition_leader_epoch
-        self.base_offset = header.base_offset
-        self.last_offset = header.last_offset
-        self.next_offset = max(start_offset, header.base_offset)
-        self.producer_id = header.producer_id
-        self.is_control = header.is_control
-        self.is_transactional = header.is_transactional
-        self.record_count = header.record_count
-        self.size = header.size
-        section = _checked_section(buffer, position, header, topic, partition, check_crcs)
-        # The compiled form reads the section where it is; slices of bytes are bytes in both.
-        self._view = section if cython.compiled else bytes(section)
-        if self.record_count <= 0:
-            self.next_offset = max(start_offset, self.last_offset + 1)
+        if position >= 0:
+            self.open(readable(buffer), position, start_offset)
+
+    def open(self, data: memoryview, position: int, start_offset: int) -> None:
+        """Turn to the batch at `position` of what `readable` gave; of a bad one nothing is read."""
+        self.record_count = 0
+        self._index = 0
+        try:
+            (
+                base_offset,
+                length,
+                leader_epoch,
+                magic,
+                crc,
+                attributes,
+                last_delta,
+                base_timestamp,
+                max_timestamp,
+                producer_id,
+                _,
+                _,
+                record_count,
+            ) = HEADER_STRUCT.unpack_from(data, position)
+        except struct.error:
+            raise self._corrupt(
+                f"{len(data) - position} bytes at position {position} are too few for a batch"
+            ) from None
+        size = LOG_OVERHEAD + length
+        end = position + size
+        if magic != MAGIC or size < HEADER_SIZE or end > len(data) or record_count < 0:
+            raise self._corrupt(_header_problem(data, position))
+        if self._check_crcs and crc32c(data[position + ATTRIBUTES_POSITION : end]) != crc:
+            raise self._corrupt(
+                f"batch at offset {base_offset}: its checksum does not match its bytes"
+            )
+        source = data
+        start = position + HEADER_SIZE
+        if attributes & COMPRESSION_MASK and record_count:
+            source = self._decompressed(data[start:end], base_offset, attributes)
+            start, end = 0, len(source)
+        scan = validate_records(source, start, end, record_count, base_timestamp)
+        if scan.problem:
+            raise self._corrupt(
+                f"batch at offset {base_offset}: record {scan.index}: {PROBLEMS[scan.problem]}"
+            )
+        if source is not self._source:
+            self._source = source
+            # Slices of bytes are bytes; the compiled form reads everything where it is.
+            self._view: Any = source if cython.compiled else source.obj
+        self._position = start
+        self._start_offset = start_offset
+        self._base_timestamp = base_timestamp
+        self._timestamp_type = (
+            _LOG_APPEND_TIME if attributes & LOG_APPEND_TIME_FLAG else _CREATE_TIME
+        )
+        self._append_time = max_timestamp
+        self._leader_epoch = leader_epoch
+        self.base_offset = base_offset
+        self.last_offset = base_offset + last_delta
+        self.producer_id = producer_id
+        self.is_control = attributes & CONTROL_FLAG != 0
+        self.is_transactional = attributes & TRANSACTIONAL_FLAG != 0
+        self._key_kind = _AS_BYTES if self.is_control else _kind_of(self._key_deserializer)
+        self._value_kind = _AS_BYTES if self.is_control else _kind_of(self._value_deserializer)
+        self.size = size
+        self.record_count = record_count
+        self.next_offset = base_offset if record_count else self.last_offset + 1
+        if start_offset > self.next_offset:
+            self.next_offset = start_offset
+
+    def _decompressed(self, section: memoryview, base_offset: int, attributes: int) -> memoryview:
+        codec = attributes & COMPRESSION_MASK
+        try:
+            if codec > Compression.ZSTD:
+                raise CompressionError(f"compression id {codec}")
+            return readable(decompress_to_buffer(Compression(codec), section))
+        except CompressionError as error:
+            raise self._corrupt(f"batch at offset {base_offset}: {error}") from error
+
+    def _corrupt(self, problem: str) -> CorruptRecordError:
+        return CorruptRecordError(f"{self._topic}-{self._partition}: {problem}")
 
     @property
     def exhausted(self) -> bool:
@@ -294,13 +365,19 @@ class BatchReader:
         self.next_offset = max(self.next_offset, offset)
 
     def next(self, max_count: int = -1) -> list[ConsumerRecord]:
-        """The next records, at most `max_count` of them; none when there are no more.
+        """The next records, at most `max_count` of them; none when there are no more."""
+        records: list[ConsumerRecord] = []
+        self.fill(records, max_count)
+        return records
+
+    def fill(self, records: list[ConsumerRecord], max_count: int) -> None:
+        """Append the next records. One that cannot be deserialized ends this quietly if `records`
+        holds any: it is told when it is the first.
 
         Long, because each field moves the position that the next one starts from.
         """
-        records: list[ConsumerRecord] = []
         if self._index >= self.record_count:
-            return records
+            return
         chars = cython.address(self._view[0]) if cython.compiled else self._view
         topic = self._topic
         partition = self._partition
@@ -382,7 +459,6 @@ class BatchReader:
         if left == 0:
             # Offsets whose records compaction took are passed over with the batch.
             self.next_offset = max(self.next_offset, self.last_offset + 1)
-        return records
 
     def _deserialize(self, record: ConsumerRecord) -> None:
         if self._key_kind == _AS_TEXT:
@@ -416,51 +492,24 @@ def _call(deserializer: Any, topic: str, content: bytes | None, headers: Headers
     return deserializer(topic, content, headers)
 
 
-def _checked_header(buffer: Buffer, position: int, topic: str, partition: int) -> BatchHeader:
-    try:
-        header = read_header(buffer, position)
-    except CorruptBatchError as error:
-        raise CorruptRecordError(f"{topic}-{partition}: {error}") from error
+def readable(buffer: Buffer) -> memoryview:
+    """A view that records can be read from: of the buffer itself, or where this file is not
+    compiled of a copy as bytes, whose slices are bytes."""
+    if cython.compiled or type(buffer) is bytes:
+        return memoryview(buffer)
+    return memoryview(bytes(buffer))
+
+
+def _header_problem(data: Buffer, position: int) -> str:
+    """What is wrong with a header that was refused."""
+    header = read_header(data, position)
+    where = f"at offset {header.base_offset}"
     if header.magic != MAGIC:
-        raise CorruptRecordError(
-            f"{topic}-{partition}: batch format {header.magic} at offset {header.base_offset}; "
-            "only format 2 is read"
-        )
-    if header.size < HEADER_SIZE or position + header.size > len(buffer):
-        raise CorruptRecordError(
-            f"{topic}-{partition}: batch at offset {header.base_offset} says it has "
-            f"{header.size} bytes, {len(buffer) - position} are there"
-        )
+        return f"batch format {header.magic} {where}; only format 2 is read"
     if header.record_count < 0:
-        raise CorruptRecordError(
-            f"{topic}-{partition}: batch at offset {header.base_offset} says it has "
-            f"{header.record_count} records"
-        )
-    return header
-
-
-def _checked_section(
-    buffer: Buffer,
-    position: int,
-    header: BatchHeader,
-    topic: str,
-    partition: int,
-    check_crcs: bool,
-) -> Buffer:
-    """The uncompressed records, known to be sound."""
-    where = f"{topic}-{partition}: batch at offset {header.base_offset}"
-    if check_crcs and not crc_matches(buffer, position, header):
-        raise CorruptRecordError(f"{where}: its checksum does not match its bytes")
-    section: Buffer = memoryview(buffer)[position + HEADER_SIZE : position + header.size]
-    try:
-        if header.compression is not Compression.NONE and header.record_count > 0:
-            section = decompress_to_buffer(header.compression, section)
-    except (CompressionError, CorruptBatchError) as error:
-        raise CorruptRecordError(f"{where}: {error}") from error
-    scan = validate_records(section, 0, len(section), header.record_count, header.base_timestamp)
-    if scan.problem:
-        raise CorruptRecordError(f"{where}: record {scan.index}: {PROBLEMS[scan.problem]}")
-    return section
+        return f"batch {where} says it has {header.record_count} records"
+    left = len(data) - position
+    return f"batch {where} says it has {header.size} bytes, {left} are there"
 
 
 def decode_consumer_records(

@@ -10,16 +10,16 @@ from types import ModuleType
 import pytest
 
 import moldau.client
-from moldau.client import _batch_builder, _records
+from moldau.client import _batch_builder, _records, fetch_reader
 
 
 def load_plain(name: str) -> ModuleType:
     path = Path(moldau.client.__file__).parent / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"plain{name}", path)
+    spec = importlib.util.spec_from_file_location(f"plain_{name}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[f"plain{name}"] = module
+    sys.modules[f"plain_{name}"] = module
     spec.loader.exec_module(module)
     return module
 
@@ -27,6 +27,9 @@ def load_plain(name: str) -> ModuleType:
 READERS = {"plain": load_plain("_records")}
 if _records.COMPILED:
     READERS["compiled"] = _records
+FETCH_READERS = {"plain": load_plain("fetch_reader")}
+if not fetch_reader.__file__.endswith(".py"):
+    FETCH_READERS["compiled"] = fetch_reader
 BUILDERS = {"plain": load_plain("_batch_builder")}
 if _batch_builder.COMPILED:
     BUILDERS["compiled"] = _batch_builder
@@ -40,3 +43,8 @@ def records_module(request: pytest.FixtureRequest) -> ModuleType:
 @pytest.fixture(scope="session", params=list(BUILDERS))
 def builder_module(request: pytest.FixtureRequest) -> ModuleType:
     return BUILDERS[request.param]
+
+
+@pytest.fixture(scope="session", params=list(FETCH_READERS))
+def fetch_reader_module(request: pytest.FixtureRequest) -> ModuleType:
+    return FETCH_READERS[request.param]

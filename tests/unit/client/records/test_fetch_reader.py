@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -11,6 +12,12 @@ from moldau.client.fetch_reader import FetchReader
 from moldau.wire.records import encode_batch, encode_end_txn_marker
 
 TIME = 1_700_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def both_forms(fetch_reader_module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test runs with the plain file and with the compiled module."""
+    monkeypatch.setitem(globals(), "FetchReader", fetch_reader_module.FetchReader)
 
 
 def batch(base: int, count: int, **options: Any) -> bytes:
