@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from types import FrameType, TracebackType
 from typing import Any
 
-from moldau.cli.tools._common import message_of
+from moldau.cli.tools.group_reports import as_java
 from moldau.client.errors import KafkaError, WakeupError
 
 __all__ = ["POLL_SECONDS_MAX", "RecordLoop", "Signals"]
@@ -114,7 +114,7 @@ class RecordLoop:
             except WakeupError:
                 return False
             except KafkaError as error:
-                self._tell(f"{type(error).__name__}: {message_of(error)}")
+                self._tell(as_java(error))
                 return False
             if self.waiting or self._timeout is None:
                 continue

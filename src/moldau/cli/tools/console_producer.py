@@ -9,7 +9,6 @@ from typing import Any
 from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import (
     ToolError,
-    message_of,
     parse_properties,
     read_config_file,
     wait_until_reachable,
@@ -21,6 +20,7 @@ from moldau.cli.tools.console_options import (
     merge,
 )
 from moldau.cli.tools.console_reader import make_reader
+from moldau.cli.tools.group_reports import as_java
 
 __all__ = ["add_arguments", "run"]
 
@@ -149,7 +149,7 @@ def _send(producer: Any, record: Any, *, sync: bool) -> None:
             print(
                 f"Error when sending message to topic {record.topic} with key: "
                 f"{_size(record.key)}, value: {_size(record.value)} with error: "
-                f"{message_of(error)}",
+                f"{as_java(error)}",
                 file=sys.stderr,
             )
 

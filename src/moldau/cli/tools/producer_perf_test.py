@@ -19,11 +19,11 @@ from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import (
     Progress,
     ToolError,
-    message_of,
     progress,
     read_config_file,
     wait_until_reachable,
 )
+from moldau.cli.tools.group_reports import as_java
 from moldau.cli.tools.perf_metrics import metric_lines
 from moldau.cli.tools.perf_statistics import ProducerStats, Throttle
 from moldau.wire.uuids import uuid_to_text
@@ -320,7 +320,7 @@ class _Run:
         error: Exception | None,
     ) -> None:
         if error is not None:
-            print(f"{type(error).__name__}: {message_of(error)}", file=sys.stderr)
+            print(as_java(error), file=sys.stderr)
             return
         now_ms = time.time_ns() // 1_000_000
         lines = self._stats.record(now_ms - sent_ms, size, now_ms)
