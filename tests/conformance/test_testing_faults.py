@@ -26,7 +26,9 @@ from support.raw import RawConnection
 DAY_S = 24 * 3600
 
 
-def deliver(cluster: Cluster, topic: str, *values: str, **settings: object) -> list[object]:
+def deliver(
+    cluster: Cluster, topic: str, *values: str, partition: int = 0, **settings: object
+) -> list[object]:
     """The errors of writing these records, None for each that is written."""
     outcomes: list[object] = []
     producer = Producer(
@@ -42,7 +44,9 @@ def deliver(cluster: Cluster, topic: str, *values: str, **settings: object) -> l
         }
     )
     for value in values:
-        producer.produce(topic, value, on_delivery=lambda error, _: outcomes.append(error))
+        producer.produce(
+            topic, value, partition=partition, on_delivery=lambda error, _: outcomes.append(error)
+        )
     producer.flush(30)
     return outcomes
 
@@ -223,9 +227,19 @@ def test_a_paused_broker_answers_when_it_goes_on(moldau_broker: Broker) -> None:
 
 def test_a_cluster_restarts_in_order_with_its_data(moldau_cluster: Cluster) -> None:
     topic = moldau_cluster.create_topic("orders", partitions=3)
-    assert deliver(moldau_cluster, topic, "a", "b", "c") == [None] * 3
+    for partition, value in enumerate("abc"):
+        assert deliver(moldau_cluster, topic, value, partition=partition) == [None]
     moldau_cluster.restart()
-    assert sorted(topic.values()) == [b"a", b"b", b"c"]
+    assert topic.values() == [b"a", b"b", b"c"]
+
+
+def test_the_active_controller_can_be_found_and_killed(moldau_cluster: Cluster) -> None:
+    active = moldau_cluster.controller()
+    active.kill()
+    wait_until(lambda: moldau_cluster.controller() is not active)
+    moldau_cluster.create_topic("orders", replication_factor=2)
+    moldau_cluster.heal()
+    assert not moldau_cluster.disturbed
 
 
 # The network.
@@ -466,6 +480,23 @@ def test_a_full_disk_ends_a_broker_and_room_brings_it_back(moldau_broker: Broker
     node.start()
     assert deliver(moldau_broker, topic, "b") == [None]
     assert topic.values() == [b"a", b"b"]
+
+
+@pytest.mark.moldau(log_dirs=2)
+def test_one_full_disk_of_two_takes_only_its_partitions_offline(moldau_broker: Broker) -> None:
+    node = moldau_broker.nodes[1]
+    topic = moldau_broker.create_topic("orders", partitions=2)
+    folders = [moldau_broker.data_of("orders", index)[0].parent for index in (0, 1)]
+    assert sorted(folders) == sorted(node.log_dirs)
+    node.fill_disk(log_dir=node.log_dirs.index(folders[0]))
+    (error,) = deliver(moldau_broker, topic, "a", **{"message.timeout.ms": 500})
+    assert isinstance(error, KafkaError)
+    assert deliver(moldau_broker, topic, "b", partition=1) == [None]
+    assert node.running
+    moldau_broker.free_disk()
+    node.restart()
+    assert deliver(moldau_broker, topic, "c") == [None]
+    assert topic.values() == [b"c", b"b"]
 
 
 def test_a_full_disk_in_a_cluster_moves_the_leader(moldau_cluster: Cluster) -> None:
