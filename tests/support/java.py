@@ -1,11 +1,13 @@
 """Apache Kafka's Java side beside the tests: its command line tools, and programs of tests/java.
 
 A program is started from its source file, so there is no build step. The tools run one after the
-other in one virtual machine: a start for each would cost more than all they do.
+other in one virtual machine, which the next test goes on with: a start for each would cost more
+than all they do.
 """
 
 from __future__ import annotations
 
+import atexit
 import subprocess
 from dataclasses import dataclass
 from types import TracebackType
@@ -33,13 +35,52 @@ class Outcome:
     output: str
 
 
+class _Machine:
+    """A virtual machine that runs tools; started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, words: list[str]) -> Outcome:
+        try:
+            return self._run(words)
+        except BaseException:
+            # What it still prints would be taken for the answer to the next command.
+            self.end()
+            raise
+
+    def _run(self, words: list[str]) -> Outcome:
+        if self._process is None:
+            command = [*JAVA, str(SOURCES / "RunTools.java")]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            atexit.register(self.end)
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(("\t".join(words) + "\n").encode())
+        stdin.flush()
+        head = stdout.readline().split()
+        assert len(head) == 2, f"the tools ended while running {words[0]}"
+        status, size = map(int, head)
+        return Outcome(status, stdout.read(size).decode())
+
+    def end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+# Those that nobody uses at the moment.
+_idle: list[_Machine] = []
+
+
 class KafkaTools:
     """Apache Kafka's command line tools, pointed at one broker."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        command = [*JAVA, str(SOURCES / "RunTools.java")]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._machine = _idle.pop() if _idle else _Machine()
 
     def run(self, tool: str, *arguments: str, typed: str = "") -> Outcome:
         """Run one tool to its end; the broker's address in its output becomes BROKER."""
@@ -49,17 +90,8 @@ class KafkaTools:
 
     def run_alone(self, tool: str, *arguments: str, typed: str = "") -> Outcome:
         """Run a tool that talks to no broker."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
         escaped = typed.replace("\n", "\\n").replace("\t", "\\t")
-        words = [tool, escaped, *arguments]
-        stdin.write(("\t".join(words) + "\n").encode())
-        stdin.flush()
-        head = stdout.readline().split()
-        assert len(head) == 2, f"the tools ended while running {tool}"
-        status, size = map(int, head)
-        return Outcome(status, stdout.read(size).decode())
+        return self._machine.run([tool, escaped, *arguments])
 
     def __enter__(self) -> KafkaTools:
         return self
@@ -70,10 +102,4 @@ class KafkaTools:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        finally:
-            self._process.kill()
-            self._process.wait()
+        _idle.append(self._machine)
