@@ -71,9 +71,7 @@ class AsyncAdmin(
             NetworkSettings.of(values, client_id=client_id),
             observer=NetworkMetrics(self._metrics, ADMIN),
         )
-        self._telemetry: TelemetryReporter | None = None
-        if values["enable.metrics.push"]:
-            self._telemetry = TelemetryReporter(self._cluster, self._metrics)
+        self._telemetry = TelemetryReporter.of(values, self._cluster, self._metrics)
         self._driver = Driver(
             self._cluster,
             timeout_ms=_api_timeout_ms(values, config, settings),

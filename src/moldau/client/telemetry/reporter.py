@@ -12,6 +12,7 @@ import logging
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
 from moldau.client.cluster import ClusterClient
@@ -41,6 +42,13 @@ _log = logging.getLogger(__name__)
 # A closing client waits no longer than this for its last push to be taken.
 _LAST_PUSH_MS_MAX = 1_000
 _JITTER_STEPS = 1_000
+# Settings that describe a client to a collector.
+_LABELS = {
+    "transactional.id": "transactional_id",
+    "group.id": "group_id",
+    "group.instance.id": "group_instance_id",
+    "client.rack": "client_rack",
+}
 
 
 class TelemetryReporter:
@@ -56,14 +64,27 @@ class TelemetryReporter:
         self._state = TelemetryState()
         self._task: asyncio.Task[None] | None = None
         self._known = asyncio.Event()
+        self._closed = False
         self._ended_by: KafkaError | None = None
         self._registered: dict[MetricName, KafkaMetric] = {}
         self._started_ms = cluster.clock.now_ms()
         self._last: dict[MetricName, tuple[float, int]] = {}
 
+    @classmethod
+    def of(
+        cls, values: Mapping[str, Any], cluster: ClusterClient, metrics: Metrics
+    ) -> TelemetryReporter | None:
+        """From parsed settings: one that begins with the first picture of the cluster, or None."""
+        if not values["enable.metrics.push"]:
+            return None
+        labels = {label: str(values[key]) for key, label in _LABELS.items() if values.get(key)}
+        reporter = cls(cluster, metrics, labels=labels)
+        cluster.on_metadata.append(lambda _: reporter.start())
+        return reporter
+
     def start(self) -> None:
-        """Begin, on the running loop; does nothing if it has begun."""
-        if self._task is None:
+        """Begin, on the running loop; does nothing if it has begun, or ended."""
+        if self._task is None and not self._closed:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def register(self, metric: KafkaMetric) -> None:
@@ -87,6 +108,7 @@ class TelemetryReporter:
 
     async def close(self) -> None:
         """Push for the last time, if the cluster wants metrics, and end."""
+        self._closed = True
         task, self._task = self._task, None
         if task is None:
             return

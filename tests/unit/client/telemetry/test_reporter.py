@@ -199,6 +199,29 @@ def test_closing_does_not_wait_for_a_broker_that_is_silent(
     run(cluster, use)
 
 
+def test_settings_decide_and_describe() -> None:
+    cluster = FakeCluster(granting())
+    values = {"enable.metrics.push": False, "group.id": "g", "client.rack": ""}
+    assert TelemetryReporter.of(values, cluster, metrics()) is None
+    reporter = TelemetryReporter.of({**values, "enable.metrics.push": True}, cluster, metrics())
+    assert reporter is not None
+    assert reporter.labels == {"group_id": "g"}
+
+    async def use() -> None:
+        (begin,) = cluster.on_metadata
+        begin(cluster.metadata)
+        async with asyncio.timeout(10):
+            await cluster.arrivals.get()
+        await reporter.close()
+        asked = cluster.asked
+        # What comes after the end begins nothing.
+        begin(cluster.metadata)
+        await reporter.close()
+        assert cluster.asked == asked
+
+    asyncio.run(use())
+
+
 def test_unused_reporter_asks_nobody() -> None:
     cluster = FakeCluster(granting())
 
