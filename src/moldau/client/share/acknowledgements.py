@@ -72,14 +72,15 @@ class Acknowledgements:
         self._types: dict[int, int] = dict(types)
 
     def add(self, offset: int, kind: int) -> None:
-        self._types[offset] = kind
+        # Plain numbers: hundreds of them are compared when batches are made.
+        self._types[offset] = int(kind)
 
-    def add_missing(self, offset: int, kind: int) -> bool:
-        """Unless it was acknowledged already; whether it was not."""
-        if offset in self._types:
-            return False
-        self._types[offset] = kind
-        return True
+    def add_missing(self, offsets: Iterable[int], kind: int) -> Iterable[int]:
+        """Those that were not acknowledged already, which are given back."""
+        known = self._types
+        missing = [offset for offset in offsets if offset not in known] if known else list(offsets)
+        known.update(dict.fromkeys(missing, int(kind)))
+        return missing
 
     def merge(self, other: Acknowledgements) -> None:
         self._types.update(other._types)

@@ -11,7 +11,6 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from moldau.client.cluster import ClusterClient, Deadline, NetworkSettings
 from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
@@ -83,6 +82,8 @@ class ShareCore:
             on_outcome=self._on_outcome,
             on_error=self._on_error,
         )
+        # Bytes of deliveries that were given out whole since the last count.
+        self._size_given = 0
         self._polling = False
         self._polled_ms = self.cluster.clock.elapsed_ms()
         self.wakeup = Wakeup(soon, self._wake)
@@ -159,7 +160,8 @@ class ShareCore:
         records = in_flight.records()
         if not records:
             return EMPTY_RECORDS
-        self.metrics.consumed(sum(map(len, records.values())), _size_of(records))
+        self.metrics.consumed(sum(map(len, records.values())), self._size_given)
+        self._size_given = 0
         return ConsumerRecords(records)
 
     def _deliver(self, delivery: Delivery, count_max: int) -> int:
@@ -175,6 +177,7 @@ class ShareCore:
         if delivery.lock_timeout_ms is not None:
             self.in_flight.lock_timeout_ms = delivery.lock_timeout_ms
         if delivery.is_done:
+            self._size_given += delivery.size
             self._deliveries.popleft()
         if portion.error is not None:
             if not had_records:
@@ -297,12 +300,3 @@ class ShareCore:
                 self._refresh_alarm.cancel()
             await self.cluster.close()
             self.registry.close()
-
-
-def _size_of(records: Mapping[Any, list[Any]]) -> int:
-    """Of keys and values; the framing of a record is not counted."""
-    return sum(
-        max(record.serialized_key_size, 0) + max(record.serialized_value_size, 0)
-        for each in records.values()
-        for record in each
-    )

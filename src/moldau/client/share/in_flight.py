@@ -51,11 +51,14 @@ class _Batch:
 
     def take(self) -> Acknowledgements:
         taken = self.acknowledgements
-        for offset in self.acknowledged:
+        if len(self.acknowledged) == len(self.records) and not taken.renews:
+            # The usual case, and that of implied acknowledgements.
+            self.records.clear()
+        for offset in self.acknowledged if self.records else ():
             record = self.records.pop(offset)
             if taken.get(offset) == AcknowledgeType.RENEW:
                 self.renewing[offset] = record
-        self.acknowledged.clear()
+        self.acknowledged = set()
         self.acknowledgements = Acknowledgements()
         self.unreadable = frozenset()
         return taken
@@ -120,9 +123,7 @@ class InFlight:
 
     def acknowledge_all(self, kind: AcknowledgeType) -> None:
         for batch in self._batches.values():
-            for offset in batch.records:
-                if batch.acknowledgements.add_missing(offset, kind):
-                    batch.acknowledged.add(offset)
+            batch.acknowledged.update(batch.acknowledgements.add_missing(batch.records, kind))
 
     @property
     def all_acknowledged(self) -> bool:
