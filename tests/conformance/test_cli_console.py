@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -14,13 +15,14 @@ from typing import Any
 import pytest
 
 from moldau.broker.coordinator.hashing import partition_for
+from moldau.cli.tools.console_reader import LineMessageReader, LineRecord
 from moldau.client.admin import Admin, NewTopic
 from moldau.client.consumer import Consumer
 from moldau.client.producer import Producer
 from moldau.client.topics import TopicPartition
 from support.cli import CLASSES, Ended, Tools, moldau_console, same_refusal
 from support.java import KafkaTools
-from support.processes import BrokerProcess, kafka_missing
+from support.processes import ROOT, BrokerProcess, kafka_missing
 from support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
@@ -271,6 +273,40 @@ def test_an_interrupt_ends_it_cleanly(console: Console) -> None:
     committed = offsets[TopicPartition("loop", 0)]
     assert committed is not None
     assert committed.offset == 1
+
+
+class TellingReader(LineMessageReader):
+    """Tells on stderr of each record that was taken."""
+
+    def read_records(self, input_stream: Any) -> Iterator[LineRecord]:
+        for record in super().read_records(input_stream):
+            yield record
+            print("taken", file=sys.stderr, flush=True)
+
+
+def test_an_interrupted_producer_sends_what_was_typed(console: Console) -> None:
+    before = _end(console, "loop")
+    command = [sys.executable, "-m", "moldau.cli", "console-producer", "--topic", "loop"]
+    command += ["--line-reader", f"{Path(__file__).stem}.TellingReader"]
+    # Records would wait for others much longer than this test runs.
+    command += ["--bootstrap-server", console.bootstrap, "--timeout", "60000"]
+    folders = [str(ROOT / "tests"), str(Path(__file__).parent)]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write("typed\nmore\n")
+        process.stdin.flush()
+        assert [process.stderr.readline() for _ in range(2)] == ["taken\n"] * 2
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, "")
+    assert _end(console, "loop") == before + 2
 
 
 def test_a_closed_pipe_ends_it_cleanly(console: Console) -> None:
