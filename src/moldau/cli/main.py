@@ -48,7 +48,7 @@ examples:
   moldau topics --bootstrap-server 127.0.0.1:9092 --create --topic orders --partitions 3
   moldau doctor                                 is everything here as it should be?
 
-`moldau COMMAND --help` tells more about a command, `moldau --version` the version."""
+`moldau help COMMAND` tells more about a command, `moldau --version` the version."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,6 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         _print_help(sys.stderr)
         return 1
+    if words[0] == "help" and len(words) > 1:
+        words = [*words[1:], "--help"]
     if words[0] in ("-h", "--help", "help"):
         _print_help(sys.stdout)
         return 0

@@ -13,6 +13,10 @@ import pytest
 import moldau
 from moldau.cli.catalogue import TOOLS, Tool, find_tool
 from moldau.cli.main import main, parser_of
+from moldau.cli.tools import groups
+from moldau.cli.tools._common import ToolError
+from moldau.client.errors import DisconnectError, TopicExistsError
+from moldau.config import ConfigError
 
 BIN = Path(__file__).parents[3] / "bin"
 Capture = pytest.CaptureFixture[str]
@@ -74,6 +78,49 @@ def test_the_help_lists_every_command(capsys: Capture) -> None:
     shown = capsys.readouterr().out
     for tool in TOOLS.values():
         assert re.search(rf"^  {tool.name} +{re.escape(tool.help)}$", shown, re.MULTILINE)
+
+
+def test_help_about_a_command(capsys: Capture) -> None:
+    for words in (["help", "topics"], ["topics", "--help"], ["kafka-topics", "-h"]):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert not ended.value.code
+        assert capsys.readouterr().out.startswith("usage: moldau topics ")
+    assert main(["help", "tpoics"]) == 1
+    assert "Did you mean topics?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (TopicExistsError("it is there"), 1, "it is there"),
+        (DisconnectError("gone\nand away"), 1, "gone and away"),
+        (ConfigError("client.id is odd"), 1, "client.id is odd"),
+        (ToolError("refused", exit_code=3), 3, "refused"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_what_a_tool_raises_is_one_line(
+    error: BaseException, code: int, line: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(arguments: object) -> int:
+        raise error
+
+    monkeypatch.setattr(groups, "run", run)
+    assert main(["groups", "--bootstrap-server", "a:1", "--list"]) == code
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert line in shown.err
+    assert shown.err.count("\n") == (1 if line else 0)
+
+
+def test_a_fault_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(arguments: object) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(groups, "run", run)
+    with pytest.raises(ZeroDivisionError):
+        main(["groups", "--bootstrap-server", "a:1", "--list"])
 
 
 def test_tools_answer_to_their_scripts_names() -> None:
