@@ -406,6 +406,15 @@ def test_figures(broker: BrokerProcess, make: Make) -> None:
     assert figures["rebalance-total"] >= 1
 
 
+def test_the_cluster_knows_the_client_by_an_id(broker: BrokerProcess, make: Make) -> None:
+    consumer = make(new_group(broker), new_topic(broker))
+    consumer.poll(0.1)
+    assert consumer.client_instance_id(10.0) == consumer.client_instance_id(10.0)
+    silent = make(new_group(broker), new_topic(broker), enable_metrics_push=False)
+    with pytest.raises(IllegalStateError, match="not enabled"):
+        silent.client_instance_id()
+
+
 def test_many_partitions_and_compression(broker: BrokerProcess, make: Make) -> None:
     topic, group = new_topic(broker, 4), new_group(broker)
     for partition in range(4):

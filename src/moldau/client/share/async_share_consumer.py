@@ -7,6 +7,7 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import UUID
 
 from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.guard import TaskGuard
@@ -102,6 +103,12 @@ class AsyncShareConsumer(ShareFace):
             await self._settle()
             self._core.acknowledge_if_implied()
             self._core.send(self._core.in_flight.take())
+
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """By which the cluster knows this client's metrics (KIP-714)."""
+        with self._inside():
+            core = self._core
+            return await core.client_instance_id(core.deadline(timeout))
 
     async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Send acknowledgements, release all other records, leave the group."""

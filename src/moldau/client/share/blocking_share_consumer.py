@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from moldau.client.callbacks import BlockingCalls
 from moldau.client.consumer.consumer_records import ConsumerRecords
@@ -96,6 +97,12 @@ class ShareConsumer(ShareFace):
             self._settle()
             self._core.acknowledge_if_implied()
             self._core.send(self._core.in_flight.take())
+
+    def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """By which the cluster knows this client's metrics (KIP-714)."""
+        with self._inside():
+            core = self._core
+            return self._calls.call(core.client_instance_id(core.deadline(timeout)))
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Send acknowledgements, release all other records, leave the group."""

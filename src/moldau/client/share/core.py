@@ -11,6 +11,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Mapping
+from uuid import UUID
 
 from moldau.client.cluster import ClusterClient, Deadline, NetworkSettings
 from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
@@ -30,6 +31,7 @@ from moldau.client.share.in_flight import InFlight, NodeAcknowledgements
 from moldau.client.share.membership import ShareMembership
 from moldau.client.share.nodes import Outcome, ShareNodes
 from moldau.client.share.settings import ShareSettings
+from moldau.client.telemetry import TelemetryReporter
 from moldau.clock import Alarm
 from moldau.wire.errors import ErrorCode
 from moldau.wire.uuids import random_uuid, uuid_to_text
@@ -58,6 +60,7 @@ class ShareCore:
         )
         self.cluster.allow_auto_topic_creation = settings.allow_auto_create_topics
         self.cluster.on_metadata.append(self._on_metadata)
+        self.telemetry = TelemetryReporter.of(settings.values, self.cluster, self.registry)
         self.topics: frozenset[str] = frozenset()
         self.in_flight = InFlight()
         # From the loop to the application; a deque's ends are safe to use from both.
@@ -102,6 +105,13 @@ class ShareCore:
         if timeout < 0:
             raise ValueError(f"timeout {timeout} must not be negative")
         return Deadline(self.cluster.clock, min(int(timeout * 1000), 2**53))
+
+    async def client_instance_id(self, deadline: Deadline) -> UUID:
+        if self.telemetry is None:
+            raise IllegalStateError(
+                "Telemetry is not enabled.", advice="set enable.metrics.push=true"
+            )
+        return await self.telemetry.client_instance_id(timeout_ms=deadline.left_ms())
 
     # Subscribing.
 
@@ -298,5 +308,7 @@ class ShareCore:
         finally:
             if self._refresh_alarm is not None:
                 self._refresh_alarm.cancel()
+            if self.telemetry is not None:
+                await self.telemetry.close()
             await self.cluster.close()
             self.registry.close()

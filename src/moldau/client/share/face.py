@@ -97,6 +97,15 @@ class ShareFace:
     def metrics(self) -> dict[MetricName, KafkaMetric]:
         return self._core.registry.metrics()
 
+    def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
+        """Push this metric of the application with the client's own (KIP-1076)."""
+        if self._core.telemetry is not None and metric.metric_name not in self.metrics():
+            self._core.telemetry.register(metric)
+
+    def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
+        if self._core.telemetry is not None:
+            self._core.telemetry.unregister(metric)
+
     def wakeup(self) -> None:
         """From any thread: the call that waits, or the next that would, raises WakeupError."""
         self._core.wakeup.ask()
