@@ -125,15 +125,21 @@ def test_a_broker_that_cannot_start_says_why() -> None:
 
 
 def test_a_template_that_died_is_replaced() -> None:
-    with Broker(topics=["orders"]) as broker:
+    with Broker(brokers=2, topics=["orders"]) as broker:
         assert broker.template is not None
-        pid, folder = broker.nodes[1].pid, broker.nodes[1].folder
+        folder = broker.nodes[1].folder
+        pids = [node.pid for node in broker.nodes.values()]
         os.kill(broker.template.process_id, signal.SIGKILL)
-        wait_until(lambda: not Path(f"/proc/{pid}").exists(), what="its nodes to end with it")
+        wait_until(
+            lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids),
+            what="its nodes to end with it",
+        )
         with Broker() as other:
             assert other.topics == {}
         assert not broker.nodes[1].running
-        broker.nodes[1].start()
+        broker.nodes[1].spawn()
+        assert not broker.nodes[2].running
+        broker.start_nodes()
         assert broker.topics == {"orders": 1}
     wait_until(lambda: not folder.exists())
 

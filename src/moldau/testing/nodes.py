@@ -97,6 +97,7 @@ class Node:
         self._clock_ahead_ms = 0
         self._wall_ahead_ms = 0
         self._paused = False
+        self._ready = False
         self.cuts: list[dict[str, Any]] = []
         self.pid: int | None = None
 
@@ -188,12 +189,15 @@ class Node:
             with theirs:
                 self.pid = self._template.spawn(self._spec(), theirs)
             self._control = own
+            self._ready = False
             self._starts += 1
 
     def wait_until_ready(self) -> None:
         """Until it serves clients; BrokerStartError if it does not."""
         with self._lock:
             control = self._socket()
+            if self._ready:
+                return
             control.settimeout(_START_S_MAX)
             try:
                 message = wire_format.receive(control)
@@ -206,6 +210,7 @@ class Node:
                 reason = "it ended" if message is wire_format.ENDED else message["failed"]
                 self._await_end()
                 raise BrokerStartError(f"node {self.id} cannot start: {reason}\n{self.tail()}")
+            self._ready = True
 
     def start(self) -> None:
         """Start it on the data that it has, at the address that it had."""
@@ -258,7 +263,8 @@ class Node:
     def _await_end(self) -> None:
         """The end of the control socket shows that the process is about to end."""
         control, pid = self._socket(), self.pid
-        assert pid is not None
+        if pid is None:
+            return
         control.settimeout(_STOP_S_MAX)
         try:
             while wire_format.receive(control) is not wire_format.ENDED:
@@ -304,10 +310,13 @@ class Node:
         with self._lock:
             if self._paused:
                 raise BrokerError(f"node {self.id} is paused and takes no orders: resume it first")
+            self.wait_until_ready()
             control = self._socket()
             try:
                 wire_format.send(control, {"order": what, "arguments": arguments})
                 answer = wire_format.receive(control)
+            except TimeoutError:
+                raise BrokerError(f"node {self.id} does not answer\n{self.tail()}") from None
             except OSError:
                 answer = wire_format.ENDED
             if answer is wire_format.ENDED:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from typing import cast
 
 from moldau.broker.log.disk import Buffer, File, OsDisk, OsFile
 
@@ -21,8 +22,7 @@ class _File(OsFile):
     __slots__ = ()
 
     def write(self, data: Buffer, position: int) -> None:
-        disk = self._disk
-        assert isinstance(disk, ThrowAwayDisk)
+        disk = cast(ThrowAwayDisk, self._disk)
         if disk.room_by_folder:
             disk.take(self.path, max(0, position + len(data) - self.size))
         super().write(data, position)

@@ -65,8 +65,7 @@ class Zygote:
 
     def _obey(self, order: dict[str, Any], descriptor: int | None) -> None:
         what = order["order"]
-        if what == "spawn":
-            assert descriptor is not None
+        if what == "spawn" and descriptor is not None:
             self._answer({"pid": self._spawn(order["node"], descriptor)})
         elif what == "signal":
             self._answer({"sent": self._signal(order["pid"], order["signal"])})
@@ -108,7 +107,8 @@ class Zygote:
         return True
 
     def _poll(self, pid: int, options: int) -> int | None:
-        code = self._children[pid]
+        # One that is not known here was a former template's, and ended with it.
+        code = self._children.get(pid, -signal.SIGKILL)
         if code is None:
             ended, status = os.waitpid(pid, options)
             if ended:
