@@ -172,6 +172,7 @@ def test_own_refusals(tools: Tools) -> None:
     assert unknown.status == 1
     assert unknown.err.startswith(
         "Failed to describe transaction state of transactional-id `nobody`: "
+        "TRANSACTIONAL_ID_NOT_FOUND: "
     )
     assert unknown.err.count("\n") == 1
     ended = moldau_cli(TOOL, "--bootstrap-server", tools.bootstrap, "lst")

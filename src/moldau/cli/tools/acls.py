@@ -32,6 +32,7 @@ from moldau.client.admin import (
     ResourcePatternFilter,
     ResourceType,
 )
+from moldau.client.errors import UnsupportedVersionError
 
 __all__ = ["SUPPORTED", "add_arguments", "entries_of", "operation_named", "resources_of", "run"]
 
@@ -134,15 +135,25 @@ def _repeated(parser: Parser, option: str, metavar: str, text: str) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     with told_as("Error while executing ACL command: ", to_stdout=True):
-        if arguments.list:
-            filters = resources_of(arguments)
-            with open_admin(arguments) as admin:
-                _list(admin, arguments, filters)
-            return 0
-        acls = _acls(arguments)
-        with open_admin(arguments) as admin:
-            (_add if arguments.add else _remove)(admin, arguments, acls)
+        try:
+            _work(arguments)
+        except UnsupportedVersionError:
+            raise Refused(
+                "the broker does not serve access control lists. It needs an authorizer "
+                "(authorizer.class.name), or a release that has one"
+            ) from None
     return 0
+
+
+def _work(arguments: argparse.Namespace) -> None:
+    if arguments.list:
+        filters = resources_of(arguments)
+        with open_admin(arguments) as admin:
+            _list(admin, arguments, filters)
+        return
+    acls = _acls(arguments)
+    with open_admin(arguments) as admin:
+        (_add if arguments.add else _remove)(admin, arguments, acls)
 
 
 def _check(arguments: argparse.Namespace) -> None:

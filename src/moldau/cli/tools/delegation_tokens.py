@@ -20,6 +20,7 @@ from moldau.cli.tools._common import (
     told_as,
 )
 from moldau.client.admin import Admin, DelegationToken, KafkaPrincipal
+from moldau.client.errors import UnsupportedVersionError
 
 __all__ = ["add_arguments", "run"]
 
@@ -87,9 +88,14 @@ def run(arguments: argparse.Namespace) -> int:
     parser.require(arguments, "--command-config", *_REQUIRED[action])
     parser.refuse(arguments, action, _REFUSED[action])
     with told_as(""):
-        work = _WORK[action]
-        with open_admin(arguments) as admin:
-            work(admin, arguments)
+        try:
+            with open_admin(arguments) as admin:
+                _WORK[action](admin, arguments)
+        except UnsupportedVersionError:
+            raise Refused(
+                "the broker does not serve delegation tokens. It needs "
+                "delegation.token.secret.key, or a release that has them"
+            ) from None
     return 0
 
 

@@ -148,7 +148,8 @@ def _failing_as(words: str) -> Iterator[None]:
     try:
         yield
     except KafkaError as error:
-        raise ToolError(f"{words}: {message_of(error)}.") from None
+        code = "" if error.code is None else f"{error.code.name}: "
+        raise ToolError(f"{words}: {code}{message_of(error).rstrip('.')}.") from None
 
 
 def _list(admin: Admin, arguments: argparse.Namespace) -> None:

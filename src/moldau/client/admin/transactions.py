@@ -100,7 +100,9 @@ class TransactionOperations(AdminBase):
             coordinator_id = -1 if call.node is None else call.node.id
             for found in response.transaction_states:
                 key = found.transactional_id
-                if found.error_code != ErrorCode.NONE:
+                if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                    answer.fail(key, found.error_code, f"nobody knows the transactional id {key}")
+                elif found.error_code != ErrorCode.NONE:
                     answer.fail(key, found.error_code, f"transactional id {key}")
                 else:
                     answer.put(key, _transaction(found, coordinator_id))
