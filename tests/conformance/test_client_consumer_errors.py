@@ -168,6 +168,24 @@ def test_committed_offsets_that_a_transaction_holds_back(broker: Broker) -> None
         assert faults.hits == 3
 
 
+def test_an_epoch_that_changes_during_the_last_commit(broker: Broker) -> None:
+    """What is given up is committed with the member's present epoch, so nobody reads it twice."""
+    group = new_group()
+    with make(broker, group_id=group, group_protocol="consumer") as consumer:
+        consumer.subscribe([A.topic])
+        read(consumer, 30)
+        faults = broker.fail("OffsetCommit", error="STALE_MEMBER_EPOCH", times=2)
+        consumer.unsubscribe()
+        assert faults.hits == 2
+        assert consumer.committed([A]) == {A: OffsetAndMetadata(30, "", 0)}
+        # One that the application asked for is the application's to repeat.
+        consumer.subscribe([A.topic])
+        poll_until(consumer, consumer.assignment, "it is a member again")
+        broker.fail("OffsetCommit", error="STALE_MEMBER_EPOCH", times=1)
+        with pytest.raises(CommitFailedError, match="STALE_MEMBER_EPOCH"):
+            consumer.commit_sync({A: 5})
+
+
 def test_an_automatic_commit_that_fails_is_made_again(broker: Broker) -> None:
     group = new_group()
     with make(broker, group_id=group, auto_commit_interval_ms=20) as consumer:

@@ -1,8 +1,8 @@
 """Commits offsets to the group's coordinator and reads what is committed.
 
-What always holds: a commit carries the identity of the member at the moment it is sent; one refused
-because of it is never sent again with another identity behind the application's back; what fails
-for a reason that passes is tried again until the deadline.
+What always holds: a commit carries the identity of the member at the moment it is sent; one that is
+refused because of it is not sent again with another behind the application's back; what fails for a
+reason that passes is tried again until the deadline.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
 from moldau.client.errors import (
     CommitFailedError,
     KafkaError,
+    RetriableError,
+    StaleMemberEpochError,
     UnsupportedVersionError,
     error_for,
 )
@@ -54,6 +56,10 @@ _RETRIED_COMMIT = _COORDINATOR_MOVED | {
 }
 
 
+class _EpochChanged(RetriableError):
+    """The same commit may be made with the epoch that a heartbeat has brought."""
+
+
 class GroupOffsets:
     """See the module. `on_refused` hears of commits that were refused because of who sent them."""
 
@@ -77,12 +83,25 @@ class GroupOffsets:
     # Committing.
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: Deadline
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        deadline: Deadline,
+        *,
+        follow_epoch: bool = False,
     ) -> None:
-        """Until it is done; raises KafkaError."""
-        await self._cluster.retrying(
-            lambda: self.commit_once(offsets), deadline=deadline, what="The commit of offsets"
-        )
+        """Until it is done; raises KafkaError. With `follow_epoch`, which is for what the member
+        still owns, also after the member's epoch has changed on the way."""
+
+        async def attempt() -> None:
+            try:
+                await self.commit_once(offsets)
+            except CommitFailedError as error:
+                cause = error.__cause__
+                if follow_epoch and isinstance(cause, StaleMemberEpochError):
+                    raise _EpochChanged(str(cause)) from cause
+                raise
+
+        await self._cluster.retrying(attempt, deadline=deadline, what="The commit of offsets")
 
     async def commit_once(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """One try; raises KafkaError, retriable or not."""
@@ -129,11 +148,13 @@ class GroupOffsets:
         self._on_refused(code, identity)
         if code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.FENCED_INSTANCE_ID):
             return error
-        return CommitFailedError(
+        failed = CommitFailedError(
             "Offset commit cannot be completed since the consumer is not part of an active group "
             "for auto partition assignment; it is likely that the consumer was kicked out of the "
             f"group ({code.name})"
         )
+        failed.__cause__ = error
+        return failed
 
     # Reading.
 

@@ -95,11 +95,13 @@ class Committer:
         finally:
             self._metrics.spent("commit-sync", time.monotonic_ns() - started_ns)
 
-    async def _commit(self, offsets: Offsets, deadline: Deadline) -> None:
+    async def _commit(
+        self, offsets: Offsets, deadline: Deadline, *, follow_epoch: bool = False
+    ) -> None:
         stranger = self._is_stranger()
         if stranger is not None:
             raise stranger
-        await self.offsets.commit(offsets, deadline)
+        await self.offsets.commit(offsets, deadline, follow_epoch=follow_epoch)
 
     async def _tell_interceptors(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         if self._settings.interceptors:
@@ -131,6 +133,10 @@ class Committer:
                     "committing the latest consumed offsets."
                 )
                 error.__cause__ = failure
+        except Exception as failure:
+            # A fault of ours: who waits for the callback must hear of it all the same.
+            _log.exception("A commit failed")
+            error = failure
         self.ended.append(_Ended(callback, offsets, error))
         self._wake()
 
@@ -169,7 +175,7 @@ class Committer:
         if not self._settings.enable_auto_commit or not offsets:
             return
         try:
-            await self._commit(offsets, deadline)
+            await self._commit(offsets, deadline, follow_epoch=True)
             await self._tell_interceptors(dict(offsets))
         except KafkaError as error:
             _log.warning("Auto-commit before %s failed: %s", event, error)

@@ -192,7 +192,8 @@ class ConsumerFace(ABC):
 
     def wakeup(self) -> None:
         """From any thread: the call that waits, or the next that would, raises WakeupError."""
-        self._core.wakeup.ask()
+        if not self._guard.closed:
+            self._core.wakeup.ask()
 
     # Iterating.
 
