@@ -24,6 +24,7 @@ __all__ = [
     "Deserializer",
     "Serialize",
     "Serializer",
+    "close_function",
     "resolve_deserializer",
     "resolve_serializer",
 ]
@@ -358,6 +359,13 @@ def deserialize_function(deserializer: Any) -> Deserialize:
     if callable(deserializer):
         return cast(Deserialize, deserializer)
     return cast(Deserialize, deserializer.deserialize)
+
+
+def close_function(function: Serialize | Deserialize | None) -> None:
+    """Close what a serializer or deserializer belongs to, if that wants to be closed."""
+    close = getattr(getattr(function, "__self__", function), "close", None)
+    if close is not None:
+        close()
 
 
 def _resolve(setting: Any, role: str, is_key: bool, config: Mapping[str, Any]) -> Any:
