@@ -261,8 +261,14 @@ def test_what_a_killed_member_had_comes_again(broker: BrokerProcess, make: Make)
     assert counts(again) == [2, 2, 2]
 
 
-def number(topic: str, data: bytes | None, headers: Any) -> int:
-    return int(data or b"")
+class Number:
+    closed = False
+
+    def deserialize(self, topic: str, data: bytes | None, headers: Any) -> int:
+        return int(data or b"")
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def test_a_record_that_cannot_be_read_is_released_or_rejected(
@@ -270,6 +276,7 @@ def test_a_record_that_cannot_be_read_is_released_or_rejected(
 ) -> None:
     topic, group = new_topic(broker), new_group(broker)
     put(broker.bootstrap, topic, [b"1", b"two", b"3"])
+    number = Number()
     consumer = make(group, topic, value_deserializer=number, share_acknowledgement_mode="explicit")
     (first,) = take(consumer, 1)
     assert first.value == 1
@@ -284,6 +291,8 @@ def test_a_record_that_cannot_be_read_is_released_or_rejected(
     assert set(consumer.commit_sync().values()) == {None}
     put(broker.bootstrap, topic, [b"4"])
     assert [record.value for record in take(consumer, 1)] == [4]
+    consumer.close()
+    assert number.closed
 
 
 def test_the_callback_hears_of_every_acknowledgement(broker: BrokerProcess, make: Make) -> None:

@@ -25,6 +25,7 @@ from moldau.client.metrics import (
     ShareConsumerMetrics,
     add_app_info,
 )
+from moldau.client.serialization import close_function
 from moldau.client.share.acknowledgements import AcknowledgeType, TopicIdPartition
 from moldau.client.share.delivery import Delivery
 from moldau.client.share.in_flight import InFlight, NodeAcknowledgements
@@ -311,4 +312,6 @@ class ShareCore:
             if self.telemetry is not None:
                 await self.telemetry.close()
             await self.cluster.close()
+            close_function(self.settings.key_deserializer)
+            close_function(self.settings.value_deserializer)
             self.registry.close()
