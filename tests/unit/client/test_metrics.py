@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
-from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+import moldau.client
 from moldau.client.metrics import (
     ConsumerMetrics,
     KafkaMetric,
@@ -19,20 +22,10 @@ from moldau.client.metrics import (
     Windows,
     add_app_info,
     resolve_reporters,
+    stats,
 )
 from moldau.client.metrics.registry import IDLE_MS
-from moldau.client.metrics.stats import (
-    Avg,
-    CumulativeCount,
-    CumulativeSum,
-    Max,
-    Min,
-    Rate,
-    Value,
-    count_rate,
-    hourly_rate,
-    nanosecond_ratio,
-)
+from moldau.client.metrics.stats import CumulativeSum
 from moldau.config.errors import ConfigError
 
 WINDOWS = Windows(samples=2, window_ms=1_000)
@@ -62,61 +55,100 @@ def value(metrics: Metrics, group: str, name: str, **tags: str) -> Any:
     return metric.metric_value()
 
 
+def plain_stats() -> ModuleType:
+    path = Path(moldau.client.__file__).parent / "metrics" / "stats.py"
+    spec = importlib.util.spec_from_file_location("plain_stats", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(params=["plain", "installed"])
+def form(request: pytest.FixtureRequest) -> ModuleType:
+    """The plain file always, and what is installed: the compiled module where it was built."""
+    return plain_stats() if request.param == "plain" else stats
+
+
 @pytest.mark.parametrize(
-    ("make", "expected", "empty"),
+    ("kind", "expected", "empty"),
     [
-        (Avg, 4.0, math.nan),
-        (Max, 9.0, math.nan),
-        (Min, 1.0, math.nan),
-        (CumulativeSum, 12.0, 0.0),
-        (CumulativeCount, 3.0, 0.0),
-        (Value, 2.0, 0.0),
-        # One second has passed and one whole window is taken for granted.
-        (Rate, 6.0, 0.0),
-        (count_rate, 1.5, 0.0),
+        ("Avg", 4.0, math.nan),
+        ("Max", 9.0, math.nan),
+        ("Min", 1.0, math.nan),
+        ("CumulativeSum", 12.0, 0.0),
+        ("CumulativeCount", 3.0, 0.0),
+        ("Value", 2.0, 0.0),
+        # Two seconds have passed since the oldest window began.
+        ("Rate", 6.0, 0.0),
+        ("count_rate", 1.5, 0.0),
     ],
 )
-def test_stats_of_three_values(make: Callable[[], Any], expected: float, empty: float) -> None:
-    stat = make()
-    assert stat.measure(WINDOWS, 0) == pytest.approx(empty, nan_ok=True)
+def test_stats_of_three_values(form: ModuleType, kind: str, expected: float, empty: float) -> None:
+    windows = form.Windows(2, 1_000)
+    stat = getattr(form, kind)()
+    assert stat.measure(windows, 0) == pytest.approx(empty, nan_ok=True)
     for now_ms, number in ((0, 1.0), (500, 9.0), (900, 2.0)):
-        stat.record(WINDOWS, number, now_ms)
-    assert stat.measure(WINDOWS, 2_000 if make in (Rate, count_rate) else 900) == expected
+        stat.record(windows, number, now_ms)
+    assert stat.measure(windows, 2_000 if "ate" in kind else 900) == expected
 
 
-def test_windowed_figures_forget_and_totals_do_not() -> None:
-    average, largest, total = Avg(), Max(), CumulativeSum()
+def test_windowed_figures_forget_and_totals_do_not(form: ModuleType) -> None:
+    windows = form.Windows(2, 1_000)
+    average, largest, total = form.Avg(), form.Max(), form.CumulativeSum()
     for stat in (average, largest, total):
-        stat.record(WINDOWS, 100, 0)
-        stat.record(WINDOWS, 2, 1_500)
-    assert (average.measure(WINDOWS, 1_500), largest.measure(WINDOWS, 1_500)) == (51, 100)
-    assert (average.measure(WINDOWS, 2_500), largest.measure(WINDOWS, 2_500)) == (2, 2)
-    assert math.isnan(average.measure(WINDOWS, 9_000))
-    assert math.isnan(largest.measure(WINDOWS, 9_000))
-    assert total.measure(WINDOWS, 9_000) == 102
+        stat.record(windows, 100, 0)
+        stat.record(windows, 2, 1_500)
+    assert (average.measure(windows, 1_500), largest.measure(windows, 1_500)) == (51, 100)
+    assert (average.measure(windows, 2_500), largest.measure(windows, 2_500)) == (2, 2)
+    assert math.isnan(average.measure(windows, 9_000))
+    assert math.isnan(largest.measure(windows, 9_000))
+    assert total.measure(windows, 9_000) == 102
 
 
-def test_a_window_is_reused_when_all_are_full() -> None:
-    rate = Rate()
+def test_a_window_is_reused_when_all_are_full(form: ModuleType) -> None:
+    windows = form.Windows(2, 1_000)
+    rate = form.Rate()
     for second in range(20):
-        rate.record(WINDOWS, 10, second * 1_000)
-    assert rate.measure(WINDOWS, 20_000) == pytest.approx(10, rel=0.5)
+        rate.record(windows, 10, second * 1_000)
+    # Of three windows in use the last began a second ago.
+    assert rate.measure(windows, 20_000) == pytest.approx(10)
 
 
-def test_a_rate_at_the_start_is_not_exaggerated() -> None:
-    rate = Rate()
-    rate.record(WINDOWS, 100, 0)
-    assert rate.measure(WINDOWS, 1) == pytest.approx(100 / 1.001)
+def test_a_rate_at_the_start_is_not_exaggerated(form: ModuleType) -> None:
+    windows = form.Windows(2, 1_000)
+    rate = form.Rate()
+    rate.record(windows, 100, 0)
+    assert rate.measure(windows, 1) == pytest.approx(100 / 1.001)
 
 
-def test_hourly_rates_and_ratios() -> None:
-    hourly = hourly_rate()
-    hourly.record(WINDOWS, 7, 0)
-    hourly.record(WINDOWS, 7, 1_800_000)
-    assert hourly.measure(WINDOWS, 3_600_000) == pytest.approx(2)
-    ratio = nanosecond_ratio()
-    ratio.record(WINDOWS, 500_000_000, 0)
-    assert ratio.measure(WINDOWS, 1_000) == pytest.approx(0.5)
+def test_hourly_rates_and_ratios(form: ModuleType) -> None:
+    windows = form.Windows(2, 1_000)
+    hourly = form.hourly_rate()
+    hourly.record(windows, 7, 0)
+    hourly.record(windows, 7, 1_800_000)
+    assert hourly.measure(windows, 3_600_000) == pytest.approx(2)
+    ratio = form.nanosecond_ratio()
+    ratio.record(windows, 500_000_000, 0)
+    assert ratio.measure(windows, 1_000) == pytest.approx(0.5)
+
+
+def test_a_recorder_asks_the_time_only_where_it_is_not_told(form: ModuleType) -> None:
+    asked: list[int] = []
+
+    def now_ms() -> int:
+        asked.append(1)
+        return 50
+
+    parent = form.Recorder(form.Windows(), now_ms, ())
+    child = form.Recorder(form.Windows(), now_ms, (parent,))
+    total = form.CumulativeSum()
+    parent.add_stat(total)
+    asked.clear()
+    child.record(3)
+    child.record(4, 60)
+    assert (len(asked), parent.last_ms, parent.measure(total)) == (1, 60, 7)
 
 
 def test_names_are_equal_by_name_group_and_tags() -> None:

@@ -66,6 +66,24 @@ NETWORK: Final[tuple[Row, ...]] = (
     ("connections-closed", "total", "connection-close-total", "connections closed"),
     ("connections-created", "rate", "connection-creation-rate", "connections made per second"),
     ("connections-created", "total", "connection-creation-total", "connections made"),
+    *(
+        (what, stat, f"{what}-{suffix}", f"connections with {what.replace('-', ' ')}")
+        for what in (
+            "successful-authentication",
+            "successful-reauthentication",
+            "failed-authentication",
+            "failed-reauthentication",
+        )
+        for stat, suffix in (("rate", "rate"), ("total", "total"))
+    ),
+    (
+        "successful-authentication-no-reauth",
+        "total",
+        "successful-authentication-no-reauth-total",
+        "connections with successful authentication that will not be asked for again",
+    ),
+    ("reauthentication-latency", "avg", "reauthentication-latency-avg", "ms, on average"),
+    ("reauthentication-latency", "max", "reauthentication-latency-max", "ms, at most"),
     ("network-io", "count rate", "network-io-rate", "reads and writes per second"),
     ("network-io", "count total", "network-io-total", "reads and writes"),
     ("bytes-sent", "rate", "outgoing-byte-rate", "bytes sent per second"),
