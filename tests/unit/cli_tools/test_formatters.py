@@ -12,6 +12,7 @@ import pytest
 
 from moldau.cli.tools.formatters import FORMATTERS, java_text, make_formatter
 from moldau.cli.tools.formatters_json import message_to_json
+from moldau.cli.tools.formatters_lines import JsonLinesFormatter
 from moldau.client._records import ConsumerRecord
 from moldau.wire.messages import (
     GroupMetadataKey,
@@ -225,3 +226,39 @@ def test_json_leaves_out_tagged_fields_at_their_default() -> None:
     assert message_to_json(value, 4)["topicId"] == "AAAAAAAAAAAAAAAAAAAAAQ"
     assert "leaderEpoch" not in message_to_json(value, 1)
     assert "expireTimestamp" in message_to_json(value, 1)
+
+
+def as_json(settings: dict[str, str], each: ConsumerRecord) -> Any:
+    out = io.BytesIO()
+    formatter = JsonLinesFormatter()
+    formatter.configure(settings)
+    formatter.write_to(each, out)
+    formatter.close()
+    assert out.getvalue().count(b"\n") == 1
+    return json.loads(out.getvalue())
+
+
+def test_records_as_json_lines() -> None:
+    shown = as_json({}, record(headers=(("a", b"1"), ("b", None)), leader_epoch=3))
+    assert shown == {
+        "topic": "t",
+        "partition": 2,
+        "offset": 7,
+        "timestamp": 11,
+        "timestamp_type": "CreateTime",
+        "leader_epoch": 3,
+        "headers": [{"key": "a", "value": "1"}, {"key": "b", "value": None}],
+        "key": "k",
+        "value": "v",
+    }
+    shown = as_json({}, record(key=None, value=b"\xff", delivery_count=2))
+    assert (shown["key"], shown["value_base64"], shown["delivery_count"]) == (None, "/w==", 2)
+    assert "value" not in shown
+
+
+def test_json_lines_keep_what_deserializers_give() -> None:
+    settings = {"value.deserializer": "long", "key.deserializer": "uuid"}
+    shown = as_json(settings, record(key=str(UUID(int=1)).encode(), value=struct.pack(">q", 5)))
+    assert shown["value"] == 5
+    assert shown["key"] == "00000000-0000-0000-0000-000000000001"
+    assert as_json(settings, record(key=None, value=None))["value"] is None

@@ -13,6 +13,7 @@ from moldau.cli.tools.perf_statistics import (
     ConsumerWindow,
     ProducerStats,
     Throttle,
+    consumed_summary,
     consumer_detail_line,
     consumer_total_line,
     share_progress_line,
@@ -79,6 +80,20 @@ def test_no_time_passed_is_infinity_as_in_java() -> None:
     stats = ProducerStats(1, 5000, 0)
     stats.record(0, 1, 0)
     assert "Infinity records/sec (Infinity MB/sec)" in stats.total_line(0)
+
+
+def test_figures_by_name() -> None:
+    stats = ProducerStats(2, 5000, 0)
+    stats.record(2, 1048576, 10)
+    stats.record(6, 1048576, 10)
+    summary = stats.summary(1000)
+    assert (summary["records"], summary["records_per_second"]) == (2, 2.0)
+    assert (summary["latency_ms_avg"], summary["latency_ms_max"]) == (4.0, 6)
+    # There is no infinity in JSON.
+    assert stats.summary(0)["records_per_second"] is None
+    consumed = consumed_summary(size=1048576, records=10, elapsed_ms=2000, join_ms=1000)
+    assert consumed["records_per_second"] == 5.0
+    assert consumed["fetch_records_per_second"] == 10.0
 
 
 def test_throttle_saves_up_short_pauses() -> None:

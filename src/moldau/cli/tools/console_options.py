@@ -25,6 +25,7 @@ __all__ = [
     "merge",
 ]
 
+_DEFAULT_FORMATTER = "org.apache.kafka.tools.consumer.DefaultMessageFormatter"
 _ADDRESS = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)]?:([0-9]+)", re.ASCII)
 
 
@@ -97,7 +98,7 @@ def group_of(
 def add_formatter_options(parser: Parser) -> None:
     parser.add_argument(
         "--formatter",
-        default="org.apache.kafka.tools.consumer.DefaultMessageFormatter",
+        default=_DEFAULT_FORMATTER,
         metavar="CLASS",
         help="how to print records: one of "
         + ", ".join(name.rpartition(".")[2] for name in FORMATTERS)
@@ -117,6 +118,9 @@ def add_formatter_options(parser: Parser) -> None:
     parser.add_argument(
         "--formatter-config", metavar="FILE", help="the formatter's settings, a properties file"
     )
+    parser.add_argument(
+        "--json", action="store_true", help="print each record as a JSON object on its own line"
+    )
     parser.add_argument("--key-deserializer", metavar="CLASS", help="how to read keys")
     parser.add_argument("--value-deserializer", metavar="CLASS", help="how to read values")
 
@@ -131,8 +135,20 @@ def formatter_of(arguments: argparse.Namespace) -> MessageFormatter:
     if arguments.value_deserializer:
         settings["value.deserializer"] = arguments.value_deserializer
     settings.update(parse_properties("--formatter-property", arguments.formatter_property))
+    if arguments.json:
+        return _json_formatter(arguments, settings)
     try:
         return make_formatter(arguments.formatter, settings)
     except ValueError as error:
         parser: Parser = arguments.parser
         parser.error(str(error))
+
+
+def _json_formatter(arguments: argparse.Namespace, settings: Mapping[str, str]) -> MessageFormatter:
+    from moldau.cli.tools.formatters_lines import JsonLinesFormatter
+
+    if arguments.formatter != _DEFAULT_FORMATTER:
+        arguments.parser.error("--json and --formatter both say how to print: use one of them")
+    formatter = JsonLinesFormatter()
+    formatter.configure(settings)
+    return formatter

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import random
 import re
+import sys
 import time
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import Progress, progress, wait_until_reachable
+from moldau.cli.tools._common import Progress, print_json, progress, wait_until_reachable
 from moldau.cli.tools.perf_dates import DateFormat
 from moldau.cli.tools.perf_metrics import metric_lines
 from moldau.cli.tools.perf_options import (
@@ -22,6 +23,7 @@ from moldau.cli.tools.perf_statistics import (
     CONSUMER_DETAIL_HEADER,
     CONSUMER_HEADER,
     ConsumerWindow,
+    consumed_summary,
     consumer_detail_line,
     consumer_total_line,
 )
@@ -57,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     wait_until_reachable(settings)
     from moldau.client.consumer import Consumer
 
-    if not arguments.hide_header:
+    if not arguments.hide_header and not arguments.json:
         print(CONSUMER_DETAIL_HEADER if arguments.show_detailed_stats else CONSUMER_HEADER)
     with Consumer(settings) as consumer:
         start_ms = _now_ms()
@@ -65,7 +67,16 @@ def run(arguments: argparse.Namespace) -> int:
         with progress("Reading", total=arguments.num_records, unit="records") as bar:
             measured.consume(bar)
         end_ms = _now_ms()
-        if not arguments.show_detailed_stats:
+        if arguments.json:
+            print_json(
+                consumed_summary(
+                    size=measured.size,
+                    records=measured.records,
+                    elapsed_ms=end_ms - start_ms,
+                    join_ms=measured.join_ms,
+                )
+            )
+        elif not arguments.show_detailed_stats:
             print(
                 consumer_total_line(
                     dates.format(start_ms),
@@ -133,7 +144,8 @@ class _Run:
                 if now_ms - self._window.reported_ms >= arguments.reporting_interval:
                     self._report(now_ms)
         if self.records < arguments.num_records:
-            print(timeout_warning(arguments.timeout))
+            output = sys.stderr if arguments.json else sys.stdout
+            print(timeout_warning(arguments.timeout), file=output)
 
     def _count(self, records: Any) -> None:
         size = count = 0
@@ -147,7 +159,7 @@ class _Run:
         self.size += size
 
     def _report(self, now_ms: int) -> None:
-        if self._arguments.show_detailed_stats:
+        if self._arguments.show_detailed_stats and not self._arguments.json:
             print(
                 consumer_detail_line(
                     self._dates.format(now_ms),

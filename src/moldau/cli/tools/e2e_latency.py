@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import random
+import sys
 import time
 from typing import Any
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import (
     ToolError,
+    add_json,
     client_config,
     message_of,
+    print_json,
     progress,
     wait_until_reachable,
 )
@@ -62,6 +65,7 @@ def add_arguments(parser: Parser) -> None:
             help=f"{text} (default 0)",
         )
     parser.add_argument("--command-config", metavar="FILE", help="settings of all clients, a file")
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -78,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         Producer(_producer_settings(config, arguments.producer_acks)) as producer,
     ):
         if arguments.topic not in consumer.list_topics():
-            _create_topic(config, arguments.topic)
+            _create_topic(config, arguments)
         _go_to_end(consumer, arguments.topic)
         try:
             _measure(arguments, producer, consumer)
@@ -146,12 +150,14 @@ def _producer_settings(config: dict[str, Any], acks: str) -> dict[str, Any]:
     return config | {"linger.ms": "0", "max.block.ms": _FOR_EVER_MS, "acks": acks}
 
 
-def _create_topic(config: dict[str, Any], topic: str) -> None:
+def _create_topic(config: dict[str, Any], arguments: argparse.Namespace) -> None:
     from moldau.client.admin import Admin, NewTopic
 
+    topic = arguments.topic
     print(
         f'Topic "{topic}" does not exist. Will create topic with 1 partition(s) and replication '
-        "factor = 1"
+        "factor = 1",
+        file=sys.stderr if arguments.json else sys.stdout,
     )
     with Admin(config) as admin:
         try:
@@ -183,12 +189,12 @@ def _measure(arguments: argparse.Namespace, producer: Any, consumer: Any) -> Non
             records = list(consumer.poll(_POLL_MS / 1000))
             elapsed_ns = time.perf_counter_ns() - began_ns
             _validate(records, key, value, headers)
-            if number % 1000 == 0:
+            if number % 1000 == 0 and not arguments.json:
                 print(f"{number}\t{elapsed_ns / 1000.0 / 1000.0}")
             total_ns += elapsed_ns
             latencies_ms.append(elapsed_ns // 1_000_000)
             bar.advance()
-    _print_results(latencies_ms, total_ns)
+    _print_results(latencies_ms, total_ns, as_json=arguments.json)
 
 
 def _letters(source: random.Random, size: int) -> bytes:
@@ -227,9 +233,14 @@ def _text(data: bytes | None) -> str:
     return "null" if data is None else data.decode(errors="replace")
 
 
-def _print_results(latencies_ms: list[int], total_ns: int) -> None:
+def _print_results(latencies_ms: list[int], total_ns: int, *, as_json: bool) -> None:
     count = len(latencies_ms)
     latencies_ms.sort()
     p50, p99, p999 = (latencies_ms[int(count * share)] for share in (0.5, 0.99, 0.999))
-    print(f"Avg latency: {total_ns / count / 1000.0 / 1000.0:.4f} ms")
+    average_ms = total_ns / count / 1000.0 / 1000.0
+    if as_json:
+        figures = {"latency_ms_p50": p50, "latency_ms_p99": p99, "latency_ms_p999": p999}
+        print_json({"records": count, "latency_ms_avg": average_ms} | figures)
+        return
+    print(f"Avg latency: {average_ms:.4f} ms")
     print(f"Percentiles: 50th = {p50}, 99th = {p99}, 99.9th = {p999}")

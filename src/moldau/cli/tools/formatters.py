@@ -22,7 +22,16 @@ from moldau.wire.record_values import (
     decode_coordinator_record,
 )
 
-__all__ = ["FORMATTERS", "MessageFormatter", "Output", "java_text", "make_formatter"]
+__all__ = [
+    "FORMATTERS",
+    "Deserialize",
+    "MessageFormatter",
+    "Output",
+    "deserializer_of",
+    "java_text",
+    "load_class",
+    "make_formatter",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -89,7 +98,7 @@ class DefaultMessageFormatter(_Formatter):
         self._headers_separator = settings.get("headers.separator", ",").encode()
         self._null_literal = settings.get("null.literal", "null").encode()
         self._deserialize = {
-            part: _deserializer(settings, f"{part}.deserializer", is_key=part == "key")
+            part: deserializer_of(settings, f"{part}.deserializer", is_key=part == "key")
             for part in ("key", "value", "headers")
         }
 
@@ -271,7 +280,8 @@ def _or_missing(number: int | None) -> bytes:
     return b"NOT_PRESENT" if number is None else b"%d" % number
 
 
-def _deserializer(settings: Mapping[str, str], key: str, *, is_key: bool) -> Deserialize | None:
+def deserializer_of(settings: Mapping[str, str], key: str, *, is_key: bool) -> Deserialize | None:
+    """The deserializer that a setting names; None for bytes as they are."""
     name = settings.get(key)
     if name is None:
         return None

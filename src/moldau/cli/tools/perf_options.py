@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from moldau.cli.arguments import Parser
+from moldau.cli.tools._common import add_json
 from moldau.cli.tools.console_options import add_client_options, client_settings
 from moldau.cli.tools.perf_dates import DateFormat
 
@@ -61,6 +62,7 @@ def add_consumer_options(parser: Parser, *, group: str) -> None:
         help="how to write times, as Java's SimpleDateFormat (default yyyy-MM-dd HH:mm:ss:SSS)",
     )
     parser.add_argument("--hide-header", action="store_true", help="print no header")
+    add_json(parser)
 
 
 def check_consumer_options(arguments: argparse.Namespace) -> DateFormat:

@@ -15,6 +15,7 @@ __all__ = [
     "ConsumerWindow",
     "ProducerStats",
     "Throttle",
+    "consumed_summary",
     "consumer_detail_line",
     "consumer_total_line",
     "share_progress_line",
@@ -43,6 +44,11 @@ def _divide(a: float, b: float) -> float:
     if b == 0:
         return math.nan if a == 0 else math.copysign(math.inf, a)
     return a / b
+
+
+def _known(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else None
 
 
 def _fixed(value: float, digits: int) -> str:
@@ -132,17 +138,37 @@ class ProducerStats:
             f"{self._window_latency_max:.1f} ms max latency."
         )
 
+    def summary(self, now_ms: int) -> dict[str, object]:
+        """The figures of the whole run, by name."""
+        elapsed = now_ms - self._start_ms
+        p50, p95, p99, p999 = self._percentiles()
+        return {
+            "steady_state": self._steady,
+            "records": self.count,
+            "records_per_second": _known(_divide(1000.0 * self.count, elapsed)),
+            "megabytes_per_second": _known(_divide(1000.0 * self._bytes, elapsed) / _MB),
+            "latency_ms_avg": _known(_divide(self._latency_total, self.count)),
+            "latency_ms_max": max(self._latency_max, self._window_latency_max),
+            "latency_ms_p50": p50,
+            "latency_ms_p95": p95,
+            "latency_ms_p99": p99,
+            "latency_ms_p999": p999,
+        }
+
+    def _percentiles(self) -> list[int]:
+        ordered = sorted(self._latencies) or [0]
+        return [
+            ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+            for share in (0.5, 0.95, 0.99, 0.999)
+        ]
+
     def total_line(self, now_ms: int) -> str:
         elapsed = now_ms - self._start_ms
         rate = _divide(1000.0 * self.count, elapsed)
         megabytes = _divide(1000.0 * self._bytes, elapsed) / _MB
         average = _divide(self._latency_total, self.count)
         latency_max = max(self._latency_max, self._window_latency_max)
-        ordered = sorted(self._latencies) or [0]
-        p50, p95, p99, p999 = (
-            ordered[min(int(share * len(ordered)), len(ordered) - 1)]
-            for share in (0.5, 0.95, 0.99, 0.999)
-        )
+        p50, p95, p99, p999 = self._percentiles()
         steady = " steady state" if self._steady else ""
         return (
             f"{self.count}{steady} records sent, {_fixed(rate, 6)} records/sec "
@@ -209,6 +235,23 @@ def consumer_total_line(
             _fixed(_divide(records, fetch_ms / 1000), 4),
         )
     )
+
+
+def consumed_summary(
+    *, size: int, records: int, elapsed_ms: int, join_ms: int = 0
+) -> dict[str, object]:
+    """What a consumer read, by name; `join_ms` of the time it had no partitions."""
+    fetch_seconds = (elapsed_ms - join_ms) / 1000
+    return {
+        "records": records,
+        "megabytes": size / _MB,
+        "elapsed_ms": elapsed_ms,
+        "rebalance_ms": join_ms,
+        "records_per_second": _known(_divide(records, elapsed_ms / 1000)),
+        "megabytes_per_second": _known(_divide(size / _MB, elapsed_ms / 1000)),
+        "fetch_records_per_second": _known(_divide(records, fetch_seconds)),
+        "fetch_megabytes_per_second": _known(_divide(size / _MB, fetch_seconds)),
+    }
 
 
 def consumer_detail_line(

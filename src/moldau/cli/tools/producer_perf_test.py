@@ -19,6 +19,8 @@ from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import (
     Progress,
     ToolError,
+    add_json,
+    print_json,
     progress,
     read_config_file,
     wait_until_reachable,
@@ -80,6 +82,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--print-metrics", action="store_true", help="print the producer's metrics at the end"
     )
+    add_json(parser)
     parser.add_argument("--transactional-id", metavar="ID", help="use transactions, with this id")
     parser.add_argument(
         "--transaction-duration-ms",
@@ -190,7 +193,7 @@ def _payloads(arguments: argparse.Namespace) -> Callable[[int], bytes]:
     # Always the same sequence, so that runs can be compared.
     source = random.Random(0)
     if arguments.payload_file is not None:
-        choices = _file_payloads(arguments.payload_file, arguments.payload_delimiter)
+        choices = _file_payloads(arguments)
         return lambda _: source.choice(choices)
     if arguments.record_size is not None:
         return _random_letters(source, arguments.record_size)
@@ -209,8 +212,10 @@ def _random_letters(source: random.Random, size: int) -> Callable[[int], bytes]:
     return piece
 
 
-def _file_payloads(name: str, delimiter: str) -> list[bytes]:
-    print(f"Reading payloads from: {os.path.abspath(name)}")
+def _file_payloads(arguments: argparse.Namespace) -> list[bytes]:
+    name, delimiter = arguments.payload_file, arguments.payload_delimiter
+    if not arguments.json:
+        print(f"Reading payloads from: {os.path.abspath(name)}")
     try:
         text = Path(name).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -226,7 +231,8 @@ def _file_payloads(name: str, delimiter: str) -> list[bytes]:
         raise ToolError(f"--payload-delimiter {delimiter}: {error}") from None
     if pieces[-1] == "":
         pieces.pop()
-    print(f"Number of records read: {len(pieces)}")
+    if not arguments.json:
+        print(f"Number of records read: {len(pieces)}")
     return [piece.encode() for piece in pieces]
 
 
@@ -261,7 +267,7 @@ class _Run:
         self._began_ms: int | None = None
         self._stats = ProducerStats(arguments.num_records, self._interval_ms, _now_ms())
         self._steady: ProducerStats | None = None
-        if arguments.warmup_records > 0:
+        if arguments.warmup_records > 0 and not arguments.json:
             print(
                 f"Warmup first {arguments.warmup_records} records. Steady state results will "
                 "print after the complete test summary."
@@ -324,14 +330,20 @@ class _Run:
             return
         now_ms = time.time_ns() // 1_000_000
         lines = self._stats.record(now_ms - sent_ms, size, now_ms)
-        if lines:
-            print("\n".join(lines))
+        self._tell(lines)
         if steady is not None:
             lines = steady.record(now_ms - sent_ms, size, now_ms)
-            if lines:
-                print("\n".join(lines))
+            self._tell(lines)
+
+    def _tell(self, lines: list[str] | None) -> None:
+        if lines and not self._arguments.json:
+            print("\n".join(lines))
 
     def print_totals(self) -> None:
+        if self._arguments.json:
+            stats = [self._stats] if self._steady is None else [self._stats, self._steady]
+            print_json([each.summary(_now_ms()) for each in stats])
+            return
         print(self._stats.total_line(_now_ms()))
         if self._steady is not None:
             print(self._steady.total_line(_now_ms()))

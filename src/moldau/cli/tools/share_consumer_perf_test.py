@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import Progress, progress, wait_until_reachable
+from moldau.cli.tools._common import Progress, print_json, progress, wait_until_reachable
 from moldau.cli.tools.perf_dates import DateFormat
 from moldau.cli.tools.perf_metrics import metric_lines
 from moldau.cli.tools.perf_options import (
@@ -21,6 +22,7 @@ from moldau.cli.tools.perf_options import (
 from moldau.cli.tools.perf_statistics import (
     SHARE_HEADER,
     ConsumerWindow,
+    consumed_summary,
     share_progress_line,
     share_total_line,
 )
@@ -60,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     wait_until_reachable(settings)
     from moldau.client.share import ShareConsumer
 
-    if not arguments.hide_header:
+    if not arguments.hide_header and not arguments.json:
         print(SHARE_HEADER)
     client_ids = [settings["client.id"]]
     if arguments.threads > 1:
@@ -95,7 +97,7 @@ def _measure(
     end_ms = _now_ms()
     elapsed_ms = end_ms - start_ms
     times = dates.format(start_ms), dates.format(end_ms)
-    if arguments.show_consumer_stats:
+    if arguments.show_consumer_stats and not arguments.json:
         for worker, client_id in zip(workers, client_ids, strict=True):
             figures = share_total_line(
                 *times, size=worker.size, records=worker.records, elapsed_ms=elapsed_ms
@@ -105,12 +107,24 @@ def _measure(
                 f"metrics- {figures}"
             )
     if total.records < arguments.num_records:
-        print(timeout_warning(arguments.timeout))
+        output = sys.stderr if arguments.json else sys.stdout
+        print(timeout_warning(arguments.timeout), file=output)
     metrics = [consumer.metrics() for consumer in consumers] if arguments.print_metrics else []
     for consumer in consumers:
         consumer.commit_sync()
     size = sum(worker.size for worker in workers)
-    print(share_total_line(*times, size=size, records=total.records, elapsed_ms=elapsed_ms))
+    if arguments.json:
+        print_json(
+            consumed_summary(size=size, records=total.records, elapsed_ms=elapsed_ms)
+            | {
+                "consumers": [
+                    {"client_id": client_id, "records": worker.records, "bytes": worker.size}
+                    for worker, client_id in zip(workers, client_ids, strict=True)
+                ]
+            }
+        )
+    else:
+        print(share_total_line(*times, size=size, records=total.records, elapsed_ms=elapsed_ms))
     for each in metrics:
         for line in metric_lines(each):
             print(line)
@@ -170,7 +184,7 @@ class _Worker:
             consumed_ms = now_ms
             self._count(records)
             if now_ms - window.reported_ms >= arguments.reporting_interval:
-                if arguments.show_detailed_stats:
+                if arguments.show_detailed_stats and not arguments.json:
                     self._report(window, now_ms)
                 window = ConsumerWindow(self.size, self.records, now_ms)
 
