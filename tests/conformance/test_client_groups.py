@@ -17,7 +17,11 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from moldau.client.consumer import Consumer
-from moldau.client.errors import FencedInstanceIdError, UnreleasedInstanceIdError
+from moldau.client.errors import (
+    FencedInstanceIdError,
+    UnreleasedInstanceIdError,
+    UnsupportedAssignorError,
+)
 from moldau.client.topics import TopicPartition
 from moldau.wire.apis import ApiKey
 from moldau.wire.messages import CreatePartitionsRequest
@@ -282,6 +286,19 @@ def test_new_partitions_are_assigned_by_the_leader(broker: BrokerProcess) -> Non
         await_shares(group.ownership, [4, 4])
 
 
+def test_the_brokers_assignor_is_chosen_by_name(broker: BrokerProcess) -> None:
+    group = Group(broker, by_epoch(group_remote_assignor="range"))
+    with group.member("one"), group.member("two"):
+        await_shares(group.ownership, [3, 3])
+        shares = {tuple(sorted(group.ownership.of(name))) for name in ("one", "two")}
+        assert {tuple(key.partition for key in share) for share in shares} == {(0, 1, 2), (3, 4, 5)}
+    group = Group(broker, by_epoch(group_remote_assignor="no-such"))
+    member = group.member("one")
+    eventually(lambda: member.error, what="it is refused")
+    with pytest.raises(UnsupportedAssignorError):
+        member.stop()
+
+
 class Sevens:
     """A custom assignor: partition 0 to the last member, the rest to the first."""
 
@@ -337,15 +354,21 @@ class OtherMember:
 
 class ConfluentMember(OtherMember):
     def __init__(self, group: Group, assignor: str) -> None:
+        if assignor == "consumer":
+            membership: dict[str, Any] = {"group.protocol": "consumer"}
+        else:
+            membership = {
+                "partition.assignment.strategy": assignor,
+                "heartbeat.interval.ms": 100,
+                "session.timeout.ms": 1500,
+            }
         self._consumer = ConfluentConsumer(
             {
                 "bootstrap.servers": group.broker.bootstrap,
                 "group.id": group.group_id,
-                "partition.assignment.strategy": assignor,
-                "heartbeat.interval.ms": 100,
-                "session.timeout.ms": 1500,
                 "auto.offset.reset": "earliest",
                 "log_level": 0,
+                **membership,
             }
         )
         self._consumer.subscribe(
@@ -397,12 +420,12 @@ def _keys(partitions: Any) -> list[TopicPartition]:
     return [TopicPartition(each.topic, each.partition) for each in partitions]
 
 
-@pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
+@pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky", "consumer"])
 @pytest.mark.parametrize("ours_leads", [True, False], ids=["ours leads", "theirs leads"])
 def test_a_group_with_confluent_kafka(
     broker: BrokerProcess, assignor: str, ours_leads: bool
 ) -> None:
-    group = Group(broker, classic(assignor))
+    group = Group(broker, by_epoch() if assignor == "consumer" else classic(assignor))
     with ExitStack() as stack:
         enter = [
             lambda: stack.enter_context(group.member("ours")),
