@@ -98,6 +98,11 @@ def same(tools: Tools, words: str) -> list[str]:
         "--describe --group nobody",
         "--describe --group nobody --members",
         "--validate-regex a.*",
+        "--validate-regex a(b",
+        "--validate-regex a(?=b)",
+        "--validate-regex *a",
+        "--validate-regex [a",
+        "--validate-regex (a)\\1",
     ],
 )
 @pytest.mark.usefixtures("members")

@@ -7,7 +7,6 @@ output, and 0.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -192,10 +191,15 @@ def _types(arguments: argparse.Namespace) -> frozenset[GroupType]:
 
 
 def _validate_regex(text: str) -> None:
+    """By the engine that matches subscriptions in the broker: it lacks look-around, for one."""
+    from moldau.broker.coordinator.group.regular_expressions import check_pattern
+    from moldau.wire.errors import ApiError
+
     try:
-        re.compile(text)
-    except re.error as error:
-        print(f"The regular expression `{text}` is invalid: {error.msg}.")
+        check_pattern(text)
+    except ApiError as error:
+        reason = str(error).rpartition(" is not a valid regular expression: ")[2].rstrip(".")
+        print(f"The regular expression `{text}` is invalid: {reason}.")
     else:
         print(f"The regular expression `{text}` is valid.")
 
