@@ -82,17 +82,14 @@ def finish(consumer: Consumer, seen: list[Any], writer: Writer) -> None:
     assert seen == list(range(writer.count))
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_broker_dies_and_returns(
-    request: pytest.FixtureRequest, tmp_path: Path, protocol: str
-) -> None:
+def test_a_broker_dies_and_returns(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     group = new_group()
     with either_broker(request, tmp_path, {"group.initial.rebalance.delay.ms": "0"}) as broker:
         topic = new_topic(broker)
         consumer = Consumer(
             bootstrap_servers=broker.bootstrap,
             group_id=group,
-            group_protocol=protocol,
+            group_protocol="consumer",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
@@ -131,41 +128,29 @@ def cluster(shared: ClusterUnderTest) -> Iterator[ClusterUnderTest]:
         yield cluster
 
 
-def test_the_leader_dies(cluster: ClusterUnderTest) -> None:
-    cluster.create_topic("led")
-    seen: list[Any] = []
-    with Consumer(bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest") as consumer:
-        consumer.assign([("led", 0)])
-        with Writer(cluster.bootstrap, "led") as writer:
-            read_more(consumer, seen, 50)
-            victim = cluster.leader("led")
-            cluster.kill(victim)
-            read_more(consumer, seen, 100)
-            assert cluster.leader("led") != victim
-        finish(consumer, seen, writer)
-
-
-def test_the_coordinator_dies(cluster: ClusterUnderTest) -> None:
-    """Commits and membership go on with the one that takes over."""
-    cluster.create_topic("coordinated")
+def test_leader_and_coordinator_die(cluster: ClusterUnderTest) -> None:
+    """Reading, committing and membership go on with those that take over."""
     group = new_group()
+    victim = cluster.coordinator(group)
+    cluster.create_topic("led", assignment=[(victim, *cluster.others(victim))])
     seen: list[Any] = []
     settings = {"bootstrap.servers": cluster.bootstrap, "group.id": group}
     with Consumer(settings, auto_offset_reset="earliest", auto_commit_interval_ms=100) as consumer:
-        consumer.subscribe(["coordinated"])
-        with Writer(cluster.bootstrap, "coordinated") as writer:
+        consumer.subscribe(["led"])
+        with Writer(cluster.bootstrap, "led") as writer:
             read_more(consumer, seen, 50)
             consumer.commit_sync()
             member = consumer.group_metadata()
-            victim = cluster.coordinator(group)
+            assert cluster.leader("led") == victim
             cluster.kill(victim)
             consumer.commit_sync(timeout=60)
-            read_more(consumer, seen, 50)
+            read_more(consumer, seen, 100)
+            assert cluster.leader("led") != victim
             assert cluster.coordinator(group) != victim
             assert consumer.group_metadata() == member
         finish(consumer, seen, writer)
     with Consumer(settings) as reader:
-        found = reader.committed([("coordinated", 0)])[TopicPartition("coordinated", 0)]
+        found = reader.committed([("led", 0)])[TopicPartition("led", 0)]
         assert found is not None
         assert found.offset == writer.count
 

@@ -24,7 +24,7 @@ class ConsumerRecords:
         self._by_partition = by_partition
         self._next_offsets = {} if next_offsets is None else next_offsets
 
-    def records(self, source: TopicPartition | str) -> list[ConsumerRecord]:
+    def records(self, source: TopicPartition | tuple[str, int] | str) -> list[ConsumerRecord]:
         """Those of a partition, or of all partitions of a topic."""
         if isinstance(source, str):
             return [
