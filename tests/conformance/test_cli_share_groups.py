@@ -134,3 +134,21 @@ def test_groups_are_deleted(tools: Tools) -> None:
     theirs = tools.ask_kafka("share-groups", "--delete", "--group", "doomed-by-kafka").output
     assert out == theirs.replace("doomed-by-kafka", "doomed")
     assert "doomed" not in tools.run("share-groups", "--list").split()
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ("consumer-groups", "--describe --group busy"),
+        ("consumer-groups", "--delete --group busy"),
+        ("consumer-groups", "--list"),
+        ("consumer-groups", "--delete-offsets --group busy --topic jobs:0"),
+        ("streams-groups", "--describe --group busy"),
+        ("streams-groups", "--list"),
+    ],
+)
+@pytest.mark.usefixtures("member")
+def test_tools_for_other_groups_say_the_same_of_a_share_group(
+    tools: Tools, tool: str, words: str
+) -> None:
+    same_lines(tools, tool, words)
