@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from moldau.client.consumer import Consumer
 from moldau.client.errors import (
+    CommitFailedError,
     GroupAuthorizationFailedError,
     GroupMaxSizeReachedError,
     KafkaError,
@@ -146,6 +148,29 @@ def test_a_member_that_the_group_forgot_loses_all_and_joins_again(
         assert one.events[before : before + 2] == [("lost", [0, 1, 2]), ("assigned", [0, 1, 2])]
         group.send()
         group.check()
+
+
+@pytest.mark.parametrize(
+    ("settings", "api"), [(CLASSIC, "Heartbeat"), (BY_EPOCH, "ConsumerGroupHeartbeat")]
+)
+def test_a_forgotten_member_still_says_who_it_was(
+    node: Broker, settings: dict[str, Any], api: str
+) -> None:
+    # With the identity of nobody a transaction of it would not be fenced.
+    name = f"zombie-{next(_numbers)}"
+    node.create_topic(name)
+    with Consumer(bootstrap_servers=node.bootstrap_servers, group_id=name, **settings) as consumer:
+        consumer.subscribe([name])
+        eventually(lambda: consumer.poll(0.1) or consumer.assignment(), what="it is a member")
+        identity = consumer.group_metadata()
+        assert identity.generation_id > 0
+        with node.fail(api, error="UNKNOWN_MEMBER_ID", times=1) as fault:
+            eventually(lambda: fault.hits == 1, what="it was forgotten")
+        with pytest.raises(CommitFailedError):
+            eventually(
+                lambda: consumer.commit_sync({(name, 0): 0}), what="it notices that", seconds_max=5
+            )
+        assert consumer.group_metadata() == identity
 
 
 @pytest.mark.parametrize("settings", BOTH)

@@ -84,16 +84,17 @@ class GroupSide:
         self.wake()
 
     def group_metadata(self) -> ConsumerGroupMetadata:
+        """For the application, whose transactions are fenced by it."""
         if self.membership is not None:
-            return self.membership.group_metadata()
+            return self.membership.last_group_metadata()
         return ConsumerGroupMetadata(
             self.settings.group_id or "", group_instance_id=self.settings.group_instance_id
         )
 
     def commit_identity(self) -> ConsumerGroupMetadata:
         """Of the member, or of nobody if partitions are assigned by hand."""
-        if self.state.is_automatic:
-            return self.group_metadata()
+        if self.state.is_automatic and self.membership is not None:
+            return self.membership.group_metadata()
         return ConsumerGroupMetadata(
             self.settings.group_id or "", group_instance_id=self.settings.group_instance_id
         )

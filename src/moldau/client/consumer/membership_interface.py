@@ -144,6 +144,11 @@ class Membership(Protocol):
         """With NO_GENERATION and NO_MEMBER while it is no member."""
         ...
 
+    def last_group_metadata(self) -> ConsumerGroupMetadata:
+        """As of the last assignment, also when the membership is lost since: who commits offsets
+        in a transaction with it is fenced then, which somebody unknown would not be."""
+        ...
+
     @property
     def rebalancing(self) -> bool:
         """Whether the member has no valid generation now since the group is being rebalanced: a

@@ -70,6 +70,9 @@ class ClassicMembership:
         )
         self._doorbell = Doorbell(self._clock)
         self._rounds = ClassicRounds(host, self._member, self._doorbell.ring)
+        self._last_metadata = ConsumerGroupMetadata(
+            self._group_id, group_instance_id=self._instance_id
+        )
         self.needs_poll = False
         self._subscribed = False
         self._joining: asyncio.Task[bytes | None] | None = None
@@ -95,6 +98,9 @@ class ClassicMembership:
         return ConsumerGroupMetadata(
             self._group_id, generation.generation_id, generation.member_id, self._instance_id
         )
+
+    def last_group_metadata(self) -> ConsumerGroupMetadata:
+        return self._last_metadata
 
     @property
     def rebalancing(self) -> bool:
@@ -250,6 +256,7 @@ class ClassicMembership:
     async def _take(self, data: bytes) -> None:
         """Give up what is no longer ours, then take what is new; errors come last."""
         assignor = self._rounds.assignor(self._member.generation.protocol_name)
+        self._last_metadata = self.group_metadata()
         try:
             assignment = read_assignment(data)
         except WireError as error:

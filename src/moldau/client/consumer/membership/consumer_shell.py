@@ -71,6 +71,7 @@ class ConsumerMembership:
         self._names = TopicNames(self._cluster, self.on_membership_changed)
         self._operation = GroupMembershipOperation.DEFAULT
         self._said = _Said()
+        self._last_metadata = self.group_metadata()
         self._subscribed = False
         self._error: BaseException | None = None
         self.needs_poll = False
@@ -91,6 +92,9 @@ class ConsumerMembership:
         return ConsumerGroupMetadata(
             self._group_id, self._member.epoch, self._member.member_id, self._instance_id
         )
+
+    def last_group_metadata(self) -> ConsumerGroupMetadata:
+        return self._last_metadata
 
     def on_commit_failed(self, code: ErrorCode, sent_by: ConsumerGroupMetadata) -> None:
         """The next heartbeat finds out who this member is now: let it be soon."""
@@ -184,6 +188,7 @@ class ConsumerMembership:
             await self._beats.stop()
             await self._say_leaving(deadline)
             self._said = _Said()
+            self._last_metadata = self.group_metadata()
             self.on_membership_changed()
 
     async def _say_leaving(self, deadline: Deadline) -> None:
@@ -234,6 +239,8 @@ class ConsumerMembership:
     def on_membership_changed(self) -> None:
         """Say whether `poll` has something to do."""
         member = self._member
+        if member.in_group:
+            self._last_metadata = self.group_metadata()
         if member.state is EpochState.RECONCILING:
             missing = member.unresolved(self._known())
             if missing:
