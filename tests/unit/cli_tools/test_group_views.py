@@ -49,7 +49,7 @@ def group(*members: MemberDescription) -> ConsumerGroupDescription:
 def test_the_busiest_member_comes_first_and_what_nobody_reads_last() -> None:
     described = group(member("small", B), member("big", A, C), member("idle"))
     committed = {A: OffsetAndMetadata(3, "", 7), TopicPartition("u", 0): OffsetAndMetadata(1)}
-    rows = offset_rows(described, committed, lambda _: {A: 10, B: 5})
+    rows = offset_rows(described, committed, {A: 10, B: 5})
     assert [(row.topic, row.partition, row.consumer_id) for row in rows] == [
         ("t", 0, "big"),
         ("t", 2, "big"),
@@ -66,7 +66,7 @@ def test_the_busiest_member_comes_first_and_what_nobody_reads_last() -> None:
 
 
 def test_unknown_figures_are_dashes(capsys: pytest.CaptureFixture[str]) -> None:
-    show_offsets("g", offset_rows(group(member("m", A)), {}, lambda _: {}), verbose=True)
+    show_offsets("g", offset_rows(group(member("m", A)), {}, {}), verbose=True)
     assert capsys.readouterr().out.splitlines()[2].split() == [
         *("g", "t", "0", "-", "-", "-", "-", "m", "/host", "client"),
     ]

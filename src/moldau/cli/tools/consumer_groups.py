@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import open_admin, print_json
 from moldau.cli.tools.consumer_groups_views import (
+    PartitionRow,
     group_json,
     is_worth_showing,
     member_json,
@@ -259,13 +260,32 @@ class _Service:
             return
         found = self._admin.describe_consumer_groups(ids, timeout=self._timeout)
         groups = [found[group_id] for group_id in sorted(ids)]
+        rows = self._rows(groups)
         if self._arguments.json:
-            print_json([self._json(group) for group in groups])
+            print_json([self._json(group, rows) for group in groups])
             return
         for group in groups:
-            self._show(group)
+            self._show(group, rows)
 
-    def _show(self, group: ConsumerGroupDescription) -> None:
+    def _rows(self, groups: list[ConsumerGroupDescription]) -> dict[str, list[PartitionRow]]:
+        """The offsets of all groups, asked for at once: there may be thousands of groups."""
+        if self._arguments.members or has(self._arguments, "--state"):
+            return {}
+        committed = self._committed(*(group.group_id for group in groups))
+        assigned = {
+            partition
+            for group in groups
+            for member in group.members
+            for partition in member.assignment.topic_partitions
+        }
+        ends = self._cluster.known_ends(assigned.union(*committed.values()))
+        return {
+            group.group_id: offset_rows(group, committed[group.group_id], ends) for group in groups
+        }
+
+    def _show(
+        self, group: ConsumerGroupDescription, rows_by_group: dict[str, list[PartitionRow]]
+    ) -> None:
         verbose = self._arguments.verbose
         state = str(group.group_state)
         if self._arguments.members:
@@ -276,25 +296,28 @@ class _Service:
             if is_worth_showing(group.group_id, state, 1):
                 show_state(group, verbose=verbose)
         else:
-            rows = offset_rows(group, self._committed(group.group_id), self._cluster.known_ends)
+            rows = rows_by_group[group.group_id]
             if is_worth_showing(group.group_id, state, len(rows)):
                 show_offsets(group.group_id, rows, verbose=verbose)
 
-    def _json(self, group: ConsumerGroupDescription) -> dict[str, Any]:
+    def _json(
+        self, group: ConsumerGroupDescription, rows_by_group: dict[str, list[PartitionRow]]
+    ) -> dict[str, Any]:
         shown = group_json(group)
         if self._arguments.members:
             shown["members"] = [member_json(member) for member in group.members]
         elif not has(self._arguments, "--state"):
-            rows = offset_rows(group, self._committed(group.group_id), self._cluster.known_ends)
-            shown["offsets"] = [row._asdict() for row in rows]
+            shown["offsets"] = [row._asdict() for row in rows_by_group[group.group_id]]
         return shown
 
-    def _committed(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        from moldau.client.admin import ListConsumerGroupOffsetsSpec
-
-        spec = ListConsumerGroupOffsetsSpec()
-        found = self._admin.list_consumer_group_offsets({group_id: spec}, timeout=self._timeout)
-        return {p: offset for p, offset in found[group_id].items() if offset is not None}
+    def _committed(self, *group_ids: str) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+        found = self._admin.list_consumer_group_offsets(
+            dict.fromkeys(group_ids), timeout=self._timeout
+        )
+        return {
+            group_id: {p: offset for p, offset in found[group_id].items() if offset is not None}
+            for group_id in group_ids
+        }
 
     def reset(self) -> None:
         ids = self._group_ids()
@@ -323,13 +346,14 @@ class _Service:
     def _reset_one(self, group_id: str) -> dict[TopicPartition, int]:
         partitions: list[TopicPartition] = []
         if self._arguments.all_topics:
-            partitions = sorted(self._committed(group_id))
+            partitions = sorted(self._committed(group_id)[group_id])
         elif self._arguments.topic:
             partitions = self._cluster.named_partitions(self._arguments.topic)
         self._cluster.check_valid(partitions)
 
         def committed() -> dict[TopicPartition, int]:
-            return {p: found.offset for p, found in self._committed(group_id).items()}
+            found = self._committed(group_id)[group_id]
+            return {partition: each.offset for partition, each in found.items()}
 
         offsets = new_offsets(self._cluster, self._arguments, group_id, partitions, committed)
         if self._arguments.execute and offsets:

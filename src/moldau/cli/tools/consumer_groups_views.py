@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.cli.tools._common import Table
@@ -65,7 +65,7 @@ def show_listing(listings: Sequence[GroupListing], *, with_type: bool, with_stat
 def offset_rows(
     group: ConsumerGroupDescription,
     committed: Mapping[TopicPartition, OffsetAndMetadata],
-    ends_of: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]],
+    ends: Mapping[TopicPartition, int],
 ) -> list[PartitionRow]:
     """Members with the most partitions first, then what is committed but assigned to nobody."""
     members = sorted(
@@ -73,7 +73,6 @@ def offset_rows(
         key=lambda member: -len(member.assignment.topic_partitions),
     )
     assigned = {p for member in members for p in member.assignment.topic_partitions}
-    ends = ends_of(assigned | committed.keys())
 
     def row(partition: TopicPartition, *consumer: str) -> PartitionRow:
         found = committed.get(partition)
