@@ -296,7 +296,7 @@ def test_offsets_and_deleted_records(broker: BrokerProcess, admin: Admin) -> Non
 def test_partition_that_is_not_there_is_waited_for(admin: Admin) -> None:
     missing = TopicPartition("nowhere", 0)
     with pytest.raises(errors.KafkaTimeoutError, match="UNKNOWN_TOPIC_OR_PARTITION") as caught:
-        admin.list_offsets({missing: OffsetSpec.latest()}, timeout=0.3)
+        admin.list_offsets({missing: OffsetSpec.latest()}, timeout=1.0)
     assert isinstance(caught.value.__cause__, errors.UnknownTopicOrPartitionError)
 
 
@@ -338,7 +338,7 @@ def test_log_directories(broker: BrokerProcess, admin: Admin) -> None:
 
 def test_unknown_broker_is_waited_for(admin: Admin) -> None:
     with pytest.raises(errors.KafkaTimeoutError, match="node 99 is not in the cluster"):
-        admin.describe_log_dirs([99], timeout=0.3)
+        admin.describe_log_dirs([99], timeout=1.0)
 
 
 def test_client_quotas(admin: Admin, of_kafka: bool) -> None:
@@ -477,7 +477,7 @@ def test_nobody_there_and_bad_settings() -> None:
         Admin(bootstrap_servers="127.0.0.1:1") as admin,
         pytest.raises(errors.KafkaTimeoutError, match="no node of the cluster can be reached"),
     ):
-        admin.list_topics(timeout=0.5)
+        admin.list_topics(timeout=1.0)
     with pytest.raises(errors.ConfigError, match=r"[Dd]id you mean"):
         Admin(bootstrap_server="127.0.0.1:1")
     with pytest.raises(errors.ConfigError, match="bootstrap"):

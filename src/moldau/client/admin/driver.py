@@ -160,7 +160,7 @@ class Driver:
                 if _passes(error, again_codes, key in answer.raised):
                     retry[key] = error
                     # That the time was over says less than what it was spent on.
-                    if key not in reasons or error.code is not ErrorCode.REQUEST_TIMED_OUT:
+                    if key not in reasons or not isinstance(error, KafkaTimeoutError):
                         reasons[key] = error
                 else:
                     errors[key] = error
