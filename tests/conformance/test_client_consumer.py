@@ -381,8 +381,17 @@ def test_lag_and_metrics(broker: BrokerProcess, make: Make) -> None:
     assert {name.tags["client-id"] for name in consumer.metrics()} == {"measured"}
 
 
-class Shouting:
-    """An interceptor that changes what is read."""
+def test_the_id_that_metrics_are_pushed_under(broker: BrokerProcess, make: Make) -> None:
+    consumer = make()
+    found = consumer.client_instance_id()
+    assert found.int
+    assert consumer.client_instance_id() == found
+    with pytest.raises(IllegalStateError, match=r"enable\.metrics\.push"):
+        make(enable_metrics_push=False).client_instance_id()
+
+
+class Counting:
+    """An interceptor that sees what is read."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -399,7 +408,7 @@ class Shouting:
 def test_interceptors(broker: BrokerProcess, make: Make) -> None:
     topic = new_topic(broker)
     put(broker.bootstrap, topic, numbers(3))
-    interceptor = Shouting()
+    interceptor = Counting()
     consumer = make(interceptor_classes=[interceptor])
     consumer.assign([(topic, 0)])
     read(consumer, 3)

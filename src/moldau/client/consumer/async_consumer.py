@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
+from uuid import UUID
 
 from moldau.client._records import ConsumerRecord
 from moldau.client.callbacks import InlineCallbacks
@@ -135,7 +136,7 @@ class AsyncConsumer(ConsumerFace):
         with self._guard:
             core = self._core
             return await core.wakeup.wakeable(
-                core.offsets_for_times(check_times(timestamps), core.deadline(timeout))
+                core.finder.by_times(check_times(timestamps), core.deadline(timeout))
             )
 
     async def beginning_offsets(
@@ -145,7 +146,7 @@ class AsyncConsumer(ConsumerFace):
         with self._guard:
             core = self._core
             return await core.wakeup.wakeable(
-                core.beginning_offsets(partitions, core.deadline(timeout))
+                core.finder.beginnings(partitions, core.deadline(timeout))
             )
 
     async def end_offsets(
@@ -155,7 +156,7 @@ class AsyncConsumer(ConsumerFace):
         offset."""
         with self._guard:
             core = self._core
-            return await core.wakeup.wakeable(core.end_offsets(partitions, core.deadline(timeout)))
+            return await core.wakeup.wakeable(core.finder.ends(partitions, core.deadline(timeout)))
 
     # Topics.
 
@@ -172,6 +173,12 @@ class AsyncConsumer(ConsumerFace):
         with self._guard:
             core = self._core
             return await core.wakeup.wakeable(list_topics(core.cluster, core.deadline(timeout)))
+
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """Under which the cluster knows this client's metrics (KIP-714)."""
+        with self._guard:
+            core = self._core
+            return await core.wakeup.wakeable(core.client_instance_id(core.deadline(timeout)))
 
     # The end.
 

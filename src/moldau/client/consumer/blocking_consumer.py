@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
+from uuid import UUID
 
 from moldau.client._records import ConsumerRecord
 from moldau.client.callbacks import BlockingCalls
@@ -130,9 +131,7 @@ class Consumer(ConsumerFace):
         """The first record at or after each time (ms since 1970); None where there is none."""
         with self._guard:
             core = self._core
-            return self._wait(
-                core.offsets_for_times(check_times(timestamps), core.deadline(timeout))
-            )
+            return self._wait(core.finder.by_times(check_times(timestamps), core.deadline(timeout)))
 
     def beginning_offsets(
         self, partitions: Iterable[PartitionLike], timeout: float | None = None
@@ -140,7 +139,7 @@ class Consumer(ConsumerFace):
         """The first offset of each partition."""
         with self._guard:
             core = self._core
-            return self._wait(core.beginning_offsets(partitions, core.deadline(timeout)))
+            return self._wait(core.finder.beginnings(partitions, core.deadline(timeout)))
 
     def end_offsets(
         self, partitions: Iterable[PartitionLike], timeout: float | None = None
@@ -149,7 +148,7 @@ class Consumer(ConsumerFace):
         offset."""
         with self._guard:
             core = self._core
-            return self._wait(core.end_offsets(partitions, core.deadline(timeout)))
+            return self._wait(core.finder.ends(partitions, core.deadline(timeout)))
 
     # Topics.
 
@@ -164,6 +163,11 @@ class Consumer(ConsumerFace):
         with self._guard:
             core = self._core
             return self._wait(list_topics(core.cluster, core.deadline(timeout)))
+
+    def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """Under which the cluster knows this client's metrics (KIP-714)."""
+        with self._guard:
+            return self._wait(self._core.client_instance_id(self._core.deadline(timeout)))
 
     # The end.
 

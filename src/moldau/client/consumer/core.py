@@ -11,8 +11,9 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 from typing import Any
+from uuid import UUID
 
 from moldau.client.callbacks import Callbacks
 from moldau.client.cluster import ClusterClient, Deadline, NetworkSettings
@@ -27,7 +28,6 @@ from moldau.client.consumer.list_offsets import OffsetFinder
 from moldau.client.consumer.membership_interface import GroupMembershipOperation
 from moldau.client.consumer.position_updates import PositionUpdater
 from moldau.client.consumer.positions import (
-    EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     FetchState,
     Position,
@@ -46,7 +46,8 @@ from moldau.client.errors import (
 )
 from moldau.client.metadata import ClusterMetadata
 from moldau.client.metrics import CONSUMER, ConsumerMetrics, Metrics, NetworkMetrics, add_app_info
-from moldau.client.topics import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from moldau.client.telemetry import TelemetryReporter
+from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.clock import Alarm
 from moldau.wire.errors import ErrorCode
 
@@ -80,6 +81,7 @@ class ConsumerCore:
         )
         self.cluster.allow_auto_topic_creation = settings.allow_auto_create_topics
         self.cluster.on_metadata.append(self._on_metadata)
+        self.telemetry = TelemetryReporter.of(settings.values, self.cluster, self.registry)
         self.subscription = SubscriptionState(settings.auto_offset_reset)
         self.finder = OffsetFinder(self.cluster, read_committed=settings.read_committed)
         self._buffer = FetchBuffer(self.subscription, self._on_drained)
@@ -443,32 +445,6 @@ class ConsumerCore:
         finally:
             self.metrics.spent("committed", time.monotonic_ns() - started_ns)
 
-    async def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int], deadline: Deadline
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        found = await self.finder.find(timestamps, deadline)
-        return {
-            key: None if (each := found[key]) is None else OffsetAndTimestamp(*each)
-            for key in timestamps
-        }
-
-    async def beginning_offsets(
-        self, partitions: Iterable[tuple[str, int]], deadline: Deadline
-    ) -> dict[TopicPartition, int]:
-        return await self._edge_offsets(partitions, EARLIEST_TIMESTAMP, deadline)
-
-    async def end_offsets(
-        self, partitions: Iterable[tuple[str, int]], deadline: Deadline
-    ) -> dict[TopicPartition, int]:
-        return await self._edge_offsets(partitions, LATEST_TIMESTAMP, deadline)
-
-    async def _edge_offsets(
-        self, partitions: Iterable[tuple[str, int]], timestamp: int, deadline: Deadline
-    ) -> dict[TopicPartition, int]:
-        asked = {TopicPartition(*key): timestamp for key in partitions}
-        found = await self.finder.find(asked, deadline)
-        return {key: each.offset for key, each in found.items() if each is not None}
-
     def enforce_rebalance(self, reason: str | None) -> None:
         self.require_group()
         if self.settings.is_consumer_protocol:
@@ -501,7 +477,7 @@ class ConsumerCore:
         task.add_done_callback(self._lag_questions.discard)
 
     async def _learn_end(self, key: TopicPartition) -> None:
-        found, _ = await self.finder.find_once({key: -1})
+        found, _ = await self.finder.find_once({key: LATEST_TIMESTAMP})
         end = found.get(key)
         with self.subscription.lock:
             state = self.subscription.assignment.get(key)
@@ -511,6 +487,13 @@ class ConsumerCore:
                 state.last_stable_offset = state.last_stable_offset or end.offset
             else:
                 state.high_watermark = state.high_watermark or end.offset
+
+    async def client_instance_id(self, deadline: Deadline) -> UUID:
+        if self.telemetry is None:
+            raise IllegalStateError(
+                "Telemetry is not enabled. Set config `enable.metrics.push` to `true`."
+            )
+        return await self.telemetry.client_instance_id(timeout_ms=deadline.left_ms())
 
     # The end.
 
@@ -525,6 +508,8 @@ class ConsumerCore:
             await self._fetcher.close(deadline)
             for task in self._lag_questions:
                 task.cancel()
+            if self.telemetry is not None:
+                await self.telemetry.close()
             await self.cluster.close()
             self.settings.interceptors.close()
             for deserializer in (self.settings.key_deserializer, self.settings.value_deserializer):

@@ -190,6 +190,16 @@ class ConsumerFace(ABC):
     def metrics(self) -> dict[MetricName, KafkaMetric]:
         return self._core.registry.metrics()
 
+    def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
+        """Push a metric of the application's with the client's own, where the cluster wants it."""
+        telemetry = self._core.telemetry
+        if telemetry is not None and metric.metric_name not in self.metrics():
+            telemetry.register(metric)
+
+    def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
+        if self._core.telemetry is not None:
+            self._core.telemetry.unregister(metric)
+
     def wakeup(self) -> None:
         """From any thread: the call that waits, or the next that would, raises WakeupError."""
         if not self._guard.closed:

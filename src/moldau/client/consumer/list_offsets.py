@@ -8,13 +8,13 @@ reason that passes is tried again until the deadline.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from moldau.client.cluster import ClusterClient, Deadline
-from moldau.client.consumer.positions import Position
+from moldau.client.consumer.positions import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Position
 from moldau.client.errors import KafkaError, KafkaTimeoutError, error_for
-from moldau.client.topics import TopicPartition
+from moldau.client.topics import OffsetAndTimestamp, TopicPartition
 from moldau.clock import pause
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
@@ -47,6 +47,33 @@ class OffsetFinder:
     def __init__(self, cluster: ClusterClient, *, read_committed: bool) -> None:
         self._cluster = cluster
         self._isolation_level = 1 if read_committed else 0
+
+    async def by_times(
+        self, timestamps: Mapping[TopicPartition, int], deadline: Deadline
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after each time."""
+        found = await self.find(timestamps, deadline)
+        return {
+            key: None if (each := found[key]) is None else OffsetAndTimestamp(*each)
+            for key in timestamps
+        }
+
+    async def beginnings(
+        self, partitions: Iterable[tuple[str, int]], deadline: Deadline
+    ) -> dict[TopicPartition, int]:
+        return await self._edges(partitions, EARLIEST_TIMESTAMP, deadline)
+
+    async def ends(
+        self, partitions: Iterable[tuple[str, int]], deadline: Deadline
+    ) -> dict[TopicPartition, int]:
+        return await self._edges(partitions, LATEST_TIMESTAMP, deadline)
+
+    async def _edges(
+        self, partitions: Iterable[tuple[str, int]], timestamp: int, deadline: Deadline
+    ) -> dict[TopicPartition, int]:
+        asked = {TopicPartition(*key): timestamp for key in partitions}
+        found = await self.find(asked, deadline)
+        return {key: each.offset for key, each in found.items() if each is not None}
 
     async def find(
         self, timestamps: Mapping[TopicPartition, int], deadline: Deadline
