@@ -68,7 +68,10 @@ tools:
 	  && apt-get update -qq && apt-get install -y -qq kcat >/dev/null; } || true
 
 # Apache Kafka by Maven coordinate (tests/java/pom.xml); without Java or Maven its tests skip.
-kafka: .cache/kafka/.copied
+kafka: .cache/kafka/.archived
+.cache/kafka/.archived: .cache/kafka/.copied | $(VENV)/.installed-test
+	@if [ -f .cache/kafka/.copied ]; then \
+	  PYTHONPATH=tests $(BIN)/python -m support.class_archives && touch $@; fi
 .cache/kafka/.copied: tests/java/pom.xml
 	@mkdir -p .cache/kafka
 	@if command -v mvn >/dev/null && command -v java >/dev/null; then \

@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from support.processes import KAFKA_JARS, START_SECONDS_MAX, BrokerProcess, kafka_tool
+from support.processes import (
+    SERVER_CLASSES,
+    START_SECONDS_MAX,
+    BrokerProcess,
+    java,
+    kafka_tool,
+)
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 BROKER, CONTROLLER = "broker", "controller"
@@ -54,8 +60,7 @@ class ClusterNode(BrokerProcess):
     def _command(self) -> list[str]:
         if self.kind == "moldau":
             return [sys.executable, "-m", "moldau.cli", "server-start", str(self.config)]
-        java = ["java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-        return [*java, "-cp", f"{KAFKA_JARS}/*", "kafka.Kafka", str(self.config)]
+        return [*java(SERVER_CLASSES), "kafka.Kafka", str(self.config)]
 
     @property
     def is_running(self) -> bool:

@@ -12,11 +12,10 @@ import subprocess
 from dataclasses import dataclass
 from types import TracebackType
 
-from support.processes import KAFKA_JARS, ROOT
+from support.processes import ROOT, TOOL_CLASSES, java
 
 SOURCES = ROOT / "tests" / "java"
-# Short lives: compiling little and collecting simply starts faster and leaves the other core free.
-JAVA = ["java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{KAFKA_JARS}/*"]
+JAVA = java(TOOL_CLASSES)
 
 
 def run_program(source: str, *arguments: str, seconds_max: float = 240) -> str:

@@ -18,6 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 KAFKA_JARS = ROOT / ".cache" / "kafka"
 START_SECONDS_MAX = 60.0
+# What `make kafka` made of the classes that a server and that tools load.
+SERVER_CLASSES, TOOL_CLASSES = KAFKA_JARS / "server.jsa", KAFKA_JARS / "tools.jsa"
 
 
 def free_port() -> int:
@@ -36,9 +38,18 @@ def kafka_missing() -> str | None:
     return None
 
 
+def java(classes: Path, *options: str) -> list[str]:
+    """Java with Apache Kafka's jars, for a short life: compiling little, collecting simply and
+    taking classes from an archive starts in a second instead of eight."""
+    command = ["java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *options]
+    if classes.exists():
+        command += [f"-XX:SharedArchiveFile={classes}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+    return [*command, "-cp", f"{KAFKA_JARS}/*"]
+
+
 def kafka_tool(class_name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run one of Apache Kafka's own command line tools."""
-    command = ["java", "-cp", f"{KAFKA_JARS}/*", class_name, *arguments]
+    command = [*java(TOOL_CLASSES), class_name, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -157,5 +168,5 @@ def apache_kafka(folder: Path, properties: Mapping[str, str] | None = None) -> B
         formatted = kafka_tool("kafka.tools.StorageTool", *arguments)
         if formatted.returncode:
             raise RuntimeError(formatted.stdout + formatted.stderr)
-    command = ["java", "-Xmx512m", "-cp", f"{KAFKA_JARS}/*", "kafka.Kafka", str(config)]
+    command = [*java(SERVER_CLASSES), "kafka.Kafka", str(config)]
     return BrokerProcess(command, port, folder / "kafka.log")
