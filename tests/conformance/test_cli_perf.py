@@ -17,7 +17,7 @@ from support.processes import BrokerProcess, kafka_missing
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 
-NUMBER = re.compile(r"\d+(\.\d+)?|NaN|-?Infinity")
+NUMBER = re.compile(r"-?\d+(\.\d+)?|NaN|-?Infinity")
 
 
 @pytest.fixture(scope="module")
