@@ -173,6 +173,20 @@ def test_a_forgotten_member_still_says_who_it_was(
         assert consumer.group_metadata() == identity
 
 
+def test_a_fatal_error_stays_until_the_consumer_unsubscribes(node: Broker) -> None:
+    name = f"fatal-{next(_numbers)}"
+    node.create_topic(name)
+    with Consumer(bootstrap_servers=node.bootstrap_servers, group_id=name, **BY_EPOCH) as consumer:
+        consumer.subscribe([name])
+        with node.fail("ConsumerGroupHeartbeat", error="GROUP_AUTHORIZATION_FAILED", times=1):
+            for _ in range(3):
+                with pytest.raises(GroupAuthorizationFailedError):
+                    consumer.poll(20.0)
+        consumer.unsubscribe()
+        consumer.subscribe([name])
+        eventually(lambda: consumer.poll(0.1) or consumer.assignment(), what="it is a member")
+
+
 @pytest.mark.parametrize("settings", BOTH)
 @pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"])
 def test_heartbeats_that_fail_are_not_heard_of(

@@ -54,6 +54,7 @@ class ShareMembership:
         self._names = TopicNames(cluster, self.on_membership_changed)
         self._topics: frozenset[str] = frozenset()
         self._said_topics: frozenset[str] | None = None
+        self._fatal: BaseException | None = None
         #: What is fetched.
         self.assigned: frozenset[TopicIdPartition] = _NOTHING
         cluster.on_metadata.append(self._on_metadata)
@@ -70,7 +71,10 @@ class ShareMembership:
             self._beats.send_news()
 
     def poll(self) -> None:
-        """The application polls: join if it is subscribed, again if it had been away too long."""
+        """The application polls: join if it is subscribed, again if it had been away too long.
+        Raises what keeps it from ever joining."""
+        if self._fatal is not None:
+            raise self._fatal
         if self._topics:
             if self._member.must_release:
                 self._member.on_released()
@@ -80,6 +84,7 @@ class ShareMembership:
 
     async def leave(self, limit_ms: int) -> None:
         await self._beats.stop()
+        self._fatal = None
         self._topics = frozenset()
         has_to_leave = self._member.prepare_leaving()
         self._set_assigned(_NOTHING)
@@ -160,6 +165,8 @@ class ShareMembership:
             self._reconcile()
 
     def on_error(self, error: BaseException) -> None:
+        if self._member.state is EpochState.FATAL:
+            self._fatal = error
         self._on_error(error)
 
     def poll_idle_ms(self) -> int:

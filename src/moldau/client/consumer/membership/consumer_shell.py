@@ -109,7 +109,9 @@ class ConsumerMembership:
         try:
             await self._release()
             if self._error is not None:
-                error, self._error = self._error, None
+                error = self._error
+                if self._member.state is not EpochState.FATAL:
+                    self._error = None
                 raise error
             if self._subscribed:
                 self._member.join()

@@ -12,7 +12,7 @@ and, when it changed, the target assignment. States and what leads to them:
     PREPARE_LEAVING  partitions are being given up to leave
     LEAVING          the heartbeat that leaves is due
     STALE            left because the application did not poll in time
-    FATAL            an error that only the application can mend
+    FATAL            an error that only the application can mend; until it unsubscribes
 
 What always holds: partitions that are to be given up are acknowledged as such only after
 `on_reconciled`, and only if the member is still in the same membership in which that began.
@@ -163,8 +163,7 @@ class EpochMember:
     def prepare_leaving(self) -> bool:
         """Whether there is a membership to leave."""
         if self.is_silent:
-            if self.state is not EpochState.FATAL:
-                self.state = EpochState.UNSUBSCRIBED
+            self.state = EpochState.UNSUBSCRIBED
             self.current = self.target = NO_ASSIGNMENT
             return False
         self.state = EpochState.PREPARE_LEAVING
