@@ -43,6 +43,7 @@ def test_the_examples_run(broker: BrokerProcess, tmp_path: Path) -> None:
         "Completed updating config for topic orders.\n",
         "cleanup.policy=delete,compact",
         "Cluster ID: ",
+        "Reassignment of partition orders-5 is completed.",
         "clientQuotas\n",
         "\nLog starting offset: 0\n",
         "\n6\n",
