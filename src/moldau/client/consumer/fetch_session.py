@@ -11,14 +11,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from moldau.client.topics import TopicPartition
-from moldau.wire.errors import ErrorCode
+from moldau.wire.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, SessionNumbers
 
 __all__ = ["ConsumerFetchSession", "SessionRequest", "Wanted"]
-
-NO_SESSION = 0
-INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
-_EPOCH_MAX = 2**31 - 1
 
 
 class Wanted(NamedTuple):
@@ -39,14 +34,13 @@ class SessionRequest(NamedTuple):
     forgotten: dict[TopicPartition, UUID]
 
 
-class ConsumerFetchSession:
+class ConsumerFetchSession(SessionNumbers):
     """One node's."""
 
-    __slots__ = ("_epoch", "_id", "sent")
+    __slots__ = ("sent",)
 
     def __init__(self) -> None:
-        self._id = NO_SESSION
-        self._epoch = INITIAL_EPOCH
+        super().__init__()
         # What the node reads for us with every request.
         self.sent: dict[TopicPartition, Wanted] = {}
 
@@ -56,7 +50,7 @@ class ConsumerFetchSession:
 
     def request(self, wanted: dict[TopicPartition, Wanted]) -> SessionRequest:
         """The request for all of `wanted` and nothing else."""
-        if self._epoch == INITIAL_EPOCH:
+        if self.is_full_next:
             self.sent = wanted
             return SessionRequest(self._id, INITIAL_EPOCH, wanted, {})
         before = self.sent
@@ -73,25 +67,3 @@ class ConsumerFetchSession:
     def final_request(self) -> SessionRequest:
         """Lets the node forget the session."""
         return SessionRequest(self._id, FINAL_EPOCH, {}, {})
-
-    def answered(self, error_code: int, session_id: int) -> bool:
-        """Take over the answer's head; whether there is anything in the answer to read."""
-        if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
-            self._id, self._epoch = NO_SESSION, INITIAL_EPOCH
-            return False
-        if error_code != ErrorCode.NONE:
-            self.failed()
-            return False
-        if self._epoch == INITIAL_EPOCH:
-            self._id = session_id
-            self._epoch = INITIAL_EPOCH if session_id == NO_SESSION else 1
-        elif session_id == NO_SESSION:
-            # The node has closed it, this was its last answer.
-            self._id, self._epoch = NO_SESSION, INITIAL_EPOCH
-        else:
-            self._epoch = 1 if self._epoch == _EPOCH_MAX else self._epoch + 1
-        return True
-
-    def failed(self) -> None:
-        """It is not known how far the node got with the request."""
-        self._epoch = INITIAL_EPOCH
