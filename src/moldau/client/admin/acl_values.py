@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple
 
+from moldau.client.admin.enums import NumberedEnum
 from moldau.client.errors import KafkaError
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
 _NOT_ASKED = -(2**31)
 
 
-class AclOperation(IntEnum):
+class AclOperation(NumberedEnum):
     UNKNOWN = 0
     ANY = 1
     ALL = 2
@@ -43,23 +43,15 @@ class AclOperation(IntEnum):
     DESCRIBE_TOKENS = 14
     TWO_PHASE_COMMIT = 15
 
-    @classmethod
-    def _missing_(cls, value: object) -> AclOperation:
-        return cls.UNKNOWN
 
-
-class AclPermissionType(IntEnum):
+class AclPermissionType(NumberedEnum):
     UNKNOWN = 0
     ANY = 1
     DENY = 2
     ALLOW = 3
 
-    @classmethod
-    def _missing_(cls, value: object) -> AclPermissionType:
-        return cls.UNKNOWN
 
-
-class ResourceType(IntEnum):
+class ResourceType(NumberedEnum):
     UNKNOWN = 0
     ANY = 1
     TOPIC = 2
@@ -69,21 +61,13 @@ class ResourceType(IntEnum):
     DELEGATION_TOKEN = 6
     USER = 7
 
-    @classmethod
-    def _missing_(cls, value: object) -> ResourceType:
-        return cls.UNKNOWN
 
-
-class PatternType(IntEnum):
+class PatternType(NumberedEnum):
     UNKNOWN = 0
     ANY = 1
     MATCH = 2
     LITERAL = 3
     PREFIXED = 4
-
-    @classmethod
-    def _missing_(cls, value: object) -> PatternType:
-        return cls.UNKNOWN
 
 
 class ResourcePattern(NamedTuple):

@@ -107,10 +107,7 @@ class AclOperations(AdminBase):
             answer: Answer[AclBinding, None] = Answer()
             # Results come in the order of the request.
             for key, found in zip(keys, response.results, strict=False):
-                if found.error_code == ErrorCode.NONE:
-                    answer.put(key, None)
-                else:
-                    answer.fail(key, found.error_code, found.error_message)
+                answer.settle(key, found.error_code, found.error_message, None)
             return answer
 
         return await self._run(

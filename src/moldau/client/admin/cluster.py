@@ -171,10 +171,7 @@ class ClusterOperations(AdminBase):
             # Newer brokers say nothing of each feature when all went well.
             answer.values = dict.fromkeys(() if response.results else names)
             for each in response.results:
-                if each.error_code == ErrorCode.NONE:
-                    answer.put(each.feature, None)
-                else:
-                    answer.fail(each.feature, each.error_code, each.error_message)
+                answer.settle(each.feature, each.error_code, each.error_message, None)
             return answer
 
         return await self._run(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from moldau.client.admin.enums import NumberedEnum
+
 __all__ = [
     "AlterConfigOp",
     "AlterConfigOpType",
@@ -17,7 +19,7 @@ __all__ = [
 ]
 
 
-class ConfigResourceType(IntEnum):
+class ConfigResourceType(NumberedEnum):
     UNKNOWN = 0
     TOPIC = 2
     BROKER = 4
@@ -25,12 +27,8 @@ class ConfigResourceType(IntEnum):
     CLIENT_METRICS = 16
     GROUP = 32
 
-    @classmethod
-    def _missing_(cls, value: object) -> ConfigResourceType:
-        return cls.UNKNOWN
 
-
-class ConfigSource(IntEnum):
+class ConfigSource(NumberedEnum):
     """Where a value comes from."""
 
     UNKNOWN = 0
@@ -43,12 +41,8 @@ class ConfigSource(IntEnum):
     DYNAMIC_CLIENT_METRICS_CONFIG = 7
     DYNAMIC_GROUP_CONFIG = 8
 
-    @classmethod
-    def _missing_(cls, value: object) -> ConfigSource:
-        return cls.UNKNOWN
 
-
-class ConfigEntryType(IntEnum):
+class ConfigEntryType(NumberedEnum):
     UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
@@ -59,10 +53,6 @@ class ConfigEntryType(IntEnum):
     LIST = 7
     CLASS = 8
     PASSWORD = 9
-
-    @classmethod
-    def _missing_(cls, value: object) -> ConfigEntryType:
-        return cls.UNKNOWN
 
 
 class AlterConfigOpType(IntEnum):

@@ -122,10 +122,7 @@ class ConfigOperations(AdminBase):
             answer: Answer[ConfigResource, None] = Answer()
             for found in response.responses:
                 key = ConfigResource(ConfigResourceType(found.resource_type), found.resource_name)
-                if found.error_code == ErrorCode.NONE:
-                    answer.put(key, None)
-                else:
-                    answer.fail(key, found.error_code, found.error_message)
+                answer.settle(key, found.error_code, found.error_message, None)
             return answer
 
         return await self._run(

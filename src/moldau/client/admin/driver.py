@@ -100,6 +100,13 @@ class Answer(Generic[K, V]):
     def fail(self, key: K, code: int, message: str | None = None) -> None:
         self.errors[key] = error_for(code, message)
 
+    def settle(self, key: K, code: int, message: str | None, value: V) -> None:
+        """The value, unless the code is an error's."""
+        if code == ErrorCode.NONE:
+            self.values[key] = value
+        else:
+            self.errors[key] = error_for(code, message)
+
     def fail_all(self, keys: Iterable[K], code: int, message: str | None = None) -> None:
         for key in keys:
             self.fail(key, code, message)

@@ -151,10 +151,7 @@ class GroupOffsetOperations(AdminBase):
             for topic in response.topics:
                 for each in topic.partitions:
                     key = TopicPartition(topic.name, each.partition_index)
-                    if each.error_code == ErrorCode.NONE:
-                        answer.put(key, None)
-                    else:
-                        answer.fail(key, each.error_code, f"{group_id}, {key}")
+                    answer.settle(key, each.error_code, f"{group_id}, {key}", None)
             return answer
 
         return await self._run(
@@ -221,10 +218,7 @@ class GroupOffsetOperations(AdminBase):
             for found in response.topics:
                 for each in found.partitions:
                     key = TopicPartition(found.name, each.partition_index)
-                    if each.error_code == ErrorCode.NONE:
-                        answer.put(key, None)
-                    else:
-                        answer.fail(key, each.error_code, f"{group_id}, {key}")
+                    answer.settle(key, each.error_code, f"{group_id}, {key}", None)
             return answer
 
         return await self._run(

@@ -26,6 +26,7 @@ from moldau.client.admin.group_values import (
     StreamsGroupTopicInfo,
     TaskOffset,
 )
+from moldau.client.errors import IllegalStateError, KafkaError
 from moldau.client.topics import Node, TopicPartition
 from moldau.wire.codec import decode_prefix
 from moldau.wire.errors import WireError
@@ -140,10 +141,12 @@ def share_group(
 
 
 def streams_group(
-    found: StreamsGroupDescribeResponse.DescribedGroup,
-    topology: StreamsGroupDescribeResponse.Topology,
-    coordinator: Node,
-) -> StreamsGroupDescription:
+    found: StreamsGroupDescribeResponse.DescribedGroup, coordinator: Node
+) -> StreamsGroupDescription | KafkaError:
+    """A streams group, or what is wrong with it."""
+    topology = found.topology
+    if topology is None:
+        return IllegalStateError(f"the topology of the streams group {found.group_id} is missing")
     return StreamsGroupDescription(
         found.group_id,
         found.group_epoch,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from enum import Enum
 from typing import NamedTuple
 
 from moldau.client.admin.acl_values import AclOperation
+from moldau.client.admin.enums import NamedEnum
 from moldau.client.topics import Node, TopicPartition
 
 __all__ = [
@@ -37,14 +37,7 @@ __all__ = [
 ]
 
 
-class _Named(Enum):
-    """A value by Kafka's word for it, whatever its case; a word nobody knows is UNKNOWN."""
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-
-class GroupState(_Named):
+class GroupState(NamedEnum):
     UNKNOWN = "Unknown"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
@@ -55,12 +48,8 @@ class GroupState(_Named):
     RECONCILING = "Reconciling"
     NOT_READY = "NotReady"
 
-    @classmethod
-    def parse(cls, text: str) -> GroupState:
-        return _BY_STATE.get(text.upper(), cls.UNKNOWN)
 
-
-class ClassicGroupState(_Named):
+class ClassicGroupState(NamedEnum):
     UNKNOWN = "Unknown"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
@@ -68,26 +57,13 @@ class ClassicGroupState(_Named):
     DEAD = "Dead"
     EMPTY = "Empty"
 
-    @classmethod
-    def parse(cls, text: str) -> ClassicGroupState:
-        return _BY_CLASSIC_STATE.get(text.upper(), cls.UNKNOWN)
 
-
-class GroupType(_Named):
+class GroupType(NamedEnum):
     UNKNOWN = "Unknown"
     CONSUMER = "Consumer"
     CLASSIC = "Classic"
     SHARE = "Share"
     STREAMS = "Streams"
-
-    @classmethod
-    def parse(cls, text: str) -> GroupType:
-        return _BY_TYPE.get(text.upper(), cls.UNKNOWN)
-
-
-_BY_STATE = {each.value.upper(): each for each in GroupState}
-_BY_CLASSIC_STATE = {each.value.upper(): each for each in ClassicGroupState}
-_BY_TYPE = {each.value.upper(): each for each in GroupType}
 
 
 class GroupListing(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, TypeVar
 
 from moldau.client.admin.base import AdminBase
 from moldau.client.admin.driver import Answer, Call
@@ -23,10 +24,11 @@ from moldau.client.admin.group_values import (
 )
 from moldau.client.admin.routes import CoordinatorRoute
 from moldau.client.cluster import CoordinatorType
-from moldau.client.errors import IllegalStateError, UnsupportedVersionError, error_for
+from moldau.client.errors import KafkaError, UnsupportedVersionError, error_for
 from moldau.client.results import Results
 from moldau.client.topics import Node
 from moldau.wire.errors import ErrorCode
+from moldau.wire.message import Message
 from moldau.wire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -37,12 +39,12 @@ from moldau.wire.messages import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
     StreamsGroupDescribeRequest,
-    StreamsGroupDescribeResponse,
 )
 
 __all__ = ["GroupOperations"]
+
+V = TypeVar("V")
 
 _NO_NODE = Node(-1, "", -1)
 _REASON = "member was removed by an admin"
@@ -92,29 +94,15 @@ class GroupOperations(AdminBase):
         check: bool = True,
     ) -> Results[str, ClassicGroupDescription]:
         """Groups of the classic protocol, whatever they are used for."""
-
-        async def ask(call: Call, keys: Sequence[str]) -> Answer[str, ClassicGroupDescription]:
-            response: DescribeGroupsResponse = await call(
-                DescribeGroupsRequest(
-                    groups=list(keys),
-                    include_authorized_operations=include_authorized_operations,
-                )
-            )
-            answer: Answer[str, ClassicGroupDescription] = Answer()
-            for found in response.groups:
-                if found.error_code != ErrorCode.NONE:
-                    answer.fail(found.group_id, found.error_code, found.error_message)
-                else:
-                    answer.put(found.group_id, classic_group(found, call.node or _NO_NODE))
-            return answer
-
-        return await self._run(
+        return await self._describe_groups(
             "DescribeClassicGroups",
+            lambda keys: DescribeGroupsRequest(
+                groups=keys, include_authorized_operations=include_authorized_operations
+            ),
+            classic_group,
             group_ids,
-            CoordinatorRoute(CoordinatorType.GROUP),
-            ask,
-            timeout=timeout,
-            check=check,
+            timeout,
+            check,
         )
 
     async def describe_share_groups(
@@ -126,29 +114,15 @@ class GroupOperations(AdminBase):
         check: bool = True,
     ) -> Results[str, ShareGroupDescription]:
         """Share groups, with members and assignments."""
-
-        async def ask(call: Call, keys: Sequence[str]) -> Answer[str, ShareGroupDescription]:
-            response: ShareGroupDescribeResponse = await call(
-                ShareGroupDescribeRequest(
-                    group_ids=list(keys),
-                    include_authorized_operations=include_authorized_operations,
-                )
-            )
-            answer: Answer[str, ShareGroupDescription] = Answer()
-            for found in response.groups:
-                if found.error_code != ErrorCode.NONE:
-                    answer.fail(found.group_id, found.error_code, found.error_message)
-                else:
-                    answer.put(found.group_id, share_group(found, call.node or _NO_NODE))
-            return answer
-
-        return await self._run(
+        return await self._describe_groups(
             "DescribeShareGroups",
+            lambda keys: ShareGroupDescribeRequest(
+                group_ids=keys, include_authorized_operations=include_authorized_operations
+            ),
+            share_group,
             group_ids,
-            CoordinatorRoute(CoordinatorType.GROUP),
-            ask,
-            timeout=timeout,
-            check=check,
+            timeout,
+            check,
         )
 
     async def describe_streams_groups(
@@ -160,29 +134,44 @@ class GroupOperations(AdminBase):
         check: bool = True,
     ) -> Results[str, StreamsGroupDescription]:
         """Streams groups, with topology, members and tasks."""
+        return await self._describe_groups(
+            "DescribeStreamsGroups",
+            lambda keys: StreamsGroupDescribeRequest(
+                group_ids=keys, include_authorized_operations=include_authorized_operations
+            ),
+            streams_group,
+            group_ids,
+            timeout,
+            check,
+        )
 
-        async def ask(call: Call, keys: Sequence[str]) -> Answer[str, StreamsGroupDescription]:
-            response: StreamsGroupDescribeResponse = await call(
-                StreamsGroupDescribeRequest(
-                    group_ids=list(keys),
-                    include_authorized_operations=include_authorized_operations,
-                )
-            )
-            answer: Answer[str, StreamsGroupDescription] = Answer()
+    async def _describe_groups(
+        self,
+        what: str,
+        request: Callable[[list[str]], Message],
+        translate: Callable[[Any, Node], V | KafkaError],
+        group_ids: Iterable[str],
+        timeout: float | None,
+        check: bool,
+    ) -> Results[str, V]:
+        """Ask the coordinators, one request each; `translate` a group that was found."""
+
+        async def ask(call: Call, keys: Sequence[str]) -> Answer[str, V]:
+            response = await call(request(list(keys)))
+            answer: Answer[str, V] = Answer()
             for found in response.groups:
                 if found.error_code != ErrorCode.NONE:
                     answer.fail(found.group_id, found.error_code, found.error_message)
-                elif found.topology is None:
-                    answer.errors[found.group_id] = IllegalStateError(
-                        f"the topology of the streams group {found.group_id} is missing"
-                    )
+                    continue
+                described = translate(found, call.node or _NO_NODE)
+                if isinstance(described, KafkaError):
+                    answer.errors[found.group_id] = described
                 else:
-                    described = streams_group(found, found.topology, call.node or _NO_NODE)
                     answer.put(found.group_id, described)
             return answer
 
         return await self._run(
-            "DescribeStreamsGroups",
+            what,
             group_ids,
             CoordinatorRoute(CoordinatorType.GROUP),
             ask,
@@ -217,10 +206,7 @@ class GroupOperations(AdminBase):
             )
             answer: Answer[str, None] = Answer()
             for found in response.results:
-                if found.error_code == ErrorCode.NONE:
-                    answer.put(found.group_id, None)
-                else:
-                    answer.fail(found.group_id, found.error_code, found.group_id)
+                answer.settle(found.group_id, found.error_code, found.group_id, None)
             return answer
 
         return await self._run(
@@ -275,10 +261,7 @@ class GroupOperations(AdminBase):
                 return answer
             for found in response.members:
                 key = found.group_instance_id or found.member_id
-                if found.error_code == ErrorCode.NONE:
-                    answer.put(key, None)
-                else:
-                    answer.fail(key, found.error_code, key)
+                answer.settle(key, found.error_code, key, None)
             return answer
 
         return await self._run(

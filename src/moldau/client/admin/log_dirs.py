@@ -51,10 +51,7 @@ class LogDirOperations(AdminBase):
                     key = TopicPartitionReplica(
                         topic.topic_name, each.partition_index, keys[0].broker_id
                     )
-                    if each.error_code == ErrorCode.NONE:
-                        answer.put(key, None)
-                    else:
-                        answer.fail(key, each.error_code, str(key))
+                    answer.settle(key, each.error_code, str(key), None)
             return answer
 
         route: BrokerRoute[TopicPartitionReplica] = BrokerRoute(lambda key: key.broker_id)

@@ -122,10 +122,9 @@ class PartitionOperations(AdminBase):
             for found in response.topics:
                 for each in found.partitions:
                     key = TopicPartition(found.name, each.partition_index)
-                    if each.error_code == ErrorCode.NONE:
-                        answer.put(key, DeletedRecords(each.low_watermark))
-                    else:
-                        answer.fail(key, each.error_code, str(key))
+                    answer.settle(
+                        key, each.error_code, str(key), DeletedRecords(each.low_watermark)
+                    )
             return answer
 
         return await self._run(
@@ -172,10 +171,7 @@ class PartitionOperations(AdminBase):
             for found in response.replica_election_results:
                 for each in found.partition_result:
                     key = TopicPartition(found.topic, each.partition_id)
-                    if each.error_code == ErrorCode.NONE:
-                        answer.put(key, None)
-                    else:
-                        answer.fail(key, each.error_code, each.error_message)
+                    answer.settle(key, each.error_code, each.error_message, None)
             return Results(answer.values, answer.errors)
 
         route: ControllerRoute[None] = ControllerRoute()
@@ -224,10 +220,7 @@ class PartitionOperations(AdminBase):
             for found in response.responses:
                 for each in found.partitions:
                     key = TopicPartition(found.name, each.partition_index)
-                    if each.error_code == ErrorCode.NONE:
-                        answer.put(key, None)
-                    else:
-                        answer.fail(key, each.error_code, each.error_message)
+                    answer.settle(key, each.error_code, each.error_message, None)
             return answer
 
         return await self._run(

@@ -211,10 +211,7 @@ class SecurityOperations(AdminBase):
                 key = ClientQuotaEntity.of(
                     {each.entity_type: each.entity_name for each in found.entity}
                 )
-                if found.error_code == ErrorCode.NONE:
-                    answer.put(key, None)
-                else:
-                    answer.fail(key, found.error_code, found.error_message)
+                answer.settle(key, found.error_code, found.error_message, None)
             return answer
 
         return await self._run(
@@ -276,10 +273,7 @@ class SecurityOperations(AdminBase):
             )
             answer: Answer[str, None] = Answer()
             for found in response.results:
-                if found.error_code == ErrorCode.NONE:
-                    answer.put(found.user, None)
-                else:
-                    answer.fail(found.user, found.error_code, found.error_message)
+                answer.settle(found.user, found.error_code, found.error_message, None)
             return answer
 
         return await self._run(

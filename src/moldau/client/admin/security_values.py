@@ -6,8 +6,9 @@ import secrets
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import NamedTuple
+
+from moldau.client.admin.enums import NumberedEnum
 
 __all__ = [
     "ClientQuotaAlteration",
@@ -69,7 +70,7 @@ class DelegationToken(NamedTuple):
         return b64encode(self.hmac).decode("ascii")
 
 
-class ScramMechanism(IntEnum):
+class ScramMechanism(NumberedEnum):
     UNKNOWN = 0
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
@@ -82,10 +83,6 @@ class ScramMechanism(IntEnum):
     def from_mechanism_name(cls, name: str) -> ScramMechanism:
         found = cls.__members__.get(name.replace("-", "_"))
         return cls.UNKNOWN if found is None else found
-
-    @classmethod
-    def _missing_(cls, value: object) -> ScramMechanism:
-        return cls.UNKNOWN
 
 
 class ScramCredentialInfo(NamedTuple):

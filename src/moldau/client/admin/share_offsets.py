@@ -110,10 +110,7 @@ class ShareOffsetOperations(AdminBase):
             for found in response.responses:
                 for each in found.partitions:
                     key = TopicPartition(found.topic_name, each.partition_index)
-                    if each.error_code == ErrorCode.NONE:
-                        answer.put(key, None)
-                    else:
-                        answer.fail(key, each.error_code, each.error_message)
+                    answer.settle(key, each.error_code, each.error_message, None)
             return answer
 
         return await self._run(
@@ -151,10 +148,7 @@ class ShareOffsetOperations(AdminBase):
                 answer.fail_all(keys, response.error_code, response.error_message)
                 return answer
             for found in response.responses:
-                if found.error_code == ErrorCode.NONE:
-                    answer.put(found.topic_name, None)
-                else:
-                    answer.fail(found.topic_name, found.error_code, found.error_message)
+                answer.settle(found.topic_name, found.error_code, found.error_message, None)
             return answer
 
         return await self._run(

@@ -110,10 +110,7 @@ class TopicOperations(AdminBase):
                 key = each.name if each.name in asked else each.topic_id
                 if key is None:
                     continue
-                if each.error_code == ErrorCode.NONE:
-                    answer.put(key, None)
-                else:
-                    answer.fail(key, each.error_code, each.error_message)
+                answer.settle(key, each.error_code, each.error_message, None)
             return answer
 
         wanted = list(topics)
@@ -206,10 +203,7 @@ class TopicOperations(AdminBase):
             )
             answer: Answer[str, None] = Answer()
             for each in response.results:
-                if each.error_code == ErrorCode.NONE:
-                    answer.put(each.name, None)
-                else:
-                    answer.fail(each.name, each.error_code, each.error_message)
+                answer.settle(each.name, each.error_code, each.error_message, None)
             return answer
 
         return await self._run(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import NamedTuple
 
+from moldau.client.admin.enums import NamedEnum
 from moldau.client.topics import TopicPartition
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 
-class TransactionState(Enum):
+class TransactionState(NamedEnum):
     ONGOING = "Ongoing"
     PREPARE_ABORT = "PrepareAbort"
     PREPARE_COMMIT = "PrepareCommit"
@@ -27,16 +27,6 @@ class TransactionState(Enum):
     EMPTY = "Empty"
     PREPARE_EPOCH_FENCE = "PrepareEpochFence"
     UNKNOWN = "Unknown"
-
-    def __str__(self) -> str:
-        return self.value
-
-    @classmethod
-    def parse(cls, text: str) -> TransactionState:
-        try:
-            return cls(text)
-        except ValueError:
-            return cls.UNKNOWN
 
 
 class TransactionListing(NamedTuple):

@@ -193,10 +193,7 @@ class TransactionOperations(AdminBase):
                 for each_topic in found.topics:
                     for each in each_topic.partitions:
                         key = TopicPartition(each_topic.name, each.partition_index)
-                        if each.error_code == ErrorCode.NONE:
-                            answer.put(key, None)
-                        else:
-                            answer.fail(key, each.error_code, str(spec))
+                        answer.settle(key, each.error_code, str(spec), None)
             return answer
 
         await self._run(
