@@ -16,7 +16,6 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import moldau
@@ -128,7 +127,10 @@ class NodeChannel:
         self._failures = 0
         self._not_before_ms = 0
         self._closed = False
-        self._idle_alarm: Alarm | None = None
+        # The next time at which something may be over, and since when nothing is to do.
+        self._alarm: Alarm | None = None
+        self._alarm_ms = 0
+        self._idle_deadline_ms: int | None = None
 
     @property
     def connected(self) -> bool:
@@ -208,7 +210,10 @@ class NodeChannel:
             raise ChannelError(
                 f"{api.name} to {self._peer} is not sent: {len(self._waiting)} calls wait already"
             )
-        call.alarm = self._clock.call_later(timeout_ms, partial(self._on_timeout, call, timeout_ms))
+        call.timeout_ms = timeout_ms
+        call.deadline_ms = self._clock.elapsed_ms() + timeout_ms
+        if self._alarm is None or call.deadline_ms < self._alarm_ms:
+            self._set_alarm(call.deadline_ms)
         self._waiting.append(call)
         self._pump()
 
@@ -216,7 +221,9 @@ class NodeChannel:
         if self._closed:
             return
         self._closed = True
-        self._stop_idle_alarm()
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
         if self._attempt is not None:
             self._attempt.cancel()
             self._attempt = None
@@ -240,26 +247,49 @@ class NodeChannel:
         if self._settings.connections_max_idle_ms >= 0:
             self._watch_idleness()
 
+    # One alarm serves all deadlines: it goes off at the first of them, finds most of the time that
+    # what it was set for is long over, and is set again. Calls come and go without touching it.
+
+    def _set_alarm(self, at_ms: int) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_ms = at_ms
+        self._alarm = self._clock.call_later(at_ms - self._clock.elapsed_ms(), self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm = None
+        now_ms = self._clock.elapsed_ms()
+        for call in self._calls():
+            if call.deadline_ms <= now_ms and not call.ended:
+                self._on_timeout(call)
+        if self._idle_deadline_ms is not None and self._idle_deadline_ms <= now_ms:
+            self._idle_deadline_ms = None
+            if self._connection is not None:
+                self._connection.lose("it was not used")
+        deadlines = [call.deadline_ms for call in self._calls() if not call.ended]
+        if self._idle_deadline_ms is not None:
+            deadlines.append(self._idle_deadline_ms)
+        # What failed here may have led to new calls, which have set it already.
+        if deadlines and (self._alarm is None or min(deadlines) < self._alarm_ms):
+            self._set_alarm(min(deadlines))
+
+    def _calls(self) -> list[Call]:
+        """Those that wait, and those that were sent."""
+        connection = self._connection
+        return [*self._waiting, *(connection.in_flight if connection is not None else ())]
+
     def _watch_idleness(self) -> None:
         """Close the connection once it had no calls for the whole of the idle time."""
-        self._stop_idle_alarm()
-        if self.idle:
-            self._idle_alarm = self._clock.call_later(
-                self._settings.connections_max_idle_ms, self._on_idle
-            )
+        if not self.idle:
+            self._idle_deadline_ms = None
+            return
+        self._idle_deadline_ms = self._clock.elapsed_ms() + self._settings.connections_max_idle_ms
+        if self._alarm is None or self._idle_deadline_ms < self._alarm_ms:
+            self._set_alarm(self._idle_deadline_ms)
 
-    def _on_idle(self) -> None:
-        self._idle_alarm = None
-        if self.idle and self._connection is not None:
-            self._connection.lose("it was not used")
-
-    def _stop_idle_alarm(self) -> None:
-        if self._idle_alarm is not None:
-            self._idle_alarm.cancel()
-            self._idle_alarm = None
-
-    def _on_timeout(self, call: Call, timeout_ms: int) -> None:
+    def _on_timeout(self, call: Call) -> None:
         what = f"{call.api.name} to {self._peer}"
+        timeout_ms = call.timeout_ms
         if not call.sent:
             self._waiting.remove(call)
             call.fail(CallTimedOut(f"{what} could not be sent within {timeout_ms} ms"))

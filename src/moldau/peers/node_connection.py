@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from moldau.clock import Alarm
 from moldau.invariant import invariant
 from moldau.peers.channel import (
     ChannelError,
@@ -34,6 +33,7 @@ from moldau.wire.framing import decode_response_header, encode_request_parts
 from moldau.wire.message import Message
 
 CORRELATION_ID_MAX = 2**31 - 1
+NO_DEADLINE_MS = 2**63 - 1
 _BUFFER_OPTIONS = (socket.SO_SNDBUF, socket.SO_RCVBUF)
 
 
@@ -41,13 +41,15 @@ class Call:
     """A request that waits for its response."""
 
     __slots__ = (
-        "alarm",
         "api",
         "correlation_id",
+        "deadline_ms",
+        "ended",
         "future",
         "max_version",
         "request",
         "sent_ms",
+        "timeout_ms",
         "unanswered",
         "version",
     )
@@ -61,7 +63,10 @@ class Call:
         self.request = request
         self.max_version = max_version
         self.future: asyncio.Future[RawResponse] = asyncio.get_running_loop().create_future()
-        self.alarm: Alarm | None = None
+        # Set by who watches over its time; without one it has all of it.
+        self.timeout_ms = 0
+        self.deadline_ms = NO_DEADLINE_MS
+        self.ended = False
         # Known once the request has left.
         self.version = -1
         self.correlation_id = -1
@@ -72,19 +77,14 @@ class Call:
         return self.correlation_id >= 0
 
     def answer(self, response: RawResponse) -> None:
-        self._end()
+        self.ended = True
         if not self.future.done():
             self.future.set_result(response)
 
     def fail(self, error: ChannelError) -> None:
-        self._end()
+        self.ended = True
         if not self.future.done():
             self.future.set_exception(error)
-
-    def _end(self) -> None:
-        if self.alarm is not None:
-            self.alarm.cancel()
-            self.alarm = None
 
 
 class NodeConnection(asyncio.BufferedProtocol):
@@ -121,6 +121,11 @@ class NodeConnection(asyncio.BufferedProtocol):
     def versions(self) -> PeerVersions | None:
         """What the peer serves, once that is negotiated."""
         return self._versions
+
+    @property
+    def in_flight(self) -> Iterable[Call]:
+        """The calls that were sent and are not answered."""
+        return self._in_flight
 
     @property
     def in_flight_count(self) -> int:

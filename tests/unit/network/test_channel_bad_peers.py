@@ -217,7 +217,8 @@ def test_silence_ends_with_the_calls_time_and_takes_the_connection_along(run: Ru
         async with calling(in_turn(_hearing_only, good), clock) as (other, channel):
             first = asyncio.ensure_future(beat(channel, 1_000))
             second = asyncio.ensure_future(beat(channel, 5_000))
-            await until(lambda: clock.pending == [1_000, 5_000])
+            # One alarm watches over both, and that of connecting is gone.
+            await until(lambda: clock.pending == [1_000])
             clock.advance(999)
             await settle()
             assert not first.done()
@@ -233,6 +234,61 @@ def test_silence_ends_with_the_calls_time_and_takes_the_connection_along(run: Ru
             clock.advance(2)
             assert (await third).version == 4
             assert other.connections == 2
+
+    run(scenario())
+
+
+def test_each_call_has_its_own_time_in_whatever_order_they_were_made(run: Run) -> None:
+    async def scenario() -> None:
+        clock = HandClock()
+        async with calling(_hearing_only, clock, calls_in_flight_max=1) as (_, channel):
+            calls = [asyncio.ensure_future(beat(channel, ms)) for ms in (5_000, 300, 800)]
+            await until(lambda: clock.pending == [300])
+            for passed, index in ((300, 1), (500, 2), (4_200, 0)):
+                clock.advance(passed - 1)
+                await settle()
+                assert not calls[index].done()
+                clock.advance(1)
+                with pytest.raises(CallTimedOut):
+                    await calls[index]
+
+    run(scenario())
+
+
+def test_a_connection_is_closed_when_it_was_idle_for_its_whole_time(run: Run) -> None:
+    async def scenario() -> None:
+        clock = HandClock()
+        async with calling(good, clock, connections_max_idle_ms=1_000) as (other, channel):
+            for _ in range(3):
+                # Each call begins the time anew.
+                await beat(channel)
+                clock.advance(999)
+                await settle()
+                assert other.open == 1
+            clock.advance(1)
+            await until(lambda: other.open == 0)
+            assert not channel.connected
+            call = asyncio.ensure_future(beat(channel))
+            await settle()
+            clock.advance(2)
+            assert (await call).version == 4
+            assert other.connections == 2
+
+    run(scenario())
+
+
+def test_a_connection_with_a_call_under_way_is_not_idle(run: Run) -> None:
+    async def scenario() -> None:
+        clock = HandClock()
+        async with calling(_hearing_only, clock, connections_max_idle_ms=100) as (other, channel):
+            call = asyncio.ensure_future(beat(channel, 5_000))
+            await until(lambda: other.open == 1 and clock.pending == [5_000])
+            clock.advance(4_999)
+            await settle()
+            assert (other.open, call.done()) == (1, False)
+            clock.advance(1)
+            with pytest.raises(CallTimedOut):
+                await call
 
     run(scenario())
 
