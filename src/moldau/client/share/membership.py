@@ -147,6 +147,7 @@ class ShareMembership:
                     for index in indexes
                 )
             )
+            self._member.take(steps)
             self._member.on_reconciled(steps)
             self._metrics.rebalanced()
         self._beats.ring()

@@ -45,9 +45,14 @@ def steps_of(member: EpochMember, *owned: TopicPartition) -> Reconciliation:
     return steps
 
 
+def reconcile(member: EpochMember, steps: Reconciliation) -> None:
+    member.take(steps)
+    member.on_reconciled(steps)
+
+
 def stable(*indexes: int) -> EpochMember:
     member = reconciling(*indexes)
-    member.on_reconciled(steps_of(member))
+    reconcile(member, steps_of(member))
     member.on_beat_sent()
     assert member.state is EpochState.STABLE
     return member
@@ -65,7 +70,7 @@ def test_joining_taking_and_acknowledging() -> None:
     assert not member.beats_at_once
     steps = steps_of(member)
     assert (steps.revoked, steps.added) == ([], [A0, A1])
-    member.on_reconciled(steps)
+    reconcile(member, steps)
     assert member.beats_at_once
     assert member.current.partitions == assigned(0, 1)
     member.on_beat_sent()
@@ -77,7 +82,7 @@ def test_an_empty_assignment_is_taken_too() -> None:
     member = reconciling()
     steps = steps_of(member)
     assert (steps.revoked, steps.added) == ([], [])
-    member.on_reconciled(steps)
+    reconcile(member, steps)
     member.on_beat_sent()
     assert member.state is EpochState.STABLE
 
@@ -89,7 +94,7 @@ def test_what_is_given_up_is_acknowledged_only_afterwards() -> None:
     assert (steps.revoked, steps.added) == ([A0], [A2])
     member.on_beat_sent()
     assert member.current.partitions == assigned(0, 1)
-    member.on_reconciled(steps)
+    reconcile(member, steps)
     assert member.current.partitions == assigned(1, 2)
     assert member.state is EpochState.ACKNOWLEDGING
 
@@ -100,10 +105,24 @@ def test_a_target_that_changes_meanwhile_is_followed_next() -> None:
     steps = steps_of(member, A0, A1)
     member.on_beat_answered(3, assigned(1, 2))
     assert member.still_wanted(steps)
-    member.on_reconciled(steps)
+    reconcile(member, steps)
     member.on_beat_sent()
     assert member.state is EpochState.RECONCILING
     assert steps_of(member, A1).added == [A2]
+
+
+def test_what_is_wanted_back_before_it_was_taken_is_not_taken() -> None:
+    member = stable(0)
+    member.on_beat_answered(2, assigned(0, 1, 2))
+    steps = steps_of(member, A0)
+    # While others give something up, the coordinator changes its mind.
+    member.on_beat_answered(3, assigned(2))
+    assert member.take(steps) == [A2]
+    # What it has in hand it still names, though it is to be given up next.
+    assert member.current.partitions == assigned(0, 2)
+    member.on_reconciled(steps)
+    member.on_beat_sent()
+    assert steps_of(member, A0, A2).revoked == [A0]
 
 
 def test_the_same_assignment_again_is_nothing_to_do() -> None:

@@ -159,7 +159,7 @@ class ConsumerMembership:
                 await self._host.on_revoked(steps.revoked)
             if not self._member.still_wanted(steps):
                 return
-            await self._host.on_assigned(steps.added)
+            await self._host.on_assigned(self._member.take(steps))
             self._member.on_reconciled(steps)
             self._host.metrics.rebalanced(self._cluster.clock.elapsed_ms() - started_ms)
             self._beats.ring()

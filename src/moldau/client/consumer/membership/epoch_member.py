@@ -14,8 +14,9 @@ and, when it changed, the target assignment. States and what leads to them:
     STALE            left because the application did not poll in time
     FATAL            an error that only the application can mend; until it unsubscribes
 
-What always holds: partitions that are to be given up are acknowledged as such only after
-`on_reconciled`, and only if the member is still in the same membership in which that began.
+What always holds: `current`, which the coordinator is told, names whatever the application has in
+hand; partitions that are to be given up leave it in `take`, after they were given up, and only if
+the member is still in the same membership in which that began.
 """
 
 from __future__ import annotations
@@ -293,9 +294,27 @@ class EpochMember:
         """Whether to go on with it: the member may have been fenced or have left meanwhile."""
         return self.state is EpochState.RECONCILING and steps.membership == self._membership
 
+    def take(self, steps: Reconciliation) -> list[TopicPartition]:
+        """What was to be given up is: the partitions to take now, which are the member's own from
+        here on. Of those that were to be added the coordinator may want some back by now, and may
+        have heard already that the member does not have them: these are left out."""
+        added = frozenset(steps.added)
+        taken: set[TopicPartition] = set()
+        kept: dict[UUID, frozenset[int]] = {}
+        for topic_id, indexes in steps.assignment.partitions.items():
+            name = self._names[topic_id]
+            wanted = self.target.partitions.get(topic_id, frozenset())
+            new = {index for index in indexes if TopicPartition(name, index) in added}
+            kept[topic_id] = (indexes - new) | (new & wanted)
+            taken.update(TopicPartition(name, index) for index in new & wanted)
+        self.current = LocalAssignment(
+            steps.assignment.number, {key: each for key, each in kept.items() if each}
+        )
+        return sorted(taken)
+
     def on_reconciled(self, steps: Reconciliation) -> None:
+        """The application knows what it has: the coordinator has to hear of it."""
         if self.still_wanted(steps):
-            self.current = steps.assignment
             self.state = EpochState.ACKNOWLEDGING
             known = self.current.partitions
             self._names = {each: self._names[each] for each in known}
