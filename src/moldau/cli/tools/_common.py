@@ -39,6 +39,7 @@ __all__ = [
     "print_json",
     "progress",
     "read_config_file",
+    "read_text",
     "tabbed",
     "told_as",
     "wait_until_reachable",
@@ -131,6 +132,16 @@ def read_config_file(path: str) -> dict[str, str]:
         raise ToolError(f"cannot read {path}: {error.strerror}") from None
     except (ConfigError, UnicodeDecodeError) as error:
         raise ToolError(f"{path} is no properties file: {error}") from None
+
+
+def read_text(path: str) -> str:
+    """What a file holds; Refused tells why that cannot be had."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Refused(f"{path} is no text") from None
 
 
 def parse_properties(option: str, entries: Iterable[str]) -> dict[str, str]:

@@ -6,7 +6,6 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from moldau.cli.arguments import Parser
@@ -18,6 +17,7 @@ from moldau.cli.tools._common import (
     message_of,
     open_admin,
     print_json,
+    read_text,
     told_as,
 )
 from moldau.client.admin import RecordsToDelete
@@ -46,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     with told_as(""):
-        offsets = parse_offsets(_read(arguments.offset_json_file))
+        offsets = parse_offsets(read_text(arguments.offset_json_file))
         with open_admin(arguments) as admin:
             if not arguments.json:
                 print("Executing records delete operation")
@@ -86,15 +86,6 @@ def _plain(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
     for partition, low_watermark, error in rows:
         result = f"error: {error}" if error else f"low_watermark: {low_watermark}"
         yield f"partition: {partition}\t{result}"
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise Refused(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise Refused(f"{path} is no text") from None
 
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from moldau.cli.arguments import Parser
@@ -17,6 +16,7 @@ from moldau.cli.tools._common import (
     client_config,
     open_admin,
     print_json,
+    read_text,
     told_as,
 )
 from moldau.cli.tools.group_reports import as_java
@@ -101,14 +101,7 @@ def _partitions(arguments: argparse.Namespace) -> list[TopicPartition] | None:
         return [TopicPartition(arguments.topic, arguments.partition)]
     if arguments.path_to_json_file is None:
         return None
-    path = arguments.path_to_json_file
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise Refused(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise Refused(f"{path} is no text") from None
-    return parse_partitions(text)
+    return parse_partitions(read_text(arguments.path_to_json_file))
 
 
 def parse_partitions(text: str) -> list[TopicPartition]:

@@ -9,7 +9,6 @@ import argparse
 import random
 import time
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +25,7 @@ from moldau.cli.tools._common import (
     on_terminal,
     open_admin,
     print_json,
+    read_text,
     told_as,
 )
 from moldau.cli.tools.group_reports import as_java
@@ -167,15 +167,6 @@ def _action(arguments: argparse.Namespace) -> str:
     return action
 
 
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise Refused(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise Refused(f"{path} is no text") from None
-
-
 # What there is now.
 
 
@@ -220,7 +211,7 @@ def _ids(
 
 def _generate(admin: Admin, arguments: argparse.Namespace) -> None:
     brokers = plans.parse_brokers(arguments.broker_list)
-    topics = plans.parse_topics(_read(arguments.topics_to_move_json_file))
+    topics = plans.parse_topics(read_text(arguments.topics_to_move_json_file))
     nodes = _assignments(admin, topics)
     current = plans.plan_json(_ids(nodes), _log_dirs(admin, nodes))
     usable = _usable_brokers(admin, brokers, racks=not arguments.disable_rack_aware)
@@ -277,7 +268,7 @@ def _proposed(
 
 
 def _execute(admin: Admin, arguments: argparse.Namespace) -> None:
-    plan = plans.parse_executable(_read(arguments.reassignment_json_file))
+    plan = plans.parse_executable(read_text(arguments.reassignment_json_file))
     ongoing = admin.list_partition_reassignments()
     if ongoing and not arguments.additional:
         raise ToolError(_EXISTING, to_stdout=True)
@@ -383,7 +374,7 @@ def _move(admin: Admin, log_dirs: Mapping[TopicPartitionReplica, str], timeout_m
 
 
 def _verify(admin: Admin, arguments: argparse.Namespace) -> None:
-    plan = plans.parse_plan(_read(arguments.reassignment_json_file))
+    plan = plans.parse_plan(read_text(arguments.reassignment_json_file))
     ongoing = admin.list_partition_reassignments()
     states = _states(admin, plan, {key: each.replicas for key, each in ongoing.items()})
     where = _places(admin, plan)
@@ -490,7 +481,7 @@ def _clear_throttles(admin: Admin, plan: plans.Plan, *, quiet: bool = False) -> 
 
 
 def _cancel(admin: Admin, arguments: argparse.Namespace) -> None:
-    plan = plans.parse_plan(_read(arguments.reassignment_json_file))
+    plan = plans.parse_plan(read_text(arguments.reassignment_json_file))
     ongoing = admin.list_partition_reassignments(list(plan.replicas))
     active = sorted(
         key for key, each in ongoing.items() if each.adding_replicas or each.removing_replicas
