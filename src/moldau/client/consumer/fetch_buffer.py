@@ -89,6 +89,8 @@ class FetchBuffer:
         self._on_drained = on_drained
         self._completed: deque[CompletedFetch] = deque()
         self._bytes = 0
+        #: A partition could have been asked for and was not, for want of room. Set under the lock.
+        self.short_of_room = False
 
     @property
     def byte_count(self) -> int:
@@ -118,7 +120,8 @@ class FetchBuffer:
     def collect(
         self, count_max: int
     ) -> tuple[Records, dict[TopicPartition, OffsetAndMetadata], bool]:
-        """Records to hand out, the positions after them, and whether room for more was made."""
+        """Records to hand out, the positions after them, and whether room was made that somebody
+        waits for."""
         found: Records = {}
         next_offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         kept: list[CompletedFetch] = []
@@ -149,7 +152,7 @@ class FetchBuffer:
                 made_room = self._moved(first, next_offsets) or made_room
         finally:
             completed.extendleft(reversed(kept))
-        return found, next_offsets, made_room
+        return found, next_offsets, made_room and self.short_of_room
 
     def _is_current(self, completed: CompletedFetch) -> bool:
         state = completed.state

@@ -132,8 +132,12 @@ class Fetcher:
         nodes = self._cluster.metadata.nodes
         stale = False
         with self._subscription.lock:
+            self._buffer.short_of_room = False
             for key, state in self._subscription.assignment.items():
-                if not state.is_fetchable or state.buffered_count >= parts_max:
+                if not state.is_fetchable:
+                    continue
+                if state.buffered_count >= parts_max:
+                    self._buffer.short_of_room = True
                     continue
                 if state.retry_at_ms > now_ms:
                     continue

@@ -97,6 +97,15 @@ def test_records_leave_in_order_and_positions_follow(stage: Stage) -> None:
     assert not stage.buffer
 
 
+def test_who_waits_for_room_hears_of_it(stage: Stage) -> None:
+    for waits in (False, True):
+        offset = stage.position(A)
+        stage.fetched(A, batch(offset, 2))
+        stage.buffer.short_of_room = waits
+        assert stage.buffer.collect(1)[2] is False
+        assert stage.buffer.collect(1)[2] is waits
+
+
 def test_one_poll_takes_from_several_partitions(stage: Stage) -> None:
     stage.fetched(A, batch(0, 2))
     stage.fetched(B, batch(0, 5))
