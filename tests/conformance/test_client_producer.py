@@ -72,7 +72,7 @@ def test_a_record_may_be_an_object_and_have_neither_key_nor_value(
 ) -> None:
     name = topic(2)
     before_ms = time.time_ns() // 1_000_000
-    record = ProducerRecord(name, key="tombstone", partition=1, headers={"a": "b"})  # type: ignore[arg-type]
+    record = ProducerRecord(name, key="tombstone", partition=1, headers={"a": "b"})
     metadata = producer.send(record).result(10)
     assert (metadata.partition, metadata.offset) == (1, 0)
     assert before_ms <= metadata.timestamp <= time.time_ns() // 1_000_000
@@ -387,6 +387,26 @@ def test_callbacks_may_send_but_not_wait(broker: BrokerProcess, topic: Topic) ->
     assert outcome[1].offset == 1
 
 
+def test_a_callback_may_close_the_producer(broker: BrokerProcess, topic: Topic) -> None:
+    name = topic()
+    told: list[Any] = []
+    closed = threading.Event()
+
+    def close(*_: object) -> None:
+        late.append(producer.send(name, b"late", on_delivery=lambda *outcome: told.append(outcome)))
+        producer.close()
+        late[0].add_done_callback(lambda _: closed.set())
+
+    late: list[Any] = []
+    producer = Producer(bootstrap_servers=broker.bootstrap, linger_ms=50)
+    producer.send(name, b"first", on_delivery=close)
+    assert closed.wait(10)
+    assert isinstance(late[0].exception(), errors.ClosedError)
+    assert isinstance(told[0][1], errors.ClosedError)
+    with pytest.raises(errors.ClosedError):
+        producer.send(name, b"more")
+
+
 def test_asyncio_producer_does_the_same(broker: BrokerProcess, topic: Topic) -> None:
     name = topic()
 
@@ -408,6 +428,16 @@ def test_asyncio_producer_does_the_same(broker: BrokerProcess, topic: Topic) -> 
 async def _result(future: Any) -> RecordMetadata:
     found: RecordMetadata = await future
     return found
+
+
+def test_an_asyncio_producer_that_was_never_used_is_closed_at_once() -> None:
+    async def run() -> None:
+        producer = AsyncProducer(bootstrap_servers="127.0.0.1:1")
+        await producer.close()
+        with pytest.raises(errors.ClosedError):
+            await producer.send("any", b"")
+
+    asyncio.run(run())
 
 
 def test_a_closed_asyncio_producer_fails_what_was_not_sent(topic: Topic) -> None:

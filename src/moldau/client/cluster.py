@@ -434,9 +434,17 @@ class ClusterClient:
         # One that is under way may not have asked for what is wanted now.
         if self._refreshing is not None:
             with suppress(KafkaError):
-                await asyncio.shield(self._refreshing)
-        task = self._refreshing or self._start_refresh()
-        return await asyncio.shield(task)
+                await self._shared(self._refreshing)
+        return await self._shared(self._refreshing or self._start_refresh())
+
+    async def _shared(self, task: asyncio.Task[T]) -> T:
+        """The result of a task that others wait for too; it ends with the client."""
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if self._closed and task.cancelled():
+                raise ClosedError("the client was closed") from None
+            raise
 
     def _start_refresh(self) -> asyncio.Task[ClusterMetadata]:
         if self._closed:
@@ -533,7 +541,7 @@ class ClusterClient:
             task = asyncio.get_running_loop().create_task(self._find_coordinator(kind, key))
             self._finding[kind, key] = task
             task.add_done_callback(lambda done: self._finding.pop((kind, key), None))
-        node = await asyncio.shield(task)
+        node = await self._shared(task)
         self._coordinators[kind, key] = node
         return node
 

@@ -82,6 +82,8 @@ class AsyncProducer:
                 await core.await_room(outgoing, until_ms)
         except KafkaError as error:
             return core.refused(outgoing, error)
+        finally:
+            core.release(outgoing)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Send everything now, and wait until it is done."""
@@ -132,6 +134,7 @@ class AsyncProducer:
         if self._closed:
             return
         self._closed = True
+        await self.start()
         await self._core.close(timeout)
 
     async def __aenter__(self) -> AsyncProducer:

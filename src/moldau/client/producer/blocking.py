@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 from uuid import UUID
 
-from moldau.client.errors import IllegalStateError, KafkaError
+from moldau.client.errors import KafkaError
 from moldau.client.loop_thread import LoopThread
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
@@ -67,6 +67,8 @@ class Producer:
                 self._thread.call(core.await_room(outgoing, until_ms))
         except KafkaError as error:
             return core.refused(outgoing, error)
+        finally:
+            core.release(outgoing)
 
     def flush(self, timeout: float | None = None) -> None:
         """Send everything now, and wait until it is done."""
@@ -110,14 +112,16 @@ class Producer:
     # The end.
 
     def close(self, timeout: float | None = None) -> None:
-        """Send what is left, and fail what is not done within `timeout` seconds."""
+        """Send what is left, and fail what is not done within `timeout` seconds. In a delivery
+        callback nothing is waited for."""
         if self._closed:
             return
-        if self._thread.on_it:
-            raise IllegalStateError(
-                "close from a delivery callback", advice="close the producer in another thread"
-            )
         self._closed = True
+        if self._thread.on_it:
+            # In a delivery callback: nothing can be waited for here, so what is left fails.
+            closing = self._thread.loop.create_task(self._core.close(0.0))
+            closing.add_done_callback(lambda _: self._thread.stop())
+            return
         try:
             self._thread.call(self._core.close(timeout))
         finally:

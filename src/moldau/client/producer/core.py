@@ -204,10 +204,6 @@ class ProducerCore:
 
     def refused(self, outgoing: Outgoing, error: KafkaError) -> RecordFuture:
         """The future of a record that was not taken on; raises what is not to be found there."""
-        with self.accumulator.lock:
-            size, outgoing.memory_size = outgoing.memory_size, 0
-            if size:
-                self.accumulator.give_back(size)
         if self._is_raised(error):
             self.interceptors.tell("on_acknowledgement", None, error)
             raise error
@@ -220,6 +216,13 @@ class ProducerCore:
             with suppress(IllegalStateError):
                 self.transactions.to_error_state(error)
         return future
+
+    def release(self, outgoing: Outgoing) -> None:
+        """Give back what a record holds that did not need it after all."""
+        if outgoing.memory_size:
+            with self.accumulator.lock:
+                size, outgoing.memory_size = outgoing.memory_size, 0
+                self.accumulator.give_back(size)
 
     def _is_raised(self, error: KafkaError) -> bool:
         if isinstance(error, (SerializationError, ClosedError, IllegalStateError)):
@@ -266,10 +269,14 @@ class ProducerCore:
                 delay_ms = self.cluster.backoff.delay_ms(failures, self.cluster.random)
                 await asyncio.sleep(min(delay_ms, deadline.left_ms()) / 1000)
             failures += 1
-            with suppress(KafkaError, TimeoutError):
+            try:
                 await asyncio.wait_for(
                     self.cluster.refresh([topic]), max(1, deadline.left_ms()) / 1000
                 )
+            except ClosedError:
+                raise
+            except (KafkaError, TimeoutError):
+                continue
 
     def _no_metadata(
         self, topic: str, partition: int | None, timeout_ms: int, code: ErrorCode | None
@@ -421,8 +428,9 @@ class ProducerCore:
             self.accumulator.close()
         deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
         try:
-            await self._until_quiet(deadline)
-            await self._abort_ongoing(deadline)
+            if timeout is None or timeout > 0:
+                await self._until_quiet(deadline)
+                await self._abort_ongoing(deadline)
         except TimeoutError:
             pass
         finally:

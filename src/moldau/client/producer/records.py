@@ -40,14 +40,17 @@ class RecordMetadata(NamedTuple):
 
 @dataclass(slots=True)
 class ProducerRecord:
-    """A record to send; `timestamp` is in milliseconds, now if it is None."""
+    """A record to send; `timestamp` is in milliseconds, now if it is None.
+
+    Headers are given as pairs of text and bytes, or as a mapping; they are kept as a list of pairs.
+    """
 
     topic: str
     value: Any = None
     key: Any = None
     partition: int | None = None
     timestamp: int | None = None
-    headers: list[Header] = field(default_factory=list)
+    headers: Any = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_place(self.topic, self.partition, self.timestamp)

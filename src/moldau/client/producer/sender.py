@@ -71,6 +71,7 @@ class Sender:
         self._connecting: dict[int, asyncio.Task[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._alarm: asyncio.Handle | None = None
+        self._alarm_ms = NEVER_MS
         self._wake_pending = False
         self._sleeping_until_ms = NEVER_MS
         self._stopped = False
@@ -134,9 +135,6 @@ class Sender:
         self._wake_pending = False
         # Whoever appends from now on wakes us again: we may have looked there already.
         self._sleeping_until_ms = NEVER_MS
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
         if self._stopped or self._loop is None:
             return
         now_ms = self._cluster.clock.elapsed_ms()
@@ -146,11 +144,19 @@ class Sender:
             _log.exception("The producer's sender failed and goes on")
             next_ms = now_ms + self._settings.network.retry_backoff_ms
         self._sleeping_until_ms = next_ms
-        if next_ms < NEVER_MS:
+        if next_ms < NEVER_MS and (self._alarm is None or next_ms < self._alarm_ms):
+            # One that goes off too early costs a look; a new one for every step would cost more.
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm_ms = next_ms
             delay_s = max(0, next_ms - now_ms) / 1000
-            self._alarm = self._loop.call_later(delay_s, self._step)
+            self._alarm = self._loop.call_later(delay_s, self._on_alarm)
         if self.on_step is not None:
             self.on_step()
+
+    def _on_alarm(self) -> None:
+        self._alarm = None
+        self._step()
 
     def _look(self, now_ms: int) -> int:
         """Do what is to be done; when to look again."""
@@ -306,7 +312,9 @@ class Sender:
                 unanswered=settings.acks == 0,
             )
         except KafkaError as error:
+            self._in_flight[node_id] -= 1
             self._on_lost(node_id, sending, error)
+            self.wake_now()
             return
         future.add_done_callback(partial(self._on_done, node_id, sending, names, now_ms))
 
@@ -333,38 +341,51 @@ class Sender:
         sent_ms: int,
         future: asyncio.Future[RawResponse],
     ) -> None:
-        error = asyncio.CancelledError() if future.cancelled() else future.exception()
-        if error is not None:
-            self._on_lost(node_id, batches, self._cluster.as_error(error))
-            return
         self._in_flight[node_id] -= 1
-        latency_ms = self._cluster.clock.elapsed_ms() - sent_ms
+        try:
+            error = asyncio.CancelledError() if future.cancelled() else future.exception()
+            if error is not None:
+                self._on_lost(node_id, batches, self._cluster.as_error(error))
+            else:
+                latency_ms = self._cluster.clock.elapsed_ms() - sent_ms
+                self._on_response(node_id, batches, names, latency_ms, future.result())
+        except Exception as problem:
+            # Nobody else would ever end these batches.
+            _log.exception("A response to Produce could not be dealt with")
+            for batch in batches:
+                self._drop(batch, KafkaError(f"an error inside the client: {problem!r}"))
+        self.wake_now()
+
+    def _on_response(
+        self,
+        node_id: int,
+        batches: list[ProducerBatch],
+        names: dict[object, str],
+        latency_ms: int,
+        raw: RawResponse,
+    ) -> None:
         if self._settings.acks == 0:
             for batch in batches:
                 self._complete(batch, PartitionAnswer())
-        else:
-            raw = future.result()
-            try:
-                answer = read_produce_response(raw, names)
-            except WireError as problem:
-                self._fail_or_retry(batches, error_for(ErrorCode.CORRUPT_MESSAGE, str(problem)))
-            else:
-                self._metrics.request_answered(latency_ms, answer.throttle_time_ms)
-                self._on_answer(node_id, batches, answer)
-        self.wake_now()
+            return
+        try:
+            answer = read_produce_response(raw, names)
+        except WireError as problem:
+            self._fail_or_retry(batches, error_for(ErrorCode.CORRUPT_MESSAGE, str(problem)))
+            return
+        self._metrics.request_answered(latency_ms, answer.throttle_time_ms)
+        self._on_answer(node_id, batches, answer)
 
     # Answers.
 
     def _on_lost(self, node_id: int, batches: list[ProducerBatch], error: KafkaError) -> None:
         """No response: nobody knows what the broker has of it."""
-        self._in_flight[node_id] -= 1
         if isinstance(error, DisconnectError) or error.code is ErrorCode.REQUEST_TIMED_OUT:
             self._connected.discard(node_id)
             if error.code is None:
                 error = error_for(ErrorCode.NETWORK_EXCEPTION, str(error))
         self._cluster.request_refresh()
         self._fail_or_retry(batches, error)
-        self.wake_now()
 
     def _fail_or_retry(self, batches: list[ProducerBatch], error: KafkaError) -> None:
         code = ErrorCode.UNKNOWN_SERVER_ERROR if error.code is None else error.code
