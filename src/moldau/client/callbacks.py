@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
@@ -47,34 +46,58 @@ class _Request:
         self.result = result
 
 
+class _Call:
+    """A coroutine that a thread waits for."""
+
+    __slots__ = ("coroutine", "task")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self.coroutine = coroutine
+        self.task: asyncio.Task[Any] | None = None
+
+    def cancel(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+
 class BlockingCalls:
     """For the blocking client: a coroutine runs on the loop's thread, and what it asks for runs in
     the thread that waits for it."""
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
-        self._inbox: SimpleQueue[_Request | Future[Any]] = SimpleQueue()
+        self._inbox: SimpleQueue[_Request | _Call] = SimpleQueue()
         self._depth = 0
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The coroutine's result. One thread at a time; code run from here may call again."""
-        future = self._thread.submit(coroutine)
-        future.add_done_callback(self._inbox.put)
+        call = _Call(coroutine)
+        try:
+            self._thread.check()
+            self._thread.soon(self._start, call)
+        except BaseException:
+            coroutine.close()
+            raise
         self._depth += 1
         try:
             while True:
                 item = self._inbox.get()
-                if item is future:
-                    return future.result()
+                if item is call and call.task is not None:
+                    result: T = call.task.result()
+                    return result
                 if isinstance(item, _Request):
                     self._perform(item)
         except BaseException:
-            if not future.done():
+            if call.task is None or not call.task.done():
                 # Interrupted, by Ctrl-C for one.
-                future.cancel()
+                self._thread.soon(call.cancel)
             raise
         finally:
             self._depth -= 1
+
+    def _start(self, call: _Call) -> None:
+        call.task = self._thread.loop.create_task(call.coroutine)
+        call.task.add_done_callback(lambda done: self._inbox.put(call))
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         if not self._depth:

@@ -56,6 +56,12 @@ class LoopThread:
                 future.cancel()
             raise
 
+    def check(self) -> None:
+        """Raise if the caller may not wait for something here."""
+        problem = self._problem()
+        if problem is not None:
+            raise problem
+
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Start a coroutine; its result comes by the future."""
         problem = self._problem()
