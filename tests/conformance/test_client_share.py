@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from moldau.client.errors import (
     ClosedError,
@@ -463,6 +464,33 @@ def test_the_examples_of_the_documentation(broker: BrokerProcess) -> None:
         "painted it red at delivery 2",
         "paint the wall",
     ]
+
+
+def test_markers_of_transactions_are_gaps(broker: BrokerProcess, make: Make) -> None:
+    topic, group = new_topic(broker), new_group(broker)
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap, "transactional.id": topic, "log_level": 0}
+    )
+    producer.init_transactions()
+    for value, ending in ((b"a", producer.commit_transaction), (b"b", producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce(topic, value)
+        producer.flush()
+        ending()
+    heard: set[int] = set()
+    consumer = make(group, topic)
+    consumer.set_acknowledgement_commit_callback(
+        lambda said, error: heard.update(*(said.values() if error is None else ()))
+    )
+    seen: list[bytes] = []
+
+    def polled() -> bool:
+        seen.extend(record.value for record in consumer.poll(0.2))
+        return heard == {0, 1, 2, 3}
+
+    # Records at 0 and 2, markers at 1 and 3.
+    eventually(polled, what="all four offsets are acknowledged")
+    assert seen == [b"a", b"b"]
 
 
 def test_asyncio(broker: BrokerProcess) -> None:
