@@ -72,22 +72,32 @@ def test_each_broker_is_asked_for_its_own(cluster: ClusterUnderTest, admin: Admi
     assert len(admin.delete_consumer_groups(groups)) == 8
 
 
-def test_leaders_that_moved_are_found(cluster: ClusterUnderTest, admin: Admin) -> None:
-    cluster.create_topic("moving", assignment=[(1, 2, 3)])
+def test_leaders_and_controllers_that_moved_are_found(
+    cluster: ClusterUnderTest, admin: Admin
+) -> None:
+    victim = admin.describe_metadata_quorum().leader_id
+    others = cluster.others(victim)
+    cluster.create_topic("moving", assignment=[(victim, *others)])
     key = TopicPartition("moving", 0)
     assert admin.list_offsets({key: OffsetSpec.latest()})[key].offset == 0
-    cluster.kill(1)
+    with Admin(bootstrap_controllers=cluster.controller_bootstrap) as of_controllers:
+        assert of_controllers.describe_metadata_quorum().leader_id == victim
+        cluster.kill(victim)
+        assert of_controllers.describe_metadata_quorum().leader_id in others
     assert admin.list_offsets({key: OffsetSpec.latest()})[key].offset == 0
-    cluster.wait_until_fenced(1)
+    admin.create_topics([NewTopic("after", 1, 2)])
+    cluster.wait_until_fenced(victim)
     fenced = admin.describe_cluster(include_fenced_brokers=True).nodes
-    assert [(node.id, node.is_fenced) for node in fenced] == [(1, True), (2, False), (3, False)]
+    assert [(node.id, node.is_fenced) for node in fenced] == [
+        (node_id, node_id == victim) for node_id in (1, 2, 3)
+    ]
     listed = admin.list_groups(check=False)
     assert listed.errors == {}
-    cluster.start_node(1)
+    cluster.start_node(victim)
     cluster.wait_until_whole("moving")
-    assert cluster.leader("moving") != 1
+    assert cluster.leader("moving") != victim
     assert list(admin.elect_leaders(ElectionType.PREFERRED, [key])) == [key]
-    eventually(lambda: cluster.leader("moving") == 1, what="the preferred replica leads")
+    eventually(lambda: cluster.leader("moving") == victim, what="the preferred replica leads")
     refused = admin.elect_leaders(ElectionType.UNCLEAN, [key], check=False)
     assert isinstance(refused.errors[key], errors.ElectionNotNeededError)
 
