@@ -132,7 +132,8 @@ def test_bad_files_are_refused_in_the_same_words(tools: Tools, text: str, tmp_pa
 @pytest.mark.parametrize(
     "text",
     ["[]", '{"partitions": 1}', '{"partitions": [1]}', '{"partitions": [{"topic": "a"}]}',
-     '{"partitions": [{"topic": "a", "partition": "0", "offset": 1}]}'],
+     '{"partitions": [{"topic": "a", "partition": "0", "offset": 1}]}',
+     '{"partitions": [{"topic": "a", "partition": 99999999999, "offset": 1}]}'],
 )  # fmt: skip
 def test_other_bad_files_are_one_line(tools: Tools, text: str, tmp_path: Path) -> None:
     ended = tools.ask("delete-records", "--offset-json-file", written(tmp_path / "f", text))

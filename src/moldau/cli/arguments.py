@@ -15,9 +15,29 @@ from typing import Any, NoReturn
 from moldau import __version__
 from moldau.config.suggestions import did_you_mean
 
-__all__ = ["Commands", "Help", "Parser"]
+__all__ = ["Commands", "Help", "Parser", "int32", "int64"]
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)'")
+
+
+def int32(text: str) -> int:
+    """An argument's `type` for what is an int on the wire, as in Java."""
+    return _whole_number(text, bits=32)
+
+
+def int64(text: str) -> int:
+    """The same for what is a long."""
+    return _whole_number(text, bits=64)
+
+
+def _whole_number(text: str, *, bits: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise argparse.ArgumentTypeError(f"{text} is too large a number")
+    return value
 
 
 class Help(argparse.HelpFormatter):

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from moldau.cli.arguments import Parser
+from moldau.cli.arguments import Parser, int32, int64
 
 Capture = pytest.CaptureFixture[str]
 
@@ -50,6 +50,16 @@ def test_bad_usage_is_one_line(parser: Parser, argv: list[str], line: str, capsy
     assert shown.out == ""
     assert shown.err.count("\n") == 1
     assert shown.err.startswith(line)
+
+
+@pytest.mark.parametrize("text", ["x", "", "2147483648", "-2147483649", "1.5"])
+def test_numbers_that_are_none_or_too_large(text: str, capsys: Capture) -> None:
+    parser = Parser(prog="tool")
+    parser.add_argument("--count", type=int32)
+    parser.add_argument("--time", type=int64)
+    refused(parser, f"--count={text}")
+    assert "argument --count: " in capsys.readouterr().err
+    assert parser.parse(["--count=-2147483648", "--time", "2147483648"]).time == 2**31
 
 
 def test_values_that_look_like_numbers_and_equals_signs(parser: Parser) -> None:

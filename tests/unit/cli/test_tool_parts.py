@@ -248,7 +248,8 @@ def test_errors_are_told_in_the_brokers_words() -> None:
     assert message_of(TopicExistsError("Topic 'a'  already\n exists.")) == (
         "Topic 'a'  already exists."
     )
-    assert message_of(TopicExistsError("")) != ""
+    assert "TOPIC_ALREADY_EXISTS" in message_of(TopicExistsError(""))
+    assert "TOPIC_ALREADY_EXISTS: orders" in message_of(TopicExistsError("orders"))
     with pytest.raises(ToolError, match=r"^Told: no$") as raised, told_as("Told: ", to_stdout=True):
         raise TopicExistsError("no")
     assert raised.value.to_stdout

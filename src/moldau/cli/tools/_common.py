@@ -79,7 +79,10 @@ def told_as(prefix: str, *, to_stdout: bool = False) -> Iterator[None]:
 
 def message_of(error: BaseException) -> str:
     """What Kafka's tool would show of an error: the broker's own words where there are any."""
-    words = getattr(error, "message", "") or str(error) or type(error).__name__
+    words = getattr(error, "message", "")
+    if " " not in words:
+        # Only whom it is about, or nothing: the error's own name says what.
+        words = str(error) or type(error).__name__
     return " ".join(line.strip() for line in str(words).splitlines()).strip()
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from moldau.cli.arguments import int32
 from moldau.cli.tools._common import Refused
 from moldau.config.suggestions import did_you_mean
 
@@ -96,7 +98,11 @@ def _check_alter(entities: Entities) -> None:
 
 
 def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and text.isascii()
+    try:
+        int32(text)
+    except ArgumentTypeError:
+        return False
+    return True
 
 
 def _is_host(text: str) -> bool:

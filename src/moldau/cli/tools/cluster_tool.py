@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
-from moldau.cli.arguments import Parser
+from moldau.cli.arguments import Parser, int32
 from moldau.cli.tools._common import (
     Refused,
     Table,
@@ -31,7 +31,7 @@ def add_arguments(parser: Parser) -> None:
         add_common(command, controllers=True, short=True, deprecated=("--config",))
         add_json(command)
     unregister.add_argument(
-        "--id", "-i", type=int, required=True, metavar="N", help="the broker to forget"
+        "--id", "-i", type=int32, required=True, metavar="N", help="the broker to forget"
     )
     endpoints.add_argument(
         "--include-fenced-brokers", action="store_true", help="also brokers that are fenced"

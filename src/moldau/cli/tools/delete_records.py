@@ -111,13 +111,21 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
     return dict(entries)
 
 
+def _is_number(value: object, bits: int) -> bool:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return value.bit_length() < bits
+
+
 def _entry(entry: Any) -> tuple[TopicPartition, int]:
     if not isinstance(entry, dict):
         raise Refused(f"An entry of partitions is not an object: {json.dumps(entry)}")
-    for field, kind in (("topic", str), ("partition", int), ("offset", int)):
+    for field, bits in (("topic", None), ("partition", 32), ("offset", 64)):
         if field not in entry:
             raise Refused(f"No such field exists: `{field}` in {json.dumps(entry)}")
-        if not isinstance(entry[field], kind) or isinstance(entry[field], bool):
-            what = "text" if kind is str else "number"
-            raise Refused(f"The field {field} is no {what} in {json.dumps(entry)}")
+        if bits is None:
+            if not isinstance(entry[field], str):
+                raise Refused(f"The field {field} is no text in {json.dumps(entry)}")
+        elif not _is_number(entry[field], bits):
+            raise Refused(f"The field {field} is no number of {bits} bits in {json.dumps(entry)}")
     return TopicPartition(entry["topic"], entry["partition"]), entry["offset"]

@@ -13,7 +13,7 @@ from moldau.broker.metadata.features import (
     default_features,
     metadata_version_of,
 )
-from moldau.cli.arguments import Parser
+from moldau.cli.arguments import Parser, int32
 from moldau.cli.tools._common import (
     Refused,
     Table,
@@ -39,7 +39,7 @@ def add_arguments(parser: Parser) -> None:
     commands = parser.add_commands()
     describe = commands.add("describe", "which levels the cluster uses and its nodes support")
     describe.add_argument(
-        "--node-id", type=int, metavar="N", help="the node to ask (default: any of them)"
+        "--node-id", type=int32, metavar="N", help="the node to ask (default: any of them)"
     )
     add_json(describe)
     upgrade = commands.add("upgrade", "raise levels of features")

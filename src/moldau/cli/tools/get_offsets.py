@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 
-from moldau.cli.arguments import Parser
+from moldau.cli.arguments import Parser, int64
 from moldau.cli.tools._common import (
     Refused,
     Table,
@@ -102,8 +102,8 @@ def parse_time(text: str) -> OffsetSpec:
         if text in (name, str(number)):
             return make()
     try:
-        return OffsetSpec.for_timestamp(int(text))
-    except ValueError:
+        return OffsetSpec.for_timestamp(int64(text))
+    except argparse.ArgumentTypeError:
         known = " / ".join(f"{number} or {name}" for name, (number, _) in _SPECS.items())
         raise Refused(
             f"Malformed time argument {text}. Please use {known}, or a specified long format "

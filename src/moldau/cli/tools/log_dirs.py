@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from moldau.cli.arguments import Parser
+from moldau.cli.arguments import Parser, int32
 from moldau.cli.tools._common import (
     Refused,
     Table,
@@ -54,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _broker_ids(arguments: argparse.Namespace) -> set[int]:
     try:
-        return {int(part) for part in arguments.broker_list.split(",") if part}
-    except ValueError:
+        return {int32(part) for part in arguments.broker_list.split(",") if part}
+    except argparse.ArgumentTypeError:
         raise ToolError(
             f"--broker-list {arguments.broker_list}: broker ids are numbers, e.g. 1,2,3"
         ) from None

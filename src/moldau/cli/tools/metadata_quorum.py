@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from moldau.broker.config.listeners import Listener, listener_name, parse_listeners
-from moldau.cli.arguments import Parser
+from moldau.cli.arguments import Parser, int32
 from moldau.cli.tools._common import (
     Refused,
     Table,
@@ -50,7 +50,7 @@ def add_arguments(parser: Parser) -> None:
     )
     remove = commands.add("remove-controller", "take a controller out of the quorum")
     remove.add_argument(
-        "--controller-id", "-i", type=int, required=True, metavar="N", help="the controller"
+        "--controller-id", "-i", type=int32, required=True, metavar="N", help="the controller"
     )
     remove.add_argument(
         "--controller-directory-id",

@@ -7,7 +7,7 @@ import re
 import sys
 from uuid import UUID
 
-from moldau.cli.arguments import Parser
+from moldau.cli.arguments import Parser, int32
 from moldau.cli.tools._common import (
     Refused,
     ToolError,
@@ -67,8 +67,8 @@ def add_arguments(parser: Parser) -> None:
         "--topic", metavar="NAME", help="the topic; a regular expression except with --create"
     )
     parser.add_argument("--topic-id", metavar="ID", help="the topic to describe, by its id")
-    parser.add_argument("--partitions", type=int, metavar="N", help="how many (create, alter)")
-    parser.add_argument("--replication-factor", type=int, metavar="N", help="replicas (create)")
+    parser.add_argument("--partitions", type=int32, metavar="N", help="how many (create, alter)")
+    parser.add_argument("--replication-factor", type=int32, metavar="N", help="replicas (create)")
     parser.add_argument(
         "--replica-assignment",
         metavar="B1:B2,B3:B4,...",
@@ -107,7 +107,7 @@ def _add_describe_arguments(parser: Parser) -> None:
         group.add_argument(option, action="store_true", help=text)
     group.add_argument(
         "--partition-size-limit-per-response",
-        type=int,
+        type=int32,
         default=2000,
         metavar="N",
         help="partitions per response (2000)",
@@ -259,8 +259,8 @@ def parse_replica_assignment(text: str | None) -> dict[int, list[int]]:
     assignment: dict[int, list[int]] = {}
     for partition, part in enumerate(text.split(",") if text else ()):
         try:
-            brokers = [int(broker.strip()) for broker in part.split(":")]
-        except ValueError:
+            brokers = [int32(broker.strip()) for broker in part.split(":")]
+        except argparse.ArgumentTypeError:
             raise Refused(
                 f"--replica-assignment {text}: broker ids are numbers, {part!r} is not made of them"
             ) from None
