@@ -381,15 +381,6 @@ def test_lag_and_metrics(broker: BrokerProcess, make: Make) -> None:
     assert {name.tags["client-id"] for name in consumer.metrics()} == {"measured"}
 
 
-def test_the_id_that_metrics_are_pushed_under(broker: BrokerProcess, make: Make) -> None:
-    consumer = make()
-    found = consumer.client_instance_id()
-    assert found.int
-    assert consumer.client_instance_id() == found
-    with pytest.raises(IllegalStateError, match=r"enable\.metrics\.push"):
-        make(enable_metrics_push=False).client_instance_id()
-
-
 class Counting:
     """An interceptor that sees what is read."""
 

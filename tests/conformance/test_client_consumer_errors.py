@@ -11,6 +11,7 @@ from moldau.client.consumer import Consumer
 from moldau.client.errors import (
     CommitFailedError,
     GroupAuthorizationFailedError,
+    IllegalStateError,
     KafkaError,
     KafkaTimeoutError,
     RetriableCommitFailedError,
@@ -194,6 +195,18 @@ def test_an_automatic_commit_that_fails_is_made_again(broker: Broker) -> None:
         read(consumer, 30)
         poll_until(consumer, lambda: broker.group(group).committed().get(A), "it is committed")
         assert faults.hits == 3
+
+
+def test_the_id_that_metrics_are_pushed_under(broker: Broker) -> None:
+    with make(broker) as consumer:
+        found = consumer.client_instance_id()
+        assert found.int
+        assert consumer.client_instance_id() == found
+    with (
+        make(broker, enable_metrics_push=False) as silent,
+        pytest.raises(IllegalStateError, match=r"enable\.metrics\.push"),
+    ):
+        silent.client_instance_id()
 
 
 def test_a_broker_that_is_not_there() -> None:
