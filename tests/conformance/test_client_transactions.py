@@ -17,6 +17,7 @@ from confluent_kafka import TopicPartition as TheirPartition
 
 from moldau.client import errors
 from moldau.client.admin import Admin, FeatureUpdate, UpgradeType
+from moldau.client.consumer import Consumer as OurConsumer
 from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
 from moldau.client.producer import AsyncProducer, Producer
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
@@ -142,6 +143,49 @@ def test_offsets_are_committed_with_the_records(
         producer.commit_transaction()
     producer.abort_transaction()
     assert committed_offset() == 5
+
+
+def test_records_are_read_changed_and_sent_exactly_once(
+    broker: BrokerProcess, topic: str, make: Make
+) -> None:
+    source, group = f"source-{uuid4().hex[:8]}", f"group-{uuid4().hex[:8]}"
+    create_and_wait(RawConnection(broker.port), source, 1)
+    with Producer(bootstrap_servers=broker.bootstrap) as plain:
+        for index in range(100):
+            plain.send(source, b"%d" % index)
+    producer = make()
+    producer.init_transactions()
+    settings = {
+        "bootstrap.servers": broker.bootstrap,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "max.poll.records": 10,
+    }
+
+    def work(portions: int, *, crash: bool) -> None:
+        """Each portion in a transaction of its own; a crash comes between sending and commit."""
+        with OurConsumer(settings) as consumer:
+            consumer.subscribe([source])
+            while portions:
+                records = list(consumer.poll(timeout=1.0))
+                if not records:
+                    continue
+                portions -= 1
+                producer.begin_transaction()
+                for record in records:
+                    producer.send(topic, b"seen " + record.value, partition=0)
+                offsets = {TopicPartition(source, 0): OffsetAndMetadata(records[-1].offset + 1)}
+                producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+                if crash and not portions:
+                    producer.flush()
+                    producer.abort_transaction()
+                else:
+                    producer.commit_transaction()
+
+    work(4, crash=True)
+    work(7, crash=False)
+    assert committed(broker, topic) == [b"seen %d" % index for index in range(100)]
 
 
 def test_a_newer_producer_fences_an_older_one(
