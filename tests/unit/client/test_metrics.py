@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import moldau.client
+from moldau.client.config import PRODUCER_KEYS, parse_settings
 from moldau.client.metrics import (
     ConsumerMetrics,
     KafkaMetric,
@@ -391,3 +392,15 @@ def test_a_reporter_that_fails_does_not_stop_the_client(
 def test_a_reporter_that_is_not_there_is_named() -> None:
     with pytest.raises(ConfigError, match=r"no\.such\.Reporter"):
         resolve_reporters(["no.such.Reporter"], {})
+
+
+@pytest.mark.parametrize("given", [Reporter, [Reporter], (Reporter(),), Reporter()])
+def test_the_setting_takes_classes_and_objects_alone_or_in_a_list(given: Any) -> None:
+    values = parse_settings(PRODUCER_KEYS, {"bootstrap.servers": "a:1", "metric.reporters": given})
+    (reporter,) = resolve_reporters(values["metric.reporters"], values)
+    assert isinstance(reporter, Reporter)
+
+
+def test_javas_own_reporter_is_the_default_and_left_out() -> None:
+    values = parse_settings(PRODUCER_KEYS, {"bootstrap.servers": "a:1"})
+    assert resolve_reporters(values["metric.reporters"], values) == []

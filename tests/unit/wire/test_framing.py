@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.wire.apis import API_BY_KEY, ApiKey
+from moldau.wire.codec import decode
 from moldau.wire.errors import WireError
 from moldau.wire.framing import (
     RequestHeader,
     decode_request_header,
     decode_response,
     encode_request_frame,
+    encode_request_parts,
     encode_response_frame,
 )
 from moldau.wire.messages import (
@@ -20,6 +24,7 @@ from moldau.wire.messages import (
     ApiVersionsResponse,
     HeartbeatRequest,
     HeartbeatResponse,
+    ProduceRequest,
 )
 from moldau.wire.messages import RequestHeader as RequestHeaderMessage
 
@@ -182,3 +187,33 @@ def test_request_round_trip_through_a_frame() -> None:
 
     header = decode_request_header(frame, 4)
     assert decode(API_VERSIONS.request, 4, frame, header.body_position) == request
+
+
+def test_long_byte_strings_of_a_request_are_not_copied() -> None:
+    def part(index: int, records: Any) -> ProduceRequest.PartitionProduceData:
+        return ProduceRequest.PartitionProduceData(index=index, records=records)
+
+    long, short = bytearray(b"x" * 20_000), b"y" * 300
+    topics = [
+        ProduceRequest.TopicProduceData(name="a", partition_data=[part(0, long), part(1, short)]),
+        ProduceRequest.TopicProduceData(name="b", partition_data=[part(2, long)]),
+    ]
+    request = ProduceRequest(acks=-1, timeout_ms=5, topic_data=topics)
+    api = API_BY_KEY[ApiKey.PRODUCE]
+    parts = encode_request_parts(api, 12, 7, "me", request)
+    assert [each is long for each in parts] == [False, True, False, True, False]
+    frame = b"".join(parts)
+    assert frame == encode_request_frame(api, 12, 7, "me", request)
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    header = decode_request_header(frame, 4)
+    decoded = decode(ProduceRequest, 12, frame, header.body_position)
+    assert [each.records for topic in decoded.topic_data for each in topic.partition_data] == [
+        long,
+        short,
+        long,
+    ]
+
+
+def test_a_request_without_long_byte_strings_is_one_part() -> None:
+    (part,) = encode_request_parts(HEARTBEAT, 4, 7, "me", HeartbeatRequest())
+    assert part == encode_request_frame(HEARTBEAT, 4, 7, "me", HeartbeatRequest())

@@ -56,7 +56,8 @@ def parse_settings(definition: ConfigDef, given: Mapping[str, Any]) -> dict[str,
             if key.default is not None:
                 objects[name] = None
         elif _is_object(key, value):
-            objects[name] = value
+            is_single = key.type is ConfigType.LIST and not isinstance(value, Iterable)
+            objects[name] = [value] if is_single else value
         else:
             texts[name] = _text(value)
     try:
@@ -68,8 +69,11 @@ def parse_settings(definition: ConfigDef, given: Mapping[str, Any]) -> dict[str,
 def _is_object(key: ConfigKey, value: Any) -> bool:
     if key.type is ConfigType.CLASS:
         return not isinstance(value, str)
-    if key.type is ConfigType.LIST and isinstance(value, Iterable) and not isinstance(value, str):
-        return not all(isinstance(each, str) for each in value)
+    if key.type is ConfigType.LIST:
+        if isinstance(value, str | int | float):
+            return False
+        # One object that is no list stands for a list of it.
+        return not isinstance(value, Iterable) or not all(isinstance(each, str) for each in value)
     return False
 
 
