@@ -6,6 +6,8 @@ as it is, only slower.
 
 from __future__ import annotations
 
+import os
+
 from setuptools import Extension, setup
 
 MODULES = (
@@ -26,7 +28,7 @@ def extensions() -> list[Extension]:
     except ImportError:
         return []
     sources = [
-        Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=["-O3"])
+        Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=["-O3", "-g0"])
         for name in MODULES
     ]
     modules: list[Extension] = cythonize(sources, language_level=3, quiet=True)
@@ -36,4 +38,5 @@ def extensions() -> list[Extension]:
     return modules
 
 
-setup(ext_modules=extensions())
+# Each module takes the C compiler some seconds, so they are compiled side by side.
+setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count() or 1}})
