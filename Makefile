@@ -35,7 +35,7 @@ run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 test: check unit conformance sim-short   ## what CI runs: check, all tests, a short simulation
 
 check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
-	$(BIN)/ruff check src tests bench tools
+	$(BIN)/ruff check src tests bench tools examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
