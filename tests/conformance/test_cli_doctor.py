@@ -55,6 +55,9 @@ def test_a_person_sees_tables_and_colours(broker: BrokerProcess) -> None:
     assert "Partition" in shown
     assert "─" in shown
     assert "Topic: seen\t" not in shown
+    at = ("--bootstrap-server", broker.bootstrap)
+    # There are topics, only none of that name.
+    assert on_terminal("topics", *at, "--list", "--topic", "none") == "No topic matches.\r\n"
 
 
 def on_terminal(*words: str) -> str:
@@ -63,7 +66,9 @@ def on_terminal(*words: str) -> str:
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
     try:
         command = [sys.executable, "-m", "moldau.cli", *words]
-        subprocess.run(command, stdout=theirs, env=environment, timeout=60, check=True)
+        subprocess.run(
+            command, stdout=theirs, stderr=theirs, env=environment, timeout=60, check=True
+        )
         os.close(theirs)
         shown = b""
         while True:

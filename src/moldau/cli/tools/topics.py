@@ -299,7 +299,9 @@ def _list(admin: Admin, arguments: argparse.Namespace) -> None:
     elif names or not on_terminal():
         print("\n".join(names))
     else:
-        print("There are no topics.", file=sys.stderr)
+        # A person would take an empty answer for a failure.
+        none = "There are no topics." if arguments.topic is None else "No topic matches."
+        print(none, file=sys.stderr)
 
 
 def _delete(admin: Admin, arguments: argparse.Namespace) -> None:
