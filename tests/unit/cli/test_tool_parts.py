@@ -250,7 +250,8 @@ def test_errors_are_told_in_the_brokers_words() -> None:
     )
     assert "TOPIC_ALREADY_EXISTS" in message_of(TopicExistsError(""))
     assert "TOPIC_ALREADY_EXISTS: orders" in message_of(TopicExistsError("orders"))
-    with pytest.raises(ToolError, match=r"^Told: not here$") as raised, told_as("Told: ", to_stdout=True):
+    told = told_as("Told: ", to_stdout=True)
+    with pytest.raises(ToolError, match=r"^Told: not here$") as raised, told:
         raise TopicExistsError("not here")
     assert raised.value.to_stdout
 
