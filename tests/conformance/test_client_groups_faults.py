@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -89,6 +90,9 @@ class Group:
         for partition in self.sent:
             self.broker.produce(self.topic, *map(str, range(count)), partition=partition)
             self.sent[partition] += count
+
+    def await_read(self, count: int) -> None:
+        eventually(lambda: len(self.ownership.read) == count, what=f"{count} records were read")
 
     def check(self) -> None:
         check_read_once(self.ownership, self.topic, self.sent)
@@ -254,37 +258,38 @@ def test_what_the_application_has_to_mend_is_raised(
         member.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def three() -> Iterator[Cluster]:
     with Cluster(config={"group.initial.rebalance.delay.ms": 0}) as running:
         yield running
 
 
-@pytest.mark.parametrize("settings", BOTH)
-def test_a_coordinator_that_dies_takes_nothing_with_it(
-    three: Cluster, settings: dict[str, Any]
-) -> None:
+def test_a_coordinator_that_dies_takes_nothing_with_it(three: Cluster) -> None:
     # A session that outlives the coordinator's.
-    patience = {} if "group_protocol" in settings else {"session_timeout_ms": 10_000}
-    group = Group(three, settings | patience)
-    with group.member("one") as one, group.member("two") as two:
-        await_shares(group.ownership, [1, 2])
-        group.send()
-        eventually(lambda: len(group.ownership.read) == 15, what="all was read")
-        victim = three.coordinator(group.group_id)
-        victim.kill()
-        try:
+    old = Group(three, CLASSIC | {"session_timeout_ms": 10_000})
+    victim = three.coordinator(old.group_id)
+    new = Group(three, BY_EPOCH)
+    while three.coordinator(new.group_id).id != victim.id:
+        new = Group(three, BY_EPOCH)
+    with ExitStack() as stack:
+        members = [
+            stack.enter_context(group.member(name))
+            for group in (old, new)
+            for name in ("one", "two")
+        ]
+        for group in (old, new):
+            await_shares(group.ownership, [1, 2])
             group.send()
-            eventually(lambda: len(group.ownership.read) == 30, what="all was read without it")
-            eventually(
-                lambda: three.coordinator(group.group_id).id != victim.id,
-                what="there is another coordinator",
-            )
-            with group.member("three"):
-                await_shares(group.ownership, [1, 1, 1], what="the group goes on")
-        finally:
-            victim.start()
-            three.wait_until_whole()
-        for member in (one, two):
+            group.await_read(15)
+        victim.kill()
+        for group in (old, new):
+            group.send()
+        for group in (old, new):
+            group.await_read(30)
+            stack.enter_context(group.member("three"))
+            await_shares(group.ownership, [1, 1, 1], what="the group goes on")
+            assert three.coordinator(group.group_id).id != victim.id
+        for member in members:
             assert not any(event == "lost" for event, _ in member.events)
-        group.check()
+        for group in (old, new):
+            group.check()
