@@ -17,6 +17,7 @@ from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from support.cluster import ClusterUnderTest, always_whole, cluster_for
 from support.consuming import new_group, new_topic, numbers, poll_until, put, read, values
 from support.either import either_broker
+from support.processes import free_port, moldau
 from support.waiting import eventually
 
 FOLLOWER_FETCHING = {
@@ -111,6 +112,24 @@ def test_a_broker_dies_and_returns(request: pytest.FixtureRequest, tmp_path: Pat
             committed = consumer.committed([(topic, 0)])[TopicPartition(topic, 0)]
             assert committed is not None
             assert 50 <= committed.offset <= len(seen)
+
+
+def test_a_consumer_that_was_there_first(tmp_path: Path) -> None:
+    port = free_port()
+    settings = {"bootstrap.servers": f"127.0.0.1:{port}", "auto.offset.reset": "earliest"}
+    with (
+        Consumer(settings) as alone,
+        Consumer(settings, group_id=new_group(), group_protocol="classic") as member,
+    ):
+        alone.assign([("early", 0)])
+        member.subscribe(["early"])
+        for consumer in (alone, member):
+            assert not consumer.poll(0.1)
+        with moldau(tmp_path, ["group.initial.rebalance.delay.ms=0"], port) as broker:
+            put(broker.bootstrap, "early", numbers(3))
+            for consumer in (alone, member):
+                assert values(read(consumer, 3)) == numbers(3)
+            member.close()
 
 
 @pytest.fixture(scope="module")

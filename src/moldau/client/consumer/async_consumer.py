@@ -185,16 +185,17 @@ class AsyncConsumer(ConsumerFace):
     async def close(
         self,
         timeout: float = CLOSE_TIMEOUT_S,
-        operation: GroupMembershipOperation = GroupMembershipOperation.DEFAULT,
+        operation: GroupMembershipOperation | str = GroupMembershipOperation.DEFAULT,
     ) -> None:
         """Commit if that is automatic, leave the group as `operation` says, and let go of
         everything. A second call does nothing."""
         if self._guard.closed:
             return
+        how = GroupMembershipOperation(operation)
         with self._guard:
             core = self._core
             try:
-                await core.close(core.deadline(timeout), operation)
+                await core.close(core.deadline(timeout), how)
             finally:
                 self._guard.closed = True
 

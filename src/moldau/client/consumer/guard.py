@@ -53,18 +53,22 @@ class ThreadGuard:
             self._lock.release()
 
 
+# The guards that the current task is inside of. One for all: a variable is never collected.
+_INSIDE: ContextVar[tuple[TaskGuard, ...]] = ContextVar("inside consumers", default=())
+
+
 class TaskGuard:
     """For the asyncio consumer. The tasks that a call starts are inside with it."""
 
-    __slots__ = ("_depth", "_inside", "closed")
+    __slots__ = ("_depth", "closed")
 
     def __init__(self) -> None:
         self._depth = 0
-        self._inside: ContextVar[int] = ContextVar("calls of the consumer", default=0)
         self.closed = False
 
     def __enter__(self) -> None:
-        if self._depth and not self._inside.get():
+        inside = _INSIDE.get()
+        if self._depth and self not in inside:
             raise ConcurrentModificationError(
                 "another task is inside a call of the consumer",
                 advice="use one consumer per task",
@@ -72,8 +76,10 @@ class TaskGuard:
         if self.closed:
             raise ClosedError("This consumer has already been closed.")
         self._depth += 1
-        self._inside.set(self._inside.get() + 1)
+        _INSIDE.set((*inside, self))
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
-        self._inside.set(self._inside.get() - 1)
+        inside = list(_INSIDE.get())
+        inside.remove(self)
+        _INSIDE.set(tuple(inside))
