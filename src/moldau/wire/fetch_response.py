@@ -35,7 +35,7 @@ class FetchedPart(NamedTuple):
     """One partition's part. Pairs: aborted transactions (producer id, first offset), the diverging
     epoch and its end offset, the current leader's id and epoch; None where the broker told none."""
 
-    index: int
+    partition: int
     error_code: int
     high_watermark: int
     last_stable_offset: int

@@ -23,7 +23,7 @@ def decode_fetch_response(version: int, body: memoryview) -> FetchResponseBody:
     response = read_fetch_response(version, body)
     # The preferred read replica and aborted transactions are not for followers.
     partitions = {
-        (cast(bytes, topic_id), part.index): FetchedPartition(
+        (cast(bytes, topic_id), part.partition): FetchedPartition(
             _code(part.error_code),
             part.high_watermark,
             part.log_start_offset,

@@ -124,7 +124,8 @@ def _from_class(name: str) -> FromBytes:
             f"{', '.join(_CLASSES)} or a Python class with from_bytes, by its dotted path"
         ) from None
     made = found() if isinstance(found, type) else found
-    return getattr(made, "from_bytes", made)
+    decode: FromBytes = getattr(made, "from_bytes", made)
+    return decode
 
 
 def _coordinator(family: Family, record: Record) -> Decoded:

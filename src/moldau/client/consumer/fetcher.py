@@ -279,7 +279,7 @@ class Fetcher:
             name = topic if isinstance(topic, str) else by_id.get(topic)
             if name is None:
                 continue
-            key = TopicPartition(name, part.index)
+            key = TopicPartition(name, part.partition)
             each = asked.get(key)
             if each is None or each.state.version != each.version:
                 continue
