@@ -27,7 +27,7 @@ from moldau.client.errors import (
 )
 from moldau.client.metadata import ClusterMetadata
 from moldau.client.metrics import ProducerMetrics
-from moldau.client.producer._batch import ProducerBatch
+from moldau.client.producer._batch import Outcome, ProducerBatch
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.delivery import finish
 from moldau.client.producer.produce import (
@@ -224,9 +224,9 @@ class Sender:
     def _drop(self, batch: ProducerBatch, error: KafkaError) -> None:
         """Fail a batch for an error that is known already and concerns more than this batch."""
         batch.queue.sequences.remove(batch)
-        if batch.fail(error):
+        if not batch.is_settled:
             self._metrics.failed(batch.queue.topic, batch.record_count)
-            self._let_go(batch)
+            self._settle(batch, Outcome(error=error))
 
     def fail_rest(self, error: KafkaError) -> None:
         """Fail everything that is left: the producer is closed."""
@@ -246,6 +246,9 @@ class Sender:
                 break
             for node_id, batches in drained.batches.items():
                 self._send(node_id, batches, now_ms)
+            if not any(map(self._usable, drained.batches)):
+                # They have as much under way as they may: an answer wakes us.
+                break
         next_ms = drained.next_check_ms
         for node_id in drained.unavailable:
             next_ms = min(next_ms, self._make_usable(node_id, now_ms))
@@ -292,7 +295,7 @@ class Sender:
     def _send(self, node_id: int, batches: list[ProducerBatch], now_ms: int) -> None:
         settings = self._settings
         txn = self._txn
-        sending = [batch for batch in batches if not batch.done]
+        sending = [batch for batch in batches if not batch.is_settled]
         request, max_version, names = produce_request(
             sending,
             picture=self._cluster.metadata,
@@ -419,7 +422,7 @@ class Sender:
         now_ms = self._cluster.clock.elapsed_ms()
         code = answer.error_code
         settings = self._settings
-        if code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1 and not batch.done:
+        if code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1 and not batch.is_settled:
             self._split(batch, now_ms)
         elif self._can_retry(batch, answer, error, now_ms):
             _log.log(
@@ -437,7 +440,7 @@ class Sender:
         else:
             # Whether it has arrived is not known if it was given up only for its many attempts.
             adjust = batch.attempts < settings.retries
-            is_unknown = not adjust and not batch.done and batch.has_sequence
+            is_unknown = not adjust and not batch.is_settled and batch.has_sequence
             self._end_failed(batch, error, answer.record_errors, adjust=adjust)
             if is_unknown and self._txn is not None:
                 self._txn.on_given_up_unknown(batch)
@@ -452,7 +455,7 @@ class Sender:
     ) -> bool:
         settings = self._settings
         if (
-            batch.done
+            batch.is_settled
             or batch.attempts >= settings.retries
             or now_ms - batch.created_ms >= settings.delivery_timeout_ms
         ):
@@ -475,8 +478,8 @@ class Sender:
         if self._settings.orders_by_muting:
             with self._accumulator.lock:
                 self._accumulator.unmute(batch.queue)
-        if batch.complete(answer.base_offset, answer.log_append_time_ms):
-            self._let_go(batch)
+        if not batch.is_settled:
+            self._settle(batch, Outcome(answer.base_offset, answer.log_append_time_ms))
 
     def _end_failed(
         self,
@@ -486,19 +489,23 @@ class Sender:
         *,
         adjust: bool = False,
     ) -> None:
-        if batch.fail(error, record_errors):
-            self._metrics.failed(batch.queue.topic, batch.record_count)
-            if self._txn is not None:
-                try:
-                    self._txn.on_failed(batch, error, adjust=adjust)
-                except KafkaError as problem:
-                    _log.debug("After a failed batch: %s", problem)
-            self._let_go(batch)
+        if batch.is_settled:
+            return
+        self._metrics.failed(batch.queue.topic, batch.record_count)
+        if self._txn is not None:
+            try:
+                self._txn.on_failed(batch, error, adjust=adjust)
+            except KafkaError as problem:
+                _log.debug("After a failed batch: %s", problem)
+        self._settle(batch, Outcome(error=error, record_errors=record_errors))
 
-    def _let_go(self, batch: ProducerBatch) -> None:
-        finish(batch)
+    def _settle(self, batch: ProducerBatch, outcome: Outcome) -> None:
         with self._accumulator.lock:
-            self._accumulator.discard(batch)
+            ready = self._accumulator.settle(batch, outcome)
+        for each in ready:
+            finish(each)
+            with self._accumulator.lock:
+                self._accumulator.discard(each)
 
     # Giving up.
 
