@@ -14,7 +14,7 @@ from typing import NamedTuple
 from moldau.client.cluster import ClusterClient, Deadline
 from moldau.client.consumer.positions import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Position
 from moldau.client.errors import KafkaError, KafkaTimeoutError, error_for
-from moldau.client.topics import OffsetAndTimestamp, TopicPartition
+from moldau.client.topics import Node, OffsetAndTimestamp, TopicPartition
 from moldau.clock import pause
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
@@ -108,17 +108,17 @@ class OffsetFinder:
     ) -> tuple[dict[TopicPartition, FoundOffset | None], KafkaError | None]:
         """One try: what was found, and the error of those that were not. The gravest of them, one
         that does not pass, if there are several."""
-        by_leader: dict[int, dict[TopicPartition, int]] = {}
+        by_leader: dict[Node, dict[TopicPartition, int]] = {}
         error: KafkaError | None = None
         for key, timestamp in timestamps.items():
             leader = self._cluster.metadata.leader(key)
             if leader is None:
                 error = self._unknown_leader(key)
             else:
-                by_leader.setdefault(leader.id, {})[key] = timestamp
+                by_leader.setdefault(leader, {})[key] = timestamp
         found: dict[TopicPartition, FoundOffset | None] = {}
         outcomes = await asyncio.gather(
-            *(self._ask(node_id, part) for node_id, part in by_leader.items()),
+            *(self._ask(leader, part) for leader, part in by_leader.items()),
             return_exceptions=True,
         )
         for outcome in outcomes:
@@ -132,7 +132,7 @@ class OffsetFinder:
         return found, error
 
     async def _ask(
-        self, node_id: int, timestamps: Mapping[TopicPartition, int]
+        self, leader: Node, timestamps: Mapping[TopicPartition, int]
     ) -> tuple[dict[TopicPartition, FoundOffset | None], KafkaError | None]:
         request = ListOffsetsRequest(
             replica_id=CONSUMER,
@@ -152,7 +152,7 @@ class OffsetFinder:
                 )
             )
         request.topics = list(topics.values())
-        response: ListOffsetsResponse = await self._cluster.call(node_id, request)
+        response: ListOffsetsResponse = await self._cluster.call(leader, request)
         found: dict[TopicPartition, FoundOffset | None] = {}
         error: KafkaError | None = None
         for answer in response.topics:
