@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from moldau.client.errors.base import KafkaError, RetriableError
@@ -36,6 +37,10 @@ class RecordDeserializationError(SerializationError):
         self.topic = topic
         self.partition = partition
         self.offset = offset
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        again = partial(type(self), topic=self.topic, partition=self.partition, offset=self.offset)
+        return again, (self.message,), self.__dict__
 
 
 class WakeupError(KafkaError):
@@ -78,6 +83,9 @@ class LogTruncationError(KafkaError):
     def __init__(self, message: str, divergent_offsets: Any) -> None:
         super().__init__(message)
         self.divergent_offsets = dict(divergent_offsets)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message, self.divergent_offsets), self.__dict__
 
 
 class CommitFailedError(KafkaError):

@@ -297,6 +297,7 @@ class ProducerCore:
         return error
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
+        check_place(topic, None, None)
         await self.await_metadata(topic, None, self.settings.max_block_ms)
         picture = self.cluster.metadata
         found = (

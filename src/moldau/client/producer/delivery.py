@@ -12,8 +12,10 @@ _log = logging.getLogger(__name__)
 
 
 def finish(batch: ProducerBatch) -> None:
-    """Call the callbacks of a batch's records, in order, then those who wait. What a callback
-    raises is logged: the others are still called."""
+    """Let the futures of a settled batch know, call the callbacks of its records, in order, then
+    those who wait. What a callback raises is logged: the others are still called."""
+    if batch.outcome is not None:
+        batch.end(batch.outcome)
     callbacks, batch.callbacks = batch.callbacks, None
     for future, callback in callbacks or ():
         tell(callback, future)
@@ -25,9 +27,10 @@ def finish(batch: ProducerBatch) -> None:
 
 
 def tell(callback: DeliveryCallback, future: RecordFuture) -> None:
-    """Call a callback with what became of a record."""
+    """Call a callback with what became of a record. Whatever it raises, `sys.exit()` too, ends the
+    callback only: the client's thread has the other records to answer for."""
     try:
         callback(future.metadata(), future.exception())
-    except Exception:
+    except BaseException:
         where = future.where()[0].queue.key
         _log.exception("The delivery callback of a record for %s failed", where)

@@ -1,0 +1,27 @@
+"""What clients raise, on its way to another process."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from moldau.client import TopicPartition, errors
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.RecordDeserializationError("bad", topic="t", partition=1, offset=2),
+        errors.LogTruncationError("cut", {TopicPartition("t", 0): None}),
+        errors.NoOffsetForPartitionError([TopicPartition("t", 0)]),
+        errors.IllegalStateError("not now", advice="later"),
+        errors.ConfigError("wrong", key="acks", value="7"),
+        errors.error_for(3, "gone"),
+    ],
+)
+def test_an_error_is_the_same_after_pickling(error: errors.KafkaError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
