@@ -21,6 +21,7 @@ cdef class ProducerBatch:
     cdef public bint sequence_reset
     cdef public list callbacks
     cdef public list waiters
+    cdef public object outcome
     cdef public bint done
     cdef public list parts
     cdef public object error

@@ -16,7 +16,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.client.errors import IllegalStateError, KafkaError, KafkaTimeoutError
 from moldau.client.producer.records import NO_OFFSET, NO_TIMESTAMP, RecordMetadata
@@ -24,7 +24,7 @@ from moldau.client.producer.records import NO_OFFSET, NO_TIMESTAMP, RecordMetada
 if TYPE_CHECKING:
     from moldau.client.producer.queues import PartitionQueue
 
-__all__ = ["NO_SEQUENCE", "ProducerBatch", "RecordFuture", "failed_future"]
+__all__ = ["NO_SEQUENCE", "Outcome", "ProducerBatch", "RecordFuture", "failed_future"]
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
@@ -32,6 +32,15 @@ NO_SEQUENCE = -1
 _SEQUENCE_MASK = 2**31 - 1
 
 DeliveryCallback = Callable[[RecordMetadata | None, Exception | None], Any]
+
+
+class Outcome(NamedTuple):
+    """How a batch ended."""
+
+    base_offset: int = NO_OFFSET
+    log_append_time: int = NO_TIMESTAMP
+    error: KafkaError | None = None
+    record_errors: Mapping[int, KafkaError] | None = None
 
 
 class ProducerBatch:
@@ -53,6 +62,7 @@ class ProducerBatch:
         "leader_epoch",
         "log_append_time",
         "memory_size",
+        "outcome",
         "parts",
         "producer_epoch",
         "producer_id",
@@ -86,12 +96,19 @@ class ProducerBatch:
         self.sequence_reset = False
         self.callbacks: list[tuple[RecordFuture, DeliveryCallback]] | None = None
         self.waiters: list[Callable[[], Any]] = []
+        #: How it ended, while earlier ones of its partition have not.
+        self.outcome: Outcome | None = None
         self.done = False
         self.parts: list[tuple[int, ProducerBatch]] | None = None
         self.error: KafkaError | None = None
         self.record_errors: Mapping[int, KafkaError] | None = None
         self.base_offset = NO_OFFSET
         self.log_append_time = NO_TIMESTAMP
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known how it ended; told it is in the order of the partition."""
+        return self.done or self.outcome is not None
 
     @property
     def has_sequence(self) -> bool:
@@ -126,22 +143,13 @@ class ProducerBatch:
 
     # The end.
 
-    def complete(self, base_offset: int, log_append_time: int) -> bool:
-        """Whether this was the end: an expired batch may still be answered."""
-        if self.done:
-            return False
-        self.base_offset = base_offset
-        self.log_append_time = log_append_time
-        return self._end()
-
-    def fail(
-        self, error: KafkaError, record_errors: Mapping[int, KafkaError] | None = None
-    ) -> bool:
-        if self.done:
-            return False
-        self.error = error
-        self.record_errors = record_errors
-        return self._end()
+    def end(self, outcome: Outcome) -> None:
+        """From now on its futures know."""
+        self.base_offset = outcome.base_offset
+        self.log_append_time = outcome.log_append_time
+        self.error = outcome.error
+        self.record_errors = outcome.record_errors
+        self._end()
 
     def split(self, parts: list[tuple[int, ProducerBatch]]) -> None:
         """End in favour of smaller batches, each with the index of its first record here."""
@@ -154,10 +162,9 @@ class ProducerBatch:
         self.callbacks = None
         self._end()
 
-    def _end(self) -> bool:
+    def _end(self) -> None:
         self.done = True
         self.builder = None
-        return True
 
     def take_waiters(self) -> list[Callable[[], Any]]:
         waiters, self.waiters = self.waiters, []
@@ -282,5 +289,5 @@ def _set(future: asyncio.Future[None]) -> None:
 def failed_future(queue: PartitionQueue, error: KafkaError) -> RecordFuture:
     """Of a record that was never taken on."""
     batch = ProducerBatch(queue, None, 0, 0)
-    batch.fail(error)
+    batch.end(Outcome(error=error))
     return RecordFuture(batch, 0, NO_TIMESTAMP, -1, -1)

@@ -19,7 +19,7 @@ from typing import Any
 
 from moldau.client._batch_builder import BatchBuilder
 from moldau.client.metadata import ClusterMetadata
-from moldau.client.producer._batch import ProducerBatch
+from moldau.client.producer._batch import Outcome, ProducerBatch
 from moldau.client.producer.partitioners import StickyPartition, cumulative_weights
 from moldau.client.producer.queues import (
     NEVER_MS,
@@ -300,6 +300,8 @@ class Accumulator:
         del self._active[queue]
         if queue.batches:
             self._active[queue] = None
+        if batch.attempts == 0 and not batch.is_part:
+            queue.untold.append(batch)
         if self.gate is not None:
             self.gate.on_drained(queue, batch)
         self._in_flight[batch] = None
@@ -354,9 +356,27 @@ class Accumulator:
             queue.sequences.replace(batch, made)
         for part in reversed(made):
             self._put_back(queue, part)
+        place = queue.untold.index(batch)
+        del queue.untold[place]
+        for part in reversed(made):
+            queue.untold.insert(place, part)
         batch.split(parts)
         self.discard(batch)
         return made
+
+    def settle(self, batch: ProducerBatch, outcome: Outcome) -> list[ProducerBatch]:
+        """It is known how a batch ended. Which batches may be told of now: within a partition that
+        happens in the order of sending, also if a later one was answered first."""
+        batch.outcome = outcome
+        self._in_flight.pop(batch, None)
+        untold = batch.queue.untold
+        if batch not in untold:
+            # It was never taken out.
+            untold.append(batch)
+        ready = []
+        while untold and untold[0].outcome is not None:
+            ready.append(untold.popleft())
+        return ready
 
     # Giving up.
 

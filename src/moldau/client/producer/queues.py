@@ -72,6 +72,7 @@ class PartitionQueue:
         "sequences",
         "topic",
         "topic_queues",
+        "untold",
     )
 
     def __init__(self, topic: str, partition: int, topic_queues: TopicQueues | None) -> None:
@@ -85,6 +86,8 @@ class PartitionQueue:
         self.leader_epoch = NO_EPOCH
         self.batches: deque[ProducerBatch] = deque()
         self.open: ProducerBatch | None = None
+        #: What was taken out and is not told of yet, in the order in which it will be.
+        self.untold: deque[ProducerBatch] = deque()
         #: A batch is in flight, and order demands that no other is.
         self.muted = False
         self.sequences = PartitionSequences()

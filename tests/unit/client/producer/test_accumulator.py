@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.client.producer._batch import RecordFuture
+from moldau.client.errors import KafkaError
+from moldau.client.producer._batch import Outcome, RecordFuture
+from moldau.client.producer.delivery import finish
 from moldau.client.producer.queues import NEVER_MS, MemoryWaiter
 from support.producer_stage import BATCH, Stage
 
@@ -202,13 +204,31 @@ def test_a_batch_that_is_too_large_becomes_smaller_ones_with_its_numbers() -> No
     # A future knows the part that its record is in.
     offset = 100
     for part in parts:
-        part.complete(offset, -1)
+        assert stage.accumulator.settle(part, Outcome(offset)) == [part]
+        finish(part)
         offset += part.record_count
         stage.accumulator.discard(part)
     assert [future.metadata().offset for future in futures] == list(range(100, 110))
     assert all(future.done() for future in futures)
     assert not flush.pending
     assert stage.accumulator.free == 99 * BATCH
+
+
+def test_batches_are_told_of_in_the_order_of_sending() -> None:
+    stage = Stage({"t": [1, 1]})
+    first, second, third, waiting = (stage.batch() for _ in range(4))
+    other = stage.batch(partition=1)
+    for _ in range(3):
+        stage.drain(10)
+    accumulator = stage.accumulator
+    error = Outcome(error=KafkaError("aborted"))
+    assert accumulator.settle(second, Outcome(5)) == []
+    # It was never sent, but comes after those that were.
+    assert accumulator.settle(waiting, error) == []
+    assert accumulator.settle(other, Outcome(0)) == [other]
+    stage.accumulator.reenqueue(first, 20)
+    assert accumulator.settle(first, Outcome(0)) == [first, second]
+    assert accumulator.settle(third, Outcome(7)) == [third, waiting]
 
 
 def test_abandoning_leaves_what_the_broker_may_have() -> None:
