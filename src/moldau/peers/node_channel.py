@@ -24,6 +24,7 @@ from moldau.peers.backoff import ExponentialBackoff, RandomSource
 from moldau.peers.channel import CallTimedOut, ChannelError, ConnectionObserver, RawResponse
 from moldau.peers.node_connection import Call, NodeConnection
 from moldau.peers.peer_versions import PeerVersions, api_versions_request
+from moldau.peers.responses import SpareBuffers
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.codec import decode
 from moldau.wire.errors import WireError
@@ -84,6 +85,8 @@ class NodeTransport:
         self.random = random
         self.settings = settings or ChannelSettings()
         self.observer = observer
+        #: Of all connections together, so what is kept does not grow with the cluster.
+        self.spares = SpareBuffers()
         self._connect = connect
         self._channels: set[NodeChannel] = set()
 
@@ -344,6 +347,7 @@ class NodeChannel:
             receive_buffer_bytes=settings.receive_buffer_bytes,
             node_id=self._node_id,
             observer=self._transport.observer,
+            spares=self._transport.spares,
         )
         deadline = _Deadline(self._clock, settings.socket_connection_setup_timeout_ms)
         try:

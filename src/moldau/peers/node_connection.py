@@ -26,7 +26,7 @@ from moldau.peers.peer_versions import (
     api_versions_request,
     read_api_versions,
 )
-from moldau.peers.responses import InvalidResponse, ResponseFrames
+from moldau.peers.responses import InvalidResponse, ResponseFrames, SpareBuffers
 from moldau.wire.apis import Api
 from moldau.wire.errors import WireError
 from moldau.wire.framing import decode_response_header, encode_request_parts
@@ -102,6 +102,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         receive_buffer_bytes: int = -1,
         node_id: int = -1,
         observer: ConnectionObserver | None = None,
+        spares: SpareBuffers | None = None,
     ) -> None:
         self._peer = peer
         self._node_id = node_id
@@ -111,7 +112,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         self._on_lost = on_lost
         self._buffer_sizes = (send_buffer_bytes, receive_buffer_bytes)
         self._transport: asyncio.WriteTransport | None = None
-        self._frames = ResponseFrames(response_bytes_max)
+        self._frames = ResponseFrames(response_bytes_max, spares)
         self._in_flight: deque[Call] = deque()
         self._correlation_id = -1
         self._versions: PeerVersions | None = None

@@ -23,7 +23,7 @@ SHARED_BYTES: Final = 64 * 1024
 ANNOUNCED_BYTES_MAX: Final = 16 * 1024 * 1024
 
 #: Long buffers that are kept: so many, each no larger, and all of sizes that fit many responses.
-SPARES_MAX: Final = 4
+SPARES_MAX: Final = 6
 SPARE_BYTES_MAX: Final = 4 * 1024 * 1024
 _SPARE_STEP: Final = 256 * 1024
 
@@ -32,6 +32,43 @@ _SIZE: Final = struct.Struct(">i")
 
 class InvalidResponse(Exception):
     """Bytes that are no response: nothing that follows can be understood."""
+
+
+class SpareBuffers:
+    """Buffers of earlier long frames, oldest first; some are still read by who took the frames."""
+
+    __slots__ = ("_buffers",)
+
+    def __init__(self) -> None:
+        self._buffers: list[bytearray] = []
+
+    def take(self, size: int) -> bytearray:
+        """A buffer of at least `size` that nobody reads any more, or a new one."""
+        for index, spare in enumerate(self._buffers):
+            if len(spare) >= size and _is_unused(spare):
+                del self._buffers[index]
+                return spare
+        if size > SPARE_BYTES_MAX - _SPARE_STEP:
+            return bytearray(size)
+        return bytearray(-(-size // _SPARE_STEP) * _SPARE_STEP)
+
+    def keep(self, buffer: bytearray) -> None:
+        """For a later frame, once nobody reads this one."""
+        if len(buffer) > SPARE_BYTES_MAX:
+            return
+        if len(self._buffers) == SPARES_MAX:
+            del self._buffers[0]
+        self._buffers.append(buffer)
+
+
+def _is_unused(buffer: bytearray) -> bool:
+    """Whether there is no view of a buffer: only then does Python let its size change."""
+    try:
+        buffer.append(0)
+    except BufferError:
+        return False
+    del buffer[-1]
+    return True
 
 
 class ResponseFrames:
@@ -51,8 +88,9 @@ class ResponseFrames:
         "_start",
     )
 
-    def __init__(self, size_max: int) -> None:
+    def __init__(self, size_max: int, spares: SpareBuffers | None = None) -> None:
         self._size_max = size_max
+        self._spares = spares or SpareBuffers()
         # Received and not yet handed out: _shared[_start:_end].
         self._shared = bytearray(SHARED_BYTES)
         self._start = 0
@@ -61,8 +99,6 @@ class ResponseFrames:
         self._long: bytearray | None = None
         self._long_have = 0
         self._long_size = 0
-        # Buffers of earlier long frames, oldest first; some still in use by who took the frames.
-        self._spares: list[bytearray] = []
 
     @property
     def unfinished(self) -> bool:
@@ -88,10 +124,7 @@ class ResponseFrames:
             if self._long_have < self._long_size:
                 return []
             buffer, self._long = self._long, None
-            if len(buffer) <= SPARE_BYTES_MAX:
-                if len(self._spares) == SPARES_MAX:
-                    del self._spares[0]
-                self._spares.append(buffer)
+            self._spares.keep(buffer)
             return [memoryview(buffer)[: self._long_size]]
         self._end += count
         return self._cut()
@@ -130,27 +163,7 @@ class ResponseFrames:
 
     def _begin_long(self, body: int, size: int) -> None:
         have = self._end - body
-        self._long = self._buffer_for(min(size, ANNOUNCED_BYTES_MAX))
+        self._long = self._spares.take(min(size, ANNOUNCED_BYTES_MAX))
         self._long[:have] = memoryview(self._shared)[body : self._end]
         self._long_have, self._long_size = have, size
         self._start = self._end = 0
-
-    def _buffer_for(self, size: int) -> bytearray:
-        """A buffer that nobody reads any more, or a new one."""
-        for index, spare in enumerate(self._spares):
-            if len(spare) >= size and _is_unused(spare):
-                del self._spares[index]
-                return spare
-        if size > SPARE_BYTES_MAX - _SPARE_STEP:
-            return bytearray(size)
-        return bytearray(-(-size // _SPARE_STEP) * _SPARE_STEP)
-
-
-def _is_unused(buffer: bytearray) -> bool:
-    """Whether there is no view of a buffer: only then does Python let its size change."""
-    try:
-        buffer.append(0)
-    except BufferError:
-        return False
-    del buffer[-1]
-    return True
