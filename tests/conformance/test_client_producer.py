@@ -116,6 +116,7 @@ def test_many_records_keep_their_order_and_offsets(
         {"enable.idempotence": False},
         {"max.in.flight.requests.per.connection": 1},
         {"linger.ms": 0, "batch.size": 0},
+        {"buffer.memory": 1000},
     ],
     ids=lambda settings: " ".join(f"{key}={value}" for key, value in settings.items()),
 )

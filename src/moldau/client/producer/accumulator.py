@@ -117,7 +117,7 @@ class Accumulator:
 
     def batch_memory(self, record_size: int) -> int:
         """What a new batch takes of the memory that begins with a record of this size."""
-        return max(self.limits.batch_size, record_size)
+        return max(min(self.limits.batch_size, self.limits.buffer_memory), record_size)
 
     def take_memory(self, size: int) -> bool:
         """Whether there was enough, and nobody had waited longer."""

@@ -368,11 +368,17 @@ class ProducerCore:
 
     async def commit_transaction(self) -> None:
         with self._spent("txn-commit"):
-            await self._finish(self._manager().begin_commit(self._features()))
+            manager, features = self._manager(), self._features()
+            with self.accumulator.lock:
+                operation = manager.begin_commit(features)
+            await self._finish(operation)
 
     async def abort_transaction(self) -> None:
         with self._spent("txn-abort"):
-            await self._finish(self._manager().begin_abort(self._features()))
+            manager, features = self._manager(), self._features()
+            with self.accumulator.lock:
+                operation = manager.begin_abort(features)
+            await self._finish(operation)
 
     def _features(self) -> Features:
         epoch, levels = self.cluster.finalized_features()
@@ -467,7 +473,8 @@ class ProducerCore:
             return
         with suppress(KafkaError):
             if not manager.is_completing:
-                manager.begin_abort(self._features())
+                with self.accumulator.lock:
+                    manager.begin_abort(self._features())
             await self._until_quiet(deadline)
 
     def _force_close(self) -> None:

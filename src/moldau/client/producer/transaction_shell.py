@@ -45,7 +45,7 @@ class TransactionShell:
     def run(self) -> None:
         """Begin to send, if something is to be sent and nothing is being sent."""
         if self._task is None and self._txn.has_requests:
-            request = self._txn.next_request(self._accumulator.has_incomplete)
+            request = self._next_request()
             if request is not None:
                 self._task = asyncio.get_running_loop().create_task(self._work(request))
                 self._task.add_done_callback(self._on_done)
@@ -78,7 +78,12 @@ class TransactionShell:
                 await pause(self._cluster.clock, delay_ms)
             else:
                 failures = 0
-            request = self._txn.next_request(self._accumulator.has_incomplete)
+            request = self._next_request()
+
+    def _next_request(self) -> TransactionRequest | None:
+        # Under the lock, for senders add partitions to the transaction meanwhile.
+        with self._accumulator.lock:
+            return self._txn.next_request(self._accumulator.has_incomplete)
 
     async def _send(self, request: TransactionRequest) -> Verdict:
         try:
