@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 
-from moldau.client.consumer import Consumer
+from moldau.client.consumer import AsyncConsumer, Consumer, ConsumerRebalanceListener
 from moldau.client.errors import (
     CommitFailedError,
     GroupAuthorizationFailedError,
@@ -17,6 +18,7 @@ from moldau.client.errors import (
     KafkaError,
     UnsupportedAssignorError,
 )
+from moldau.client.topics import TopicPartition
 from moldau.testing import Broker, Cluster
 from support.group_members import Member, Ownership, await_shares, check_read_once
 from support.waiting import eventually
@@ -175,6 +177,66 @@ def test_a_forgotten_member_still_says_who_it_was(
                 lambda: consumer.commit_sync({(name, 0): 0}), what="it notices that", seconds_max=5
             )
         assert consumer.group_metadata() == identity
+
+
+class Hesitant(ConsumerRebalanceListener):
+    """Does not come to an end the first time."""
+
+    def __init__(self, event: str) -> None:
+        self._event = event
+        self.hesitated = False
+
+    async def on_partitions_revoked(self, partitions: Any) -> None:
+        await self._hesitate("revoked")
+
+    async def on_partitions_assigned(self, partitions: Any) -> None:
+        await self._hesitate("assigned")
+
+    async def _hesitate(self, event: str) -> None:
+        if event == self._event and not self.hesitated:
+            self.hesitated = True
+            await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize("event", ["revoked", "assigned"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(CLASSIC | {"partition_assignment_strategy": "range"}, id="range"),
+        pytest.param(CLASSIC, id="cooperative-sticky"),
+        pytest.param(BY_EPOCH, id="consumer"),
+    ],
+)
+def test_a_poll_that_is_broken_off_in_a_listener(
+    node: Broker, settings: dict[str, Any], event: str
+) -> None:
+    name = f"hesitant-{next(_numbers)}"
+    node.create_topic(name, partitions=2)
+    common = settings | {"bootstrap_servers": node.bootstrap_servers, "group_id": name}
+
+    async def session() -> None:
+        listener = Hesitant(event)
+        async with AsyncConsumer(**common) as one, AsyncConsumer(**common) as two:
+            one.subscribe([name], listener)
+            two.subscribe([name])
+
+            shares: dict[AsyncConsumer, set[TopicPartition]] = {one: set(), two: set()}
+
+            async def go_on(consumer: AsyncConsumer) -> None:
+                while {len(share) for share in shares.values()} != {1}:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(consumer.poll(0.1), 0.3)
+                    shares[consumer] = consumer.assignment()
+
+            if event == "revoked":
+                while len(one.assignment()) < 2:
+                    await one.poll(0.1)
+            async with asyncio.timeout(30):
+                await asyncio.gather(go_on(one), go_on(two))
+            assert listener.hesitated
+            assert shares[one].isdisjoint(shares[two])
+
+    asyncio.run(session())
 
 
 def test_a_fatal_error_stays_until_the_consumer_unsubscribes(node: Broker) -> None:

@@ -179,7 +179,12 @@ class ClassicMembership:
             # Once only, whatever the listener does.
             self._member.needs_prepare = False
             self._rounds.forget()
-            await self._give_up_for_join()
+            try:
+                await self._give_up_for_join()
+            except asyncio.CancelledError:
+                # But not if the application broke the poll off in the middle of it.
+                self._member.needs_prepare = True
+                raise
         if self._joining is None and self._subscribed:
             loop = asyncio.get_running_loop()
             self._joining = loop.create_task(self._join())
@@ -251,7 +256,12 @@ class ClassicMembership:
             )
             return
         self._member.needs_prepare = True
-        await self._take(assignment)
+        try:
+            await self._take(assignment)
+        except asyncio.CancelledError:
+            # Broken off by the application: the next poll begins with it again.
+            self._joining = task
+            raise
 
     async def _take(self, data: bytes) -> None:
         """Give up what is no longer ours, then take what is new; errors come last."""
@@ -273,11 +283,12 @@ class ClassicMembership:
         revoked = owned - assigned
         problems: list[Exception] = []
         if self._rounds.protocol is RebalanceProtocol.COOPERATIVE and revoked:
+            # Others wait for these: whatever becomes of this poll, another round follows.
+            self._member.request_rejoin("need to revoke partitions and re-join")
             try:
                 await self._host.on_revoked(sorted(revoked))
             except Exception as error:
                 problems.append(error)
-            self._member.request_rejoin("need to revoke partitions and re-join")
         try:
             assignor.on_assignment(assignment, self.group_metadata())
         except Exception as error:

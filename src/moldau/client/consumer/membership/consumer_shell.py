@@ -159,8 +159,11 @@ class ConsumerMembership:
                 await self._host.on_revoked(steps.revoked)
             if not self._member.still_wanted(steps):
                 return
-            await self._host.on_assigned(self._member.take(steps))
-            self._member.on_reconciled(steps)
+            try:
+                await self._host.on_assigned(self._member.take(steps))
+            finally:
+                # They are the member's own, whatever the listener makes of it.
+                self._member.on_reconciled(steps)
             self._host.metrics.rebalanced(self._cluster.clock.elapsed_ms() - started_ms)
             self._beats.ring()
 
