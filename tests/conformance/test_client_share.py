@@ -280,6 +280,10 @@ def test_a_record_that_cannot_be_read_is_released_or_rejected(
     put(broker.bootstrap, topic, [b"1", b"two", b"3"])
     number = Number()
     consumer = make(group, topic, value_deserializer=number, share_acknowledgement_mode="explicit")
+    heard: set[int] = set()
+    consumer.set_acknowledgement_commit_callback(
+        lambda said, error: heard.update(*(said.values() if error is None else ()))
+    )
     (first,) = take(consumer, 1)
     assert first.value == 1
     consumer.acknowledge(first)
@@ -293,6 +297,8 @@ def test_a_record_that_cannot_be_read_is_released_or_rejected(
     assert set(consumer.commit_sync().values()) == {None}
     put(broker.bootstrap, topic, [b"4"])
     assert [record.value for record in take(consumer, 1)] == [4]
+    # Nothing of what was said got lost on the way.
+    assert heard == {0, 1, 2}
     consumer.close()
     assert number.closed
 
@@ -341,6 +347,22 @@ def test_waking_up(broker: BrokerProcess, make: Make) -> None:
     with pytest.raises(WakeupError):
         consumer.poll()
     consumer.poll()
+
+
+def test_waking_up_loses_no_acknowledgement(broker: BrokerProcess, make: Make) -> None:
+    topic, group = new_topic(broker), new_group(broker)
+    put(broker.bootstrap, topic, numbers(1))
+    consumer = make(group, topic)
+    heard: set[int] = set()
+    consumer.set_acknowledgement_commit_callback(
+        lambda said, error: heard.update(*(said.values() if error is None else ()))
+    )
+    take(consumer, 1)
+    consumer.wakeup()
+    with pytest.raises(WakeupError):
+        consumer.poll(1.0)
+    eventually(lambda: consumer.poll(0.1) or heard, what="the record was accepted", seconds_max=5)
+    assert heard == {0}
 
 
 def test_one_thread_at_a_time(broker: BrokerProcess, make: Make) -> None:

@@ -62,18 +62,18 @@ class AsyncShareConsumer(ShareFace):
         with self._inside():
             core = self._core
             await self._settle()
+            # Other tasks get their turn also while there is no end of records.
+            await asyncio.sleep(0)
             core.begin_poll()
             try:
                 deadline = core.deadline(timeout)
                 fetch = True
                 while True:
                     taken = core.in_flight.take()
-                    records = core.collect()
+                    records = core.collect(taken)
                     if records or (deadline.passed and not fetch):
+                        # Nothing that may fail comes in between: records would be accepted unseen.
                         core.send(taken)
-                        # Other tasks get their turn also while there is no end of records.
-                        await asyncio.sleep(0)
-                        await self._settle()
                         return records
                     await core.wait(taken, deadline, fetch=fetch)
                     fetch = False

@@ -64,10 +64,10 @@ class ShareConsumer(ShareFace):
                 fetch = True
                 while True:
                     taken = core.in_flight.take()
-                    records = core.collect()
+                    records = core.collect(taken)
                     if records or (deadline.passed and not fetch):
+                        # Nothing that may fail comes in between: records would be accepted unseen.
                         core.send(taken)
-                        self._settle()
                         return records
                     self._calls.call(core.wait(taken, deadline, fetch=fetch))
                     fetch = False

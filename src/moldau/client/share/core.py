@@ -156,8 +156,16 @@ class ShareCore:
     def _idle_ms(self) -> int:
         return 0 if self._polling else self.cluster.clock.elapsed_ms() - self._polled_ms
 
-    def collect(self) -> ConsumerRecords:
-        """Records that are there, decoded now; raises the error of one that cannot be read."""
+    def collect(self, taken: Taken) -> ConsumerRecords:
+        """Records that are there, decoded now; raises the error of one that cannot be read, and
+        then sends the acknowledgements that were taken."""
+        try:
+            return self._collect()
+        except BaseException:
+            self.send(taken)
+            raise
+
+    def _collect(self) -> ConsumerRecords:
         in_flight = self.in_flight
         if in_flight.renews:
             in_flight.take_renewed()
@@ -199,7 +207,6 @@ class ShareCore:
 
     async def wait(self, taken: Taken, deadline: Deadline, *, fetch: bool) -> None:
         """Send acknowledgements, ask for records and wait until something has come."""
-        self.wakeup.check()
         # What was subscribed to right before may not have come here by itself yet.
         self._membership.subscribe(self.topics)
         self._membership.poll()
@@ -207,6 +214,8 @@ class ShareCore:
             self._nodes.fetch(taken)
         elif taken:
             self._send(taken)
+        # Not before: acknowledgements must not be lost by it.
+        self.wakeup.check()
         # While records are renewed no others are given.
         ready = self._deliveries and not self.in_flight.renews
         if ready or self._outcomes or self._errors:
