@@ -40,7 +40,7 @@ def make(broker: BrokerProcess) -> Iterator[Make]:
     made: list[Consumer] = []
 
     def build(**settings: Any) -> Consumer:
-        settings = {"auto_offset_reset": "earliest"} | settings
+        settings = {"auto_offset_reset": "earliest", "fetch_max_wait_ms": 50} | settings
         consumer = Consumer(bootstrap_servers=broker.bootstrap, **settings)
         made.append(consumer)
         return consumer

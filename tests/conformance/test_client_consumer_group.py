@@ -40,6 +40,7 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.assignment.interval.ms": "0",
 }
 
 
@@ -64,7 +65,7 @@ def make(broker: BrokerProcess) -> Iterator[Make]:
     def build(**settings: Any) -> Consumer:
         if settings.get("group_protocol") != "consumer":
             settings = {"heartbeat_interval_ms": 100} | settings
-        settings = {"auto_offset_reset": "earliest"} | settings
+        settings = {"auto_offset_reset": "earliest", "fetch_max_wait_ms": 50} | settings
         consumer = Consumer(bootstrap_servers=broker.bootstrap, **settings)
         made.append(consumer)
         return consumer
