@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from moldau.client import Producer
+from moldau.client import AsyncConsumer, Consumer, Producer, TopicPartition
 from moldau.testing import Broker
 
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[Broker]:
-    with Broker() as node:
+    with Broker(topics=["loops", "left"]) as node:
         yield node
 
 
@@ -33,3 +34,56 @@ def test_a_topic_without_a_name_is_forgotten_at_once(node: Broker) -> None:
             producer.partitions_for(None)  # type: ignore[arg-type]
         assert producer.send("nameless", b"1").result(10).offset == 0
         assert len(producer.partitions_for("nameless")) == 1
+
+
+def test_loops_in_loops_over_a_consumer_skip_nothing(node: Broker) -> None:
+    node.produce("loops", *range(20))
+    partition = TopicPartition("loops", 0)
+    with Consumer(
+        bootstrap_servers=node.bootstrap_servers,
+        group_id="loops",
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=20,
+    ) as consumer:
+        consumer.assign([partition])
+        first, second = iter(consumer), iter(consumer)
+        seen = [next(each).offset for each in (first, first, second, second, first, second)]
+        seen += [record.offset for record in consumer.poll(10)][:3]
+        assert seen == list(range(9))
+        consumer.seek(partition, 9)
+        assert next(first).offset == 9
+        consumer.commit_sync()
+        committed = consumer.committed([partition])[partition]
+        assert committed is not None
+        assert committed.offset == 10
+
+
+def test_a_poll_goes_on_where_an_asyncio_loop_was_left(node: Broker) -> None:
+    node.produce("left", *range(20))
+
+    async def read() -> list[int]:
+        async with AsyncConsumer(
+            bootstrap_servers=node.bootstrap_servers,
+            auto_offset_reset="earliest",
+            max_poll_records=10,
+        ) as consumer:
+            consumer.assign([("left", 0)])
+            seen = []
+            async for record in consumer:
+                seen.append(record.offset)
+                if len(seen) == 3:
+                    break
+            while len(seen) < 20:
+                seen += [record.offset for record in await consumer.poll(10)]
+            return seen
+
+    assert asyncio.run(read()) == list(range(20))
+
+
+def test_what_is_no_partition_and_no_listener_is_refused(node: Broker) -> None:
+    with Consumer(bootstrap_servers=node.bootstrap_servers, group_id="refusing") as consumer:
+        for wrong in ("topic", [("topic", "0")], [("topic", 0, 5)]):
+            with pytest.raises(TypeError, match="a partition is a TopicPartition"):
+                consumer.assign(wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="on_partitions_assigned"):
+            consumer.subscribe(["topic"], print)

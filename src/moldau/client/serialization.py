@@ -1,7 +1,8 @@
 """How keys and values become bytes, and bytes keys and values again.
 
 A serializer is a callable, or an object with a method `serialize`, of (topic, data, headers) that
-gives bytes or None; a deserializer likewise, with `deserialize`. Settings take such objects, their
+gives bytes or None; a deserializer likewise, with `deserialize`. A function of the data alone does
+as well. Settings take such objects, their
 classes, a short name (`string`, `json`, `int`, ...), the name of one of Kafka's Java classes, or
 the dotted path of something in Python. What always holds: the bytes are those of Kafka's classes
 of the same name, and what cannot be converted raises `SerializationError`.
@@ -13,6 +14,7 @@ import importlib
 import json
 import struct
 from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
 from typing import Any, Final, Protocol, cast
 from uuid import UUID
 
@@ -348,8 +350,8 @@ def resolve_deserializer(
 
 
 def serialize_function(serializer: Any) -> Serialize:
-    function = getattr(serializer, "serialize", None) or serializer
-    return cast(Serialize, function)
+    method = getattr(serializer, "serialize", None)
+    return cast(Serialize, method or _with_three_arguments(serializer))
 
 
 def deserialize_function(deserializer: Any) -> Deserialize:
@@ -357,8 +359,24 @@ def deserialize_function(deserializer: Any) -> Deserialize:
     if isinstance(deserializer, BytesSerializer):
         return lambda topic, data, headers: data
     if callable(deserializer):
-        return cast(Deserialize, deserializer)
+        return cast(Deserialize, _with_three_arguments(deserializer))
     return cast(Deserialize, deserializer.deserialize)
+
+
+def _with_three_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Functions of the data alone are taken too (`json.loads`, `str.encode`): it is how other
+    Python clients want them."""
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return function
+    if any(each.kind is Parameter.VAR_POSITIONAL for each in parameters):
+        return function
+    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [each for each in parameters if each.kind in positional and each.default is each.empty]
+    if len(needed) != 1:
+        return function
+    return lambda topic, data, headers: function(data)
 
 
 def close_function(function: Serialize | Deserialize | None) -> None:

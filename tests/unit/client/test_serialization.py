@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -167,6 +168,17 @@ def test_own_classes_objects_paths_and_functions() -> None:
     assert read is not None
     assert read("t", b"cba", ()) == "abc"
     assert resolve_serializer(lambda topic, data, headers: b"fixed", False)("t", 1, []) == b"fixed"
+
+
+def test_functions_of_the_data_alone() -> None:
+    assert resolve_serializer(str.encode, False)("t", "abc", []) == b"abc"
+    assert resolve_serializer(lambda data: json.dumps(data).encode(), False)("t", 1, []) == b"1"
+    read = resolve_deserializer(json.loads, False)
+    assert read is not None
+    assert read("t", b"[1]", ()) == [1]
+    any_number = resolve_deserializer(lambda *arguments: len(arguments), False)
+    assert any_number is not None
+    assert any_number("t", b"", ()) == 3
 
 
 @pytest.mark.parametrize(

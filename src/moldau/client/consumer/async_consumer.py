@@ -62,6 +62,7 @@ class AsyncConsumer(ConsumerFace):
         """
         with self._guard:
             core = self._core
+            self._give_back()
             busy = core.enter_poll()
             try:
                 if not busy:

@@ -61,6 +61,7 @@ class Consumer(ConsumerFace):
         """
         with self._guard:
             core = self._core
+            self._give_back()
             busy = core.enter_poll()
             try:
                 if not busy:

@@ -52,6 +52,7 @@ class ConsumerFace(ABC):
         with self._guard:
             core = self._core
             core.require_group()
+            _check_listener(listener)
             if isinstance(topics, re.Pattern):
                 core.subscribe_pattern(topics, listener)
             elif isinstance(topics, SubscriptionPattern):
@@ -212,6 +213,12 @@ class ConsumerFace(ABC):
         self._core.iteration = iteration
         return iteration
 
+    def _give_back(self) -> None:
+        """What a loop over the consumer has not given yet belongs to the next poll: whether that
+        is inside the loop, or a loop of asyncio was left, whose end comes late."""
+        if self._core.iteration is not None:
+            self._end_iteration(self._core.iteration)
+
     def _end_iteration(self, iteration: RecordIteration) -> None:
         """Records that were not given are read again by the next poll."""
         if self._core.iteration is iteration:
@@ -221,9 +228,17 @@ class ConsumerFace(ABC):
                 self._core.rewind(key, offset)
 
 
+def _check_listener(listener: Any) -> None:
+    methods = ("on_partitions_assigned", "on_partitions_revoked", "on_partitions_lost")
+    if listener is not None and not any(hasattr(listener, each) for each in methods):
+        raise TypeError(f"a listener has some of the methods {', '.join(methods)}: {listener!r}")
+
+
 def _partitions(given: Iterable[PartitionLike]) -> list[TopicPartition]:
     partitions = []
     for each in given:
+        if not isinstance(each, tuple) or len(each) != 2 or not isinstance(each[1], int):
+            raise TypeError(f"a partition is a TopicPartition or (topic, number), not {each!r}")
         topic, partition = each
         if not isinstance(topic, str) or not topic.strip():
             raise ValueError(f"a topic partition cannot have a null or empty topic: {each}")
