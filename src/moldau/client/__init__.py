@@ -31,6 +31,12 @@ if TYPE_CHECKING:
         ConsumerRecords,
         SubscriptionPattern,
     )
+    from moldau.client.consumer.assignors import (
+        Assignment,
+        PartitionAssignor,
+        RebalanceProtocol,
+        Subscription,
+    )
     from moldau.client.producer import (
         AsyncProducer,
         Partitioner,
@@ -40,7 +46,12 @@ if TYPE_CHECKING:
         RecordMetadata,
     )
     from moldau.client.results import Results
-    from moldau.client.share import AcknowledgeType, AsyncShareConsumer, ShareConsumer
+    from moldau.client.share import (
+        AcknowledgeType,
+        AsyncShareConsumer,
+        ShareConsumer,
+        TopicIdPartition,
+    )
     from moldau.client.topics import (
         Node,
         OffsetAndMetadata,
@@ -53,6 +64,7 @@ __all__ = [
     "AcknowledgeType",
     "Admin",
     "AlterConfigOp",
+    "Assignment",
     "AsyncAdmin",
     "AsyncConsumer",
     "AsyncProducer",
@@ -69,15 +81,19 @@ __all__ = [
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetSpec",
+    "PartitionAssignor",
     "PartitionInfo",
     "Partitioner",
     "Producer",
     "ProducerRecord",
+    "RebalanceProtocol",
     "RecordFuture",
     "RecordMetadata",
     "Results",
     "ShareConsumer",
+    "Subscription",
     "SubscriptionPattern",
+    "TopicIdPartition",
     "TopicPartition",
 ]
 
@@ -100,6 +116,12 @@ _MODULES = {
         "ConsumerRecords",
         "SubscriptionPattern",
     ),
+    "consumer.assignors": (
+        "Assignment",
+        "PartitionAssignor",
+        "RebalanceProtocol",
+        "Subscription",
+    ),
     "producer": (
         "AsyncProducer",
         "Partitioner",
@@ -109,7 +131,7 @@ _MODULES = {
         "RecordMetadata",
     ),
     "results": ("Results",),
-    "share": ("AcknowledgeType", "AsyncShareConsumer", "ShareConsumer"),
+    "share": ("AcknowledgeType", "AsyncShareConsumer", "ShareConsumer", "TopicIdPartition"),
     "topics": (
         "Node",
         "OffsetAndMetadata",
