@@ -24,11 +24,12 @@ cdef Py_ssize_t _put_bytes(
     unsigned char *out, Py_ssize_t position, bytes content, Py_ssize_t size
 )
 
-# Holds nothing but numbers and buffers, so the collector need not visit it.
+# Holds nothing but numbers, buffers and a list of buffers, so the collector need not visit it.
 @cython.no_gc
 cdef class BatchBuilder:
     cdef bytearray _buffer
     cdef bytearray _packed
+    cdef list _spares
     cdef unsigned char *_target
     cdef Py_ssize_t _capacity
     cdef Py_ssize_t _position

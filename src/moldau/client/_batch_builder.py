@@ -9,6 +9,7 @@ records before a `split` and after it are the same in the same order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from sys import getrefcount
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,9 @@ _HEADER_SIZE = HEADER_SIZE
 _CAPACITY_MIN = 512
 # A compressed batch is taken to be this much larger than the ratio seen lately says.
 _ESTIMATE_MARGIN = 1.05
+_SPARES_MAX = 32
+# What `getrefcount` tells of an object that only a local variable holds.
+_OWN_REFERENCES = 1 if cython.compiled else 2
 
 
 def _zigzag(value: int) -> int:
@@ -141,6 +145,7 @@ class BatchBuilder:
         "_factor",
         "_packed",
         "_position",
+        "_spares",
         "_target",
         "base_timestamp",
         "closed",
@@ -156,7 +161,9 @@ class BatchBuilder:
         compression: Compression = Compression.NONE,
         compression_level: int | None = None,
         compression_ratio: float = 1.0,
+        spares: list[bytearray] | None = None,
     ) -> None:
+        """`spares` are buffers of batches that are done, shared by who makes many batches."""
         self.limit_bytes = limit_bytes
         self.record_count = 0
         self.base_timestamp = -1
@@ -166,9 +173,10 @@ class BatchBuilder:
         self._compression_level = compression_level
         self._factor = compression_ratio * _ESTIMATE_MARGIN if self._codec else 1.0
         self._packed: bytearray | None = None
-        self._buffer = bytearray(_CAPACITY_MIN)
+        self._spares = spares
+        self._buffer = spares.pop() if spares else bytearray(_CAPACITY_MIN)
         self._target = self._buffer
-        self._capacity = _CAPACITY_MIN
+        self._capacity = len(self._buffer)
         self._position = _HEADER_SIZE
 
     @property
@@ -320,12 +328,30 @@ class BatchBuilder:
             with memoryview(buffer) as view, view[_HEADER_SIZE:] as section:
                 packed = compress(Compression(self._codec), section, self._compression_level)
             # The plain records are of no more use: `records` can have them back from these.
+            self._keep(buffer)
             buffer = bytearray(_HEADER_SIZE)
             buffer += packed
         self._packed = buffer
         self._buffer = bytearray()
         self._target = self._buffer
         self._capacity = 0
+
+    def release(self) -> None:
+        """The batch is done: another may have its memory, unless somebody still holds it, as a
+        connection does that has not sent all of it."""
+        packed = self._packed
+        self._packed = None
+        self._buffer = bytearray()
+        self._target = self._buffer
+        self._capacity = 0
+        self.closed = True
+        if packed is not None and getrefcount(packed) <= _OWN_REFERENCES:
+            self._keep(packed)
+
+    def _keep(self, buffer: bytearray) -> None:
+        spares = self._spares
+        if spares is not None and len(spares) < _SPARES_MAX and len(buffer) >= _CAPACITY_MIN:
+            spares.append(buffer)
 
     def records(self) -> list[RecordRow]:
         """What was appended, as (key, value, timestamp, headers)."""

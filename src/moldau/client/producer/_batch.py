@@ -164,7 +164,9 @@ class ProducerBatch:
 
     def _end(self) -> None:
         self.done = True
-        self.builder = None
+        if self.builder is not None:
+            self.builder.release()
+            self.builder = None
 
     def take_waiters(self) -> list[Callable[[], Any]]:
         waiters, self.waiters = self.waiters, []

@@ -68,6 +68,8 @@ class Accumulator:
         self._in_flight_expiry_ms = NEVER_MS
         # Queues with batches, the one that was drained longest ago first.
         self._active: dict[PartitionQueue, None] = {}
+        # Buffers of batches that are done, for new ones.
+        self._spares: list[bytearray] = []
         self._flushes: list[Flush] = []
         self._latencies: dict[int, NodeLatency] = {}
 
@@ -154,6 +156,7 @@ class Accumulator:
             compression=limits.compression,
             compression_level=limits.compression_level,
             compression_ratio=1.0 if topic is None else topic.ratio,
+            spares=self._spares,
         )
         batch = ProducerBatch(queue, builder, now_ms, memory_size)
         queue.batches.append(batch)

@@ -167,3 +167,50 @@ def test_bytearrays_and_views_are_taken(builder_module: ModuleType) -> None:
     builder = builder_module.BatchBuilder(1000)
     builder.append(TIME, bytearray(b"k"), memoryview(b"v"), [("h", bytearray(b"x"))])
     assert builder.records() == [(b"k", b"v", TIME, (("h", b"x"),))]
+
+
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
+def test_the_memory_of_a_batch_that_is_done_serves_another(
+    builder_module: ModuleType, codec: Compression
+) -> None:
+    spares: list[bytearray] = []
+    items = [(b"%d" % i, b"v" * 90, TIME + i, ()) for i in range(40)]
+    first = filled(builder_module, items, compression=codec, spares=spares)
+    expected = bytes(first.build())
+    first.release()
+    assert spares
+    spare = spares[-1]
+    second = filled(builder_module, items * 3, compression=codec, spares=spares)
+    assert spare not in spares
+    assert second.records() == items * 3
+    assert len(decode_batch(second.build())) == 120
+    third = filled(builder_module, items, compression=codec, spares=spares)
+    assert third.build() == expected
+    assert first.append(TIME, None, b"late") == -1
+
+
+def test_memory_that_somebody_still_holds_is_not_given_to_another(
+    builder_module: ModuleType,
+) -> None:
+    spares: list[bytearray] = []
+    builder = filled(builder_module, [(None, b"v" * 900, TIME, ())], spares=spares)
+    batch = builder.build()
+    builder.release()
+    assert spares == []
+    assert decode_batch(batch)[0].value == b"v" * 900
+    viewed = filled(builder_module, [(None, b"v" * 900, TIME, ())], spares=spares)
+    view = memoryview(viewed.build())
+    viewed.release()
+    assert spares == []
+    view.release()
+
+
+def test_spares_are_few(builder_module: ModuleType) -> None:
+    spares: list[bytearray] = []
+    builders = [
+        filled(builder_module, [(None, b"v" * 900, TIME, ())], spares=spares) for _ in range(100)
+    ]
+    for builder in builders:
+        builder.build()
+        builder.release()
+    assert len(spares) == 32
