@@ -149,13 +149,15 @@ class SendPath:
             return Outgoing(topic, value, key, partition, timestamp, headers, on_delivery)
         key_bytes = key
         value_bytes = value
+        if headers:
+            headers = normal_headers(headers)
         if (
-            headers
-            or not self._plain
+            not self._plain
             or (key is not None and type(key) is not bytes)
             or (value is not None and type(value) is not bytes)
         ):
-            headers = normal_headers(headers)
+            # Serializers may add to them.
+            headers = headers or []
             key_bytes = serialized(self._serialize_key, topic, key, headers, "key")
             value_bytes = serialized(self._serialize_value, topic, value, headers, "value")
         if self._custom is not None and partition is None and entry.queues:

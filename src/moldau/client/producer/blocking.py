@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 from uuid import UUID
+from weakref import WeakSet
 
 from moldau.client.errors import KafkaError
 from moldau.client.loop_thread import LoopThread
@@ -18,6 +20,17 @@ from moldau.client.producer.settings import producer_settings
 from moldau.client.topics import OffsetAndMetadata, PartitionInfo, TopicPartition
 
 __all__ = ["Producer"]
+
+_producers: WeakSet[Producer] = WeakSet()
+
+
+def _after_fork() -> None:
+    """In the child nobody sends what is put into batches: `send` leaves its short way."""
+    for producer in list(_producers):
+        producer._path.closed = True
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Producer:
@@ -33,6 +46,7 @@ class Producer:
         self._path = self._core.path
         self._thread = LoopThread(f"moldau-producer {self._core.settings.client_id}")
         self._closed = False
+        _producers.add(self)
         self._thread.call(self._core.start())
 
     def send(
@@ -58,6 +72,7 @@ class Producer:
 
     def _send_slowly(self, outgoing: Outgoing) -> RecordFuture:
         core = self._core
+        self._thread.check_process()
         until_ms = core.block_until_ms(outgoing)
         try:
             while True:
