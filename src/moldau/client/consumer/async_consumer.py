@@ -62,14 +62,15 @@ class AsyncConsumer(ConsumerFace):
         """
         with self._guard:
             core = self._core
+            # Other tasks get their turn also while there is no end of records, and before any are
+            # taken: who is cancelled here has lost none.
+            await asyncio.sleep(0)
             self._give_back()
             busy = core.enter_poll()
             try:
                 if not busy:
                     records = core.collect()
                     if records is not EMPTY_RECORDS:
-                        # Other tasks get their turn also while there is no end of records.
-                        await asyncio.sleep(0)
                         return records
                 deadline = core.deadline(timeout)
                 while True:
