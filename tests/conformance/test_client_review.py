@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from moldau.client import AsyncConsumer, Consumer, Producer, TopicPartition
+from moldau.client import AsyncConsumer, Consumer, Producer, TopicPartition, errors
 from moldau.testing import Broker
 
 
@@ -78,6 +80,21 @@ def test_a_poll_goes_on_where_an_asyncio_loop_was_left(node: Broker) -> None:
             return seen
 
     assert asyncio.run(read()) == list(range(20))
+
+
+def test_a_producer_of_before_a_fork_is_refused_in_the_child(node: Broker) -> None:
+    with Producer(bootstrap_servers=node.bootstrap_servers) as producer:
+        producer.send("forks", b"1").result(10)
+        child = os.fork()
+        if not child:
+            with suppress(BaseException):
+                try:
+                    producer.send("forks", b"2")
+                except errors.IllegalStateError:
+                    os._exit(0)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert producer.send("forks", b"3").result(10).offset == 1
 
 
 def test_what_is_no_partition_and_no_listener_is_refused(node: Broker) -> None:

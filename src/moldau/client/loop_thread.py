@@ -86,11 +86,18 @@ class LoopThread:
         if not self.on_it:
             self._thread.join(timeout_s)
 
-    def _problem(self) -> Exception | None:
+    def check_process(self) -> None:
+        """Raises in a forked child, whose copy of the client has no thread."""
         if self._pid != os.getpid():
-            return IllegalStateError(
+            raise IllegalStateError(
                 "this client was made before a fork", advice="make one in the child process"
             )
+
+    def _problem(self) -> Exception | None:
+        try:
+            self.check_process()
+        except IllegalStateError as error:
+            return error
         if self._stopped:
             return ClosedError("the client is closed")
         if self.on_it:
