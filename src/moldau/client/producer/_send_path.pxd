@@ -61,7 +61,7 @@ cdef class SendPath:
         self,
         object entry,
         object partition,
-        object timestamp,
+        long long timestamp,
         object key,
         object value,
         object headers,

@@ -269,7 +269,13 @@ class SendPath:
             self._accumulator.give_back(memory_size)
         if sticky is not None:
             sticky.produced += size
-        future = RecordFuture(batch, index, timestamp, key_size, value_size)
+        # Field by field, for a call of the constructor makes objects of all numbers first.
+        future = RecordFuture.__new__(RecordFuture)
+        future._batch = batch
+        future._index = index
+        future._timestamp = timestamp
+        future._key_size = key_size
+        future._value_size = value_size
         if on_delivery is not None:
             if batch.callbacks is None:
                 batch.callbacks = []
