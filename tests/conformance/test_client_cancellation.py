@@ -9,20 +9,21 @@ from moldau.client import AsyncConsumer, Producer, TopicPartition
 from support.processes import BrokerProcess
 
 COUNT = 300
+PARTITION = TopicPartition("cancelled", 0)
 
 
 def test_a_cancelled_poll_loses_no_records(broker: BrokerProcess) -> None:
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         for number in range(COUNT):
-            producer.send("cancelled", str(number), partition=0)
+            producer.send(PARTITION.topic, str(number), partition=0)
 
     async def read() -> list[int]:
         offsets: list[int] = []
         async with AsyncConsumer(bootstrap_servers=broker.bootstrap, max_poll_records=7) as reader:
-            reader.assign([TopicPartition("cancelled", 0)])
-            reader.seek_to_beginning([TopicPartition("cancelled", 0)])
+            reader.assign([PARTITION])
+            reader.seek_to_beginning([PARTITION])
             turns = 0
-            while len(offsets) < COUNT:
+            while await reader.position(PARTITION) < COUNT:
                 poll = asyncio.ensure_future(reader.poll(10))
                 # Another number of turns each time: it is cancelled wherever it may stand.
                 turns = (turns + 1) % 5
