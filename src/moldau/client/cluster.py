@@ -15,14 +15,12 @@ import asyncio
 import random as random_module
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, TypeVar, cast
 
-from moldau.client.config import parse_addresses
+from moldau.client.deadline import Deadline
 from moldau.client.errors import (
     ClosedError,
-    ConfigError,
     DisconnectError,
     KafkaError,
     KafkaTimeoutError,
@@ -30,9 +28,9 @@ from moldau.client.errors import (
     error_for,
 )
 from moldau.client.metadata import EMPTY, ClusterMetadata
+from moldau.client.network_settings import NetworkSettings
 from moldau.client.topics import Node
 from moldau.clock import Alarm, Clock, LoopClock, pause
-from moldau.config.addresses import HostPort
 from moldau.peers.backoff import ExponentialBackoff, RandomSource
 from moldau.peers.channel import (
     CallTimedOut,
@@ -55,7 +53,7 @@ from moldau.wire.messages import (
     MetadataResponse,
 )
 
-__all__ = ["ClusterClient", "CoordinatorType", "Deadline", "NetworkSettings", "api_of"]
+__all__ = ["ClusterClient", "CoordinatorType", "api_of"]
 
 T = TypeVar("T")
 
@@ -73,72 +71,6 @@ class CoordinatorType(IntEnum):
     GROUP = 0
     TRANSACTION = 1
     SHARE = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkSettings:
-    """Kafka's keys that concern every client alike."""
-
-    bootstrap: tuple[HostPort, ...]
-    #: The addresses are controllers', as of `bootstrap.controllers`.
-    controllers: bool = False
-    client_id: str = ""
-    request_timeout_ms: int = 30_000
-    retry_backoff_ms: int = 100
-    retry_backoff_max_ms: int = 1_000
-    reconnect_backoff_ms: int = 50
-    reconnect_backoff_max_ms: int = 1_000
-    socket_connection_setup_timeout_ms: int = 10_000
-    socket_connection_setup_timeout_max_ms: int = 30_000
-    connections_max_idle_ms: int = 540_000
-    metadata_max_age_ms: int = 300_000
-    metadata_recovery_strategy: str = "rebootstrap"
-    metadata_recovery_rebootstrap_trigger_ms: int = 300_000
-    send_buffer_bytes: int = -1
-    receive_buffer_bytes: int = -1
-    calls_in_flight_max: int = 16
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any], **changes: Any) -> NetworkSettings:
-        """From parsed settings (`config.parse_settings`)."""
-        protocol = values["security.protocol"].upper()
-        if protocol != "PLAINTEXT":
-            raise ConfigError.invalid(
-                "security.protocol", protocol, "only PLAINTEXT is supported in this release"
-            )
-        controllers = bool(values.get("bootstrap.controllers"))
-        key = "bootstrap.controllers" if controllers else "bootstrap.servers"
-        if controllers and values.get("bootstrap.servers"):
-            raise ConfigError(
-                "Set either bootstrap.servers or bootstrap.controllers, not both", key=key
-            )
-        fields: dict[str, Any] = {
-            name: values[name.replace("_", ".")]
-            for name in cls.__slots__
-            if name.replace("_", ".") in values
-        }
-        fields["bootstrap"] = parse_addresses(key, values[key])
-        fields["controllers"] = controllers
-        fields["metadata_recovery_strategy"] = fields["metadata_recovery_strategy"].lower()
-        return cls(**{**fields, **changes})
-
-
-class Deadline:
-    """A moment after which an operation gives up."""
-
-    __slots__ = ("_clock", "at_ms", "timeout_ms")
-
-    def __init__(self, clock: Clock, timeout_ms: int) -> None:
-        self._clock = clock
-        self.timeout_ms = timeout_ms
-        self.at_ms = clock.elapsed_ms() + timeout_ms
-
-    def left_ms(self) -> int:
-        return max(0, self.at_ms - self._clock.elapsed_ms())
-
-    @property
-    def passed(self) -> bool:
-        return self._clock.elapsed_ms() >= self.at_ms
 
 
 _API_OF_REQUEST: dict[type[Message], Api] = {}

@@ -20,9 +20,11 @@ from moldau.cli.tools._common import (
     told_as,
     wait_until_reachable,
 )
-from moldau.client.cluster import ClusterClient, Deadline, NetworkSettings
+from moldau.client.cluster import ClusterClient
 from moldau.client.config import ADMIN_KEYS, parse_settings
+from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, error_for
+from moldau.client.network_settings import NetworkSettings
 from moldau.client.topics import Node
 from moldau.wire.apis import API_BY_KEY
 from moldau.wire.messages import ApiVersionsRequest, ApiVersionsResponse

@@ -125,8 +125,9 @@ async def _verify(
     topics: Iterable[TopicDescription],
     offsets: Mapping[TopicPartition, int],
 ) -> int:
-    from moldau.client.cluster import ClusterClient, NetworkSettings
+    from moldau.client.cluster import ClusterClient
     from moldau.client.config import ADMIN_KEYS, parse_settings
+    from moldau.client.network_settings import NetworkSettings
 
     received: list[int] = []
     stopping = asyncio.Event()

@@ -22,7 +22,7 @@ from moldau.client.admin.security import SecurityOperations
 from moldau.client.admin.share_offsets import ShareOffsetOperations
 from moldau.client.admin.topics import TopicOperations
 from moldau.client.admin.transactions import TransactionOperations
-from moldau.client.cluster import ClusterClient, NetworkSettings
+from moldau.client.cluster import ClusterClient
 from moldau.client.config import ADMIN_KEYS, gather, parse_settings
 from moldau.client.errors import ConfigError, IllegalStateError
 from moldau.client.metrics import (
@@ -33,6 +33,7 @@ from moldau.client.metrics import (
     NetworkMetrics,
     add_app_info,
 )
+from moldau.client.network_settings import NetworkSettings
 from moldau.client.telemetry import TelemetryReporter
 
 __all__ = ["AsyncAdmin"]

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Se
 from typing import Any, Generic, TypeVar
 
 from moldau.client.admin.routes import Located, NodeUnknownError, Route, refuse_controllers
-from moldau.client.cluster import ClusterClient, Deadline, api_of
+from moldau.client.cluster import ClusterClient, api_of
+from moldau.client.deadline import Deadline
 from moldau.client.errors import (
     KafkaError,
     KafkaTimeoutError,

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from moldau.client.cluster import ClusterClient, CoordinatorType, Deadline
+from moldau.client.cluster import ClusterClient, CoordinatorType
 from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
+from moldau.client.deadline import Deadline
 from moldau.client.errors import (
     CommitFailedError,
     KafkaError,

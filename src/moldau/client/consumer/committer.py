@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from moldau.client.callbacks import Callbacks
-from moldau.client.cluster import ClusterClient, Deadline
+from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.commits import GroupOffsets
 from moldau.client.consumer.settings import ConsumerSettings
+from moldau.client.deadline import Deadline
 from moldau.client.errors import (
     CommitFailedError,
     InvalidGroupIdError,

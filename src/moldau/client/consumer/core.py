@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from moldau.client.callbacks import Callbacks
-from moldau.client.cluster import ClusterClient, Deadline, NetworkSettings
+from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.commits import GroupOffsets
 from moldau.client.consumer.committer import NO_GROUP_ID, CommitCallback, Committer, Offsets
 from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
@@ -37,6 +37,7 @@ from moldau.client.consumer.positions import (
 from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.consumer.subscription import SubscriptionKind, SubscriptionState
 from moldau.client.consumer.wakeup import Wakeup
+from moldau.client.deadline import Deadline
 from moldau.client.errors import (
     IllegalStateError,
     InvalidGroupIdError,
@@ -46,6 +47,7 @@ from moldau.client.errors import (
 )
 from moldau.client.metadata import ClusterMetadata
 from moldau.client.metrics import CONSUMER, ConsumerMetrics, Metrics, NetworkMetrics, add_app_info
+from moldau.client.network_settings import NetworkSettings
 from moldau.client.telemetry import TelemetryReporter
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.clock import Alarm

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from moldau.client.callbacks import Callbacks
-from moldau.client.cluster import ClusterClient, Deadline
+from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.committer import Committer, stranger_error
 from moldau.client.consumer.membership_interface import (
     NO_GENERATION,
@@ -23,6 +23,7 @@ from moldau.client.consumer.membership_interface import (
 )
 from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.consumer.subscription import SubscriptionState
+from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import TopicPartition

@@ -11,8 +11,9 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from moldau.client.cluster import ClusterClient, Deadline
+from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.positions import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Position
+from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, KafkaTimeoutError, error_for
 from moldau.client.topics import Node, OffsetAndTimestamp, TopicPartition
 from moldau.clock import pause

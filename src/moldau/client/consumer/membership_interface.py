@@ -16,7 +16,8 @@ from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from moldau.client.cluster import ClusterClient, Deadline
+from moldau.client.cluster import ClusterClient
+from moldau.client.deadline import Deadline
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode

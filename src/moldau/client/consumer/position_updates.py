@@ -13,11 +13,12 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from moldau.client.cluster import ClusterClient, Deadline
+from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.commits import GroupOffsets
 from moldau.client.consumer.list_offsets import OffsetFinder
 from moldau.client.consumer.positions import FetchState, Position, PositionState, ResetKind
 from moldau.client.consumer.subscription import SubscriptionState
+from moldau.client.deadline import Deadline
 from moldau.client.errors import (
     BrokerNotAvailableError,
     KafkaError,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from moldau.client.cluster import ClusterClient, Deadline
+from moldau.client.cluster import ClusterClient
+from moldau.client.deadline import Deadline
 from moldau.client.errors import error_for
 from moldau.client.metadata import EMPTY, ClusterMetadata
 from moldau.client.topics import PartitionInfo, TopicPartition

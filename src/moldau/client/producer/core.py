@@ -15,7 +15,8 @@ from time import perf_counter_ns
 from typing import Any
 from uuid import UUID
 
-from moldau.client.cluster import ClusterClient, Deadline
+from moldau.client.cluster import ClusterClient
+from moldau.client.deadline import Deadline
 from moldau.client.errors import (
     BufferExhaustedError,
     ClosedError,

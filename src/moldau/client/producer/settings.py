@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.client.cluster import NetworkSettings
 from moldau.client.config import PRODUCER_KEYS, gather, parse_settings
 from moldau.client.errors import ConfigError
 from moldau.client.interceptors import Interceptors, resolve_interceptors
+from moldau.client.network_settings import NetworkSettings
 from moldau.client.producer.partitioners import UniformStickyPartitioner, resolve_partitioner
 from moldau.client.serialization import Serialize, resolve_serializer
 from moldau.wire.compression import Compression

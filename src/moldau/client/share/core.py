@@ -13,9 +13,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from moldau.client.cluster import ClusterClient, Deadline, NetworkSettings
+from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.wakeup import Wakeup
+from moldau.client.deadline import Deadline
 from moldau.client.errors import IllegalStateError, KafkaError, error_for
 from moldau.client.metadata import ClusterMetadata
 from moldau.client.metrics import (
@@ -25,6 +26,7 @@ from moldau.client.metrics import (
     ShareConsumerMetrics,
     add_app_info,
 )
+from moldau.client.network_settings import NetworkSettings
 from moldau.client.serialization import close_function
 from moldau.client.share.acknowledgements import AcknowledgeType, TopicIdPartition
 from moldau.client.share.delivery import Delivery

@@ -16,7 +16,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from moldau.client.cluster import LANE_FETCH, ClusterClient, Deadline
+from moldau.client.cluster import LANE_FETCH, ClusterClient
+from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, RetriableError, code_of, error_for
 from moldau.client.metrics import ShareConsumerMetrics
 from moldau.client.share.acknowledgements import Acknowledgements, TopicIdPartition

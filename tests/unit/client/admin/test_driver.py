@@ -17,8 +17,9 @@ from moldau.client.admin.routes import (
     CoordinatorRoute,
     LeaderRoute,
 )
-from moldau.client.cluster import ClusterClient, CoordinatorType, NetworkSettings
+from moldau.client.cluster import ClusterClient, CoordinatorType
 from moldau.client.metadata import EMPTY
+from moldau.client.network_settings import NetworkSettings
 from moldau.client.results import Results
 from moldau.client.topics import Node, TopicPartition
 from moldau.wire.errors import ErrorCode

@@ -9,15 +9,17 @@ from uuid import UUID
 
 import pytest
 
-from moldau.client.cluster import ClusterClient, Deadline, NetworkSettings
+from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.fetch_buffer import FetchBuffer
 from moldau.client.consumer.fetcher import Fetcher
 from moldau.client.consumer.positions import EARLIEST, FetchState, Position
 from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.consumer.subscription import SubscriptionState
+from moldau.client.deadline import Deadline
 from moldau.client.errors import DisconnectError, OffsetOutOfRangeError
 from moldau.client.metadata import EMPTY, ClusterMetadata
 from moldau.client.metrics import ConsumerMetrics, Metrics
+from moldau.client.network_settings import NetworkSettings
 from moldau.client.topics import TopicPartition
 from moldau.clock import LoopClock
 from moldau.peers.channel import RawResponse

@@ -10,9 +10,10 @@ from uuid import UUID
 import pytest
 
 from moldau.client import errors
-from moldau.client.cluster import ClusterClient, NetworkSettings
+from moldau.client.cluster import ClusterClient
 from moldau.client.metrics import KafkaMetric, MetricName, Metrics
 from moldau.client.metrics.stats import Windows
+from moldau.client.network_settings import NetworkSettings
 from moldau.client.telemetry import TelemetryReporter
 from moldau.wire.compression import Compression, decompress
 from moldau.wire.errors import ErrorCode

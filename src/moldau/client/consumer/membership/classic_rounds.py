@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from moldau.client.cluster import LANE_COORDINATOR, CoordinatorType, Deadline
+from moldau.client.cluster import LANE_COORDINATOR, CoordinatorType
 from moldau.client.consumer.assignors.embedded import write_assignment, write_subscription
 from moldau.client.consumer.assignors.interface import RebalanceProtocol, Subscription
 from moldau.client.consumer.assignors.resolve import Assignor, common_protocol, resolve_assignors
@@ -25,6 +25,7 @@ from moldau.client.consumer.membership.leader import (
     topics_of,
 )
 from moldau.client.consumer.membership_interface import GroupHost
+from moldau.client.deadline import Deadline
 from moldau.client.errors import (
     IllegalStateError,
     InconsistentGroupProtocolError,

@@ -12,7 +12,7 @@ import logging
 from contextlib import suppress
 from typing import Final
 
-from moldau.client.cluster import CoordinatorType, Deadline
+from moldau.client.cluster import CoordinatorType
 from moldau.client.consumer.assignors.embedded import read_assignment
 from moldau.client.consumer.assignors.interface import RebalanceProtocol
 from moldau.client.consumer.membership.classic import (
@@ -29,6 +29,7 @@ from moldau.client.consumer.membership_interface import (
     GroupHost,
     GroupMembershipOperation,
 )
+from moldau.client.deadline import Deadline
 from moldau.client.errors import (
     ConfigError,
     KafkaError,

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from moldau.client.cluster import Deadline
 from moldau.client.consumer.membership.epoch_member import (
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
@@ -28,6 +27,7 @@ from moldau.client.consumer.membership_interface import (
     GroupHost,
     GroupMembershipOperation,
 )
+from moldau.client.deadline import Deadline
 from moldau.client.metadata import ClusterMetadata
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message

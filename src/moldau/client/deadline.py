@@ -1,0 +1,25 @@
+"""Until when something may take."""
+
+from __future__ import annotations
+
+from moldau.clock import Clock
+
+__all__ = ["Deadline"]
+
+
+class Deadline:
+    """A moment after which an operation gives up."""
+
+    __slots__ = ("_clock", "at_ms", "timeout_ms")
+
+    def __init__(self, clock: Clock, timeout_ms: int) -> None:
+        self._clock = clock
+        self.timeout_ms = timeout_ms
+        self.at_ms = clock.elapsed_ms() + timeout_ms
+
+    def left_ms(self) -> int:
+        return max(0, self.at_ms - self._clock.elapsed_ms())
+
+    @property
+    def passed(self) -> bool:
+        return self._clock.elapsed_ms() >= self.at_ms
