@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
@@ -41,10 +42,11 @@ def _whole_number(text: str, *, bits: int) -> int:
 
 
 class Help(argparse.HelpFormatter):
-    """Keeps line breaks of descriptions and examples."""
+    """Keeps line breaks of descriptions and examples, and fits the terminal."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=96)
+        columns = shutil.get_terminal_size(fallback=(98, 24)).columns
+        super().__init__(prog, max_help_position=30, width=min(96, columns - 2))
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "".join(indent + line for line in text.splitlines(keepends=True))

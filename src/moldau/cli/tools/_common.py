@@ -11,10 +11,10 @@ import json
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from moldau.cli.arguments import Parser
 from moldau.cli.failures import Failure
@@ -22,6 +22,8 @@ from moldau.config.errors import ConfigError
 from moldau.config.properties import load_properties
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from moldau.client.admin import Admin
 
 __all__ = [
@@ -268,24 +270,49 @@ class Table:
         from rich.table import Table as RichTable
         from rich.text import Text
 
+        from moldau.cli.tools._table_layout import fitted, lines_of
+
         console = Console()
         if self._title is not None:
             console.print(Text(self._title, style="bold"), soft_wrap=True)
         if not self._rows:
             console.print(Text("  none", style="dim"))
             return
+        layout = fitted(self._headers, self._rows, console.width)
+        for line in lines_of(layout.shared, console.width):
+            console.print(Text(line, style="dim"), soft_wrap=True)
+        styled = list(zip(self._rows, self._styles, strict=True))
+        if not layout.columns:
+            _show_fields(console, self._headers, styled, {header for header, _ in layout.shared})
+            return
         table = RichTable(box=SIMPLE_HEAD, header_style="bold cyan")
-        for number, header in enumerate(self._headers):
-            cells = [row[number] for row in self._rows]
-            numeric = bool(cells) and all(_is_number(cell) for cell in cells)
-            table.add_column(header, justify="right" if numeric else "left", overflow="fold")
-        for row, style in zip(self._rows, self._styles, strict=True):
-            table.add_row(*(Text(cell) for cell in row), style=style)
+        for column in layout.columns:
+            justify: Literal["left", "right"] = "right" if column.numeric else "left"
+            table.add_column(
+                column.header, justify=justify, overflow="fold", max_width=column.width
+            )
+        for row, style in styled:
+            cells = (Text(row[column.index]) for column in layout.columns)
+            table.add_row(*cells, style=style)
         console.print(table)
 
 
-def _is_number(cell: str) -> bool:
-    return cell == "-" or cell.lstrip("-").replace(".", "", 1).isdigit()
+def _show_fields(
+    console: Console,
+    headers: Sequence[str],
+    rows: Sequence[tuple[Sequence[str], str | None]],
+    known: Container[str],
+) -> None:
+    """Each row as lines of header and value, where the terminal is too narrow for a table."""
+    from rich.text import Text
+
+    width = max(map(len, headers))
+    for row, style in rows:
+        console.print()
+        for header, cell in zip(headers, row, strict=True):
+            if header not in known:
+                line = Text(f"  {header:<{width}}  ", style="bold cyan")
+                console.print(line.append(Text(cell, style=style or "default")), soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
