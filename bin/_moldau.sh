@@ -1,6 +1,7 @@
 # Sourced by the scripts beside it: finds a Python that has moldau and hands over to it.
 run_moldau() {
-    bin_folder=$(cd "$(dirname "$0")" && pwd)
+    # The scripts may be reached by a link, as from /usr/local/bin.
+    bin_folder=$(dirname "$(readlink -f "$0")")
     MOLDAU_SCRIPT=$(basename "$0" .sh)
     export MOLDAU_SCRIPT
     if [ -x "$bin_folder/../.venv/bin/python" ]; then

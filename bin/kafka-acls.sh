@@ -1,4 +1,4 @@
 #!/bin/sh
 # Add, remove and list access rights. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau acls "$@"

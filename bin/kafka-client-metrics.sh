@@ -1,4 +1,4 @@
 #!/bin/sh
 # Which metrics clients are asked for. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau client-metrics "$@"

@@ -1,4 +1,4 @@
 #!/bin/sh
 # Show and change configurations of any entity. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau configs "$@"

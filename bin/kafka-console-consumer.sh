@@ -1,4 +1,4 @@
 #!/bin/sh
 # Print the records of topics. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau console-consumer "$@"

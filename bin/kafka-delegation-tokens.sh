@@ -1,4 +1,4 @@
 #!/bin/sh
 # Create, renew, expire and describe tokens. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau delegation-tokens "$@"

@@ -1,4 +1,4 @@
 #!/bin/sh
 # Delete records below given offsets. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau delete-records "$@"

@@ -1,4 +1,4 @@
 #!/bin/sh
 # Print log segments, indexes and snapshots. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau dump-log "$@"

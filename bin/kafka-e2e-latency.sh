@@ -1,4 +1,4 @@
 #!/bin/sh
 # Measure the way from producer to consumer. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau e2e-latency "$@"

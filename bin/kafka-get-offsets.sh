@@ -1,4 +1,4 @@
 #!/bin/sh
 # Look up offsets of partitions, also by time. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau get-offsets "$@"

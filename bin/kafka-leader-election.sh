@@ -1,4 +1,4 @@
 #!/bin/sh
 # Elect leaders of partitions. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau leader-election "$@"

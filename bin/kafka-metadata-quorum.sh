@@ -1,4 +1,4 @@
 #!/bin/sh
 # Describe and change the controllers' quorum. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau metadata-quorum "$@"

@@ -1,4 +1,4 @@
 #!/bin/sh
 # Walk through a snapshot of the cluster's metadata. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau metadata-shell "$@"

@@ -1,4 +1,4 @@
 #!/bin/sh
 # Move partitions between brokers and folders. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau reassign-partitions "$@"

@@ -1,4 +1,4 @@
 #!/bin/sh
 # Compare the replicas of partitions. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau replica-verification "$@"

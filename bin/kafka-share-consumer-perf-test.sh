@@ -1,4 +1,4 @@
 #!/bin/sh
 # Measure share consumers. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau share-consumer-perf-test "$@"

@@ -1,4 +1,4 @@
 #!/bin/sh
 # List, describe, delete or reset share groups. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau share-groups "$@"

@@ -1,4 +1,4 @@
 #!/bin/sh
 # Let a streams application begin anew. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau streams-application-reset "$@"

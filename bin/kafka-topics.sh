@@ -1,4 +1,4 @@
 #!/bin/sh
 # Create, delete, describe or change topics. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau topics "$@"

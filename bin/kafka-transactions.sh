@@ -1,4 +1,4 @@
 #!/bin/sh
 # List, describe and abort transactions. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau transactions "$@"

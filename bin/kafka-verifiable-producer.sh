@@ -1,4 +1,4 @@
 #!/bin/sh
 # Produce numbers and report every one. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau verifiable-producer "$@"

@@ -1,4 +1,4 @@
 #!/bin/sh
 # The same in a share group. --help lists the options.
-. "$(dirname "$0")/_moldau.sh"
+. "$(dirname "$(readlink -f "$0")")/_moldau.sh"
 run_moldau verifiable-share-consumer "$@"

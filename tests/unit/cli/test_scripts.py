@@ -43,6 +43,23 @@ def test_scripts(script: str, argv: list[str], code: int, part: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_script_is_reached_by_a_link_from_another_folder(tmp_path: Path) -> None:
+    scripts = sorted(BIN.glob("kafka-*.sh"))
+    (tmp_path / "linked.sh").symlink_to(BIN / "kafka-storage.sh")
+    (tmp_path / "again.sh").symlink_to("linked.sh")
+    done = subprocess.run(
+        ["./again.sh", "random-uuid"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, len(done.stdout), done.stderr) == (0, 23, "")
+    (start,) = {path.read_text().splitlines()[2] for path in scripts}
+    assert "readlink" in start
+
+
 def test_without_moldau_a_script_says_how_to_get_it(tmp_path: Path) -> None:
     for name in ("_moldau.sh", "kafka-storage.sh"):
         (tmp_path / name).write_bytes((BIN / name).read_bytes())
