@@ -103,6 +103,14 @@ class AsyncProducer:
         await self.start()
         return await self._core.client_instance_id(timeout)
 
+    def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
+        """Push a metric of the application's with the client's own, where the cluster wants it."""
+        self._core.register_metric_for_subscription(metric)
+
+    def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
+        """Push it no longer."""
+        self._core.unregister_metric_from_subscription(metric)
+
     # Transactions.
 
     async def init_transactions(self) -> None:

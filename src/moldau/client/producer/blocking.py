@@ -101,6 +101,14 @@ class Producer:
         """The id under which the cluster knows this client's metrics; always the same one."""
         return self._thread.call(self._core.client_instance_id(timeout))
 
+    def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
+        """Push a metric of the application's with the client's own, where the cluster wants it."""
+        self._core.register_metric_for_subscription(metric)
+
+    def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
+        """Push it no longer."""
+        self._core.unregister_metric_from_subscription(metric)
+
     # Transactions.
 
     def init_transactions(self) -> None:

@@ -30,6 +30,7 @@ from moldau.client.interceptors import Interceptors
 from moldau.client.metadata import ClusterMetadata
 from moldau.client.metrics import (
     PRODUCER,
+    KafkaMetric,
     Metrics,
     NetworkMetrics,
     ProducerMetrics,
@@ -45,12 +46,9 @@ from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings
 from moldau.client.producer.transaction_state import Operation
 from moldau.client.producer.transactions import Features, TransactionManager
+from moldau.client.telemetry import TelemetryReporter
 from moldau.client.topics import OffsetAndMetadata, PartitionInfo, TopicPartition
 from moldau.wire.errors import ErrorCode
-from moldau.wire.messages import (
-    GetTelemetrySubscriptionsRequest,
-    GetTelemetrySubscriptionsResponse,
-)
 
 __all__ = ["ProducerCore"]
 
@@ -103,7 +101,7 @@ class ProducerCore:
             intercept=self._intercepted if self.interceptors else None,
             refuse=self.refused,
         )
-        self._client_instance_id: UUID | None = None
+        self.telemetry = TelemetryReporter.of(settings.values, self.cluster, self.registry)
         self._add_gauges()
 
     def _add_gauges(self) -> None:
@@ -405,27 +403,20 @@ class ProducerCore:
 
     async def client_instance_id(self, timeout: float | None) -> UUID:
         """The id under which the cluster knows this client's metrics; always the same one."""
-        if not self.settings.values["enable.metrics.push"]:
+        if self.telemetry is None:
             raise IllegalStateError(
                 "this client pushes no metrics", advice="set enable.metrics.push to true"
             )
-        if self._client_instance_id is None:
-            limit_ms = self.settings.max_block_ms if timeout is None else int(timeout * 1000)
-            self._client_instance_id = await self.cluster.retrying(
-                self._ask_for_instance_id,
-                deadline=Deadline(self.cluster.clock, limit_ms),
-                what="GetTelemetrySubscriptions",
-            )
-        return self._client_instance_id
+        limit_ms = self.settings.max_block_ms if timeout is None else int(timeout * 1000)
+        return await self.telemetry.client_instance_id(timeout_ms=limit_ms)
 
-    async def _ask_for_instance_id(self) -> UUID:
-        # A zero id asks for one.
-        response: GetTelemetrySubscriptionsResponse = await self.cluster.call_any(
-            GetTelemetrySubscriptionsRequest()
-        )
-        if response.error_code != ErrorCode.NONE:
-            raise error_for(response.error_code, "GetTelemetrySubscriptions")
-        return response.client_instance_id
+    def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
+        if self.telemetry is not None and metric.metric_name not in self.registry.metrics():
+            self.telemetry.register(metric)
+
+    def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
+        if self.telemetry is not None:
+            self.telemetry.unregister(metric)
 
     # The end.
 
@@ -443,6 +434,8 @@ class ProducerCore:
             pass
         finally:
             self._force_close()
+            if self.telemetry is not None:
+                await self.telemetry.close()
             await self.cluster.close()
             self._close_plugins()
             self.registry.close()
