@@ -11,8 +11,16 @@ from typing import Any
 
 import pytest
 
-from moldau.client import AsyncConsumer, Consumer, Producer, TopicPartition, errors
-from moldau.testing import Broker
+from moldau.client import (
+    Admin,
+    AsyncConsumer,
+    Consumer,
+    NewTopic,
+    Producer,
+    TopicPartition,
+    errors,
+)
+from moldau.testing import Broker, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +88,42 @@ def test_a_poll_goes_on_where_an_asyncio_loop_was_left(node: Broker) -> None:
             return seen
 
     assert asyncio.run(read()) == list(range(20))
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_topic_that_is_deleted_and_made_anew_does_not_hold_up_its_reader(
+    node: Broker, protocol: str
+) -> None:
+    topic = f"deleted-{protocol}"
+    node.create_topic(topic)
+    node.produce(topic, b"old")
+    seen: list[bytes] = []
+    with (
+        Admin(bootstrap_servers=node.bootstrap_servers) as admin,
+        Consumer(
+            bootstrap_servers=node.bootstrap_servers,
+            group_id=topic,
+            group_protocol=protocol,
+            auto_offset_reset="earliest",
+            allow_auto_create_topics=False,
+            metadata_max_age_ms=100,
+            # Longer than the test may take: nothing may wait for the topic to come back.
+            default_api_timeout_ms=600_000,
+        ) as consumer,
+    ):
+        consumer.subscribe([topic])
+
+        def read(count: int) -> bool:
+            seen.extend(record.value for record in consumer.poll(0.1))
+            return len(seen) >= count
+
+        wait_until(lambda: read(1), timeout=20)
+        admin.delete_topics([topic])
+        wait_until(lambda: not consumer.poll(0.1) and not consumer.assignment(), timeout=20)
+        admin.create_topics([NewTopic(topic, num_partitions=1)])
+        node.produce(topic, b"new")
+        wait_until(lambda: read(2), timeout=20)
+    assert seen == [b"old", b"new"]
 
 
 def test_a_producer_of_before_a_fork_is_refused_in_the_child(node: Broker) -> None:

@@ -18,6 +18,7 @@ from moldau.client.errors import (
     KafkaError,
     RetriableError,
     StaleMemberEpochError,
+    UnknownTopicOrPartitionError,
     UnsupportedVersionError,
     error_for,
 )
@@ -88,18 +89,23 @@ class GroupOffsets:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         deadline: Deadline,
         *,
-        follow_epoch: bool = False,
+        automatic: bool = False,
     ) -> None:
-        """Until it is done; raises KafkaError. With `follow_epoch`, which is for what the member
-        still owns, also after the member's epoch has changed on the way."""
+        """Until it is done; raises KafkaError. With `automatic`, which is for what the member still
+        owns, also after the member's epoch has changed on the way, but not for topics that are
+        gone: nobody waits for them to come back."""
 
         async def attempt() -> None:
             try:
                 await self.commit_once(offsets)
             except CommitFailedError as error:
                 cause = error.__cause__
-                if follow_epoch and isinstance(cause, StaleMemberEpochError):
+                if automatic and isinstance(cause, StaleMemberEpochError):
                     raise _EpochChanged(str(cause)) from cause
+                raise
+            except UnknownTopicOrPartitionError as error:
+                if automatic:
+                    raise KafkaError(str(error)) from error
                 raise
 
         await self._cluster.retrying(attempt, deadline=deadline, what="The commit of offsets")

@@ -97,12 +97,12 @@ class Committer:
             self._metrics.spent("commit-sync", time.monotonic_ns() - started_ns)
 
     async def _commit(
-        self, offsets: Offsets, deadline: Deadline, *, follow_epoch: bool = False
+        self, offsets: Offsets, deadline: Deadline, *, automatic: bool = False
     ) -> None:
         stranger = self._is_stranger()
         if stranger is not None:
             raise stranger
-        await self.offsets.commit(offsets, deadline, follow_epoch=follow_epoch)
+        await self.offsets.commit(offsets, deadline, automatic=automatic)
 
     async def _tell_interceptors(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         if self._settings.interceptors:
@@ -176,7 +176,7 @@ class Committer:
         if not self._settings.enable_auto_commit or not offsets:
             return
         try:
-            await self._commit(offsets, deadline, follow_epoch=True)
+            await self._commit(offsets, deadline, automatic=True)
             await self._tell_interceptors(dict(offsets))
         except KafkaError as error:
             _log.warning("Auto-commit before %s failed: %s", event, error)
