@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-import moldau.client
+import moldau.client.metrics
 from moldau.client.config import PRODUCER_KEYS, parse_settings
 from moldau.client.metrics import (
     ConsumerMetrics,
@@ -28,6 +26,7 @@ from moldau.client.metrics import (
 from moldau.client.metrics.registry import IDLE_MS
 from moldau.client.metrics.stats import CumulativeSum
 from moldau.config.errors import ConfigError
+from support.plain import load_plain
 
 WINDOWS = Windows(samples=2, window_ms=1_000)
 
@@ -56,20 +55,10 @@ def value(metrics: Metrics, group: str, name: str, **tags: str) -> Any:
     return metric.metric_value()
 
 
-def plain_stats() -> ModuleType:
-    path = Path(moldau.client.__file__).parent / "metrics" / "stats.py"
-    spec = importlib.util.spec_from_file_location("plain_stats", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(params=["plain", "installed"])
 def form(request: pytest.FixtureRequest) -> ModuleType:
     """The plain file always, and what is installed: the compiled module where it was built."""
-    return plain_stats() if request.param == "plain" else stats
+    return load_plain(moldau.client.metrics, "stats") if request.param == "plain" else stats
 
 
 @pytest.mark.parametrize(

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import moldau.client
 from moldau.client import _batch_builder, _records, fetch_reader
+from support.plain import load_plain
 
-
-def load_plain(name: str) -> ModuleType:
-    path = Path(moldau.client.__file__).parent / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"plain_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[f"plain_{name}"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-READERS = {"plain": load_plain("_records")}
+READERS = {"plain": load_plain(moldau.client, "_records")}
 if _records.COMPILED:
     READERS["compiled"] = _records
-FETCH_READERS = {"plain": load_plain("fetch_reader")}
+FETCH_READERS = {"plain": load_plain(moldau.client, "fetch_reader")}
 if not fetch_reader.__file__.endswith(".py"):
     FETCH_READERS["compiled"] = fetch_reader
-BUILDERS = {"plain": load_plain("_batch_builder")}
+BUILDERS = {"plain": load_plain(moldau.client, "_batch_builder")}
 if _batch_builder.COMPILED:
     BUILDERS["compiled"] = _batch_builder
 
