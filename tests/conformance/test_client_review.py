@@ -126,6 +126,16 @@ def test_a_topic_that_is_deleted_and_made_anew_does_not_hold_up_its_reader(
     assert seen == [b"old", b"new"]
 
 
+def test_a_cluster_that_is_not_there_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        caplog.at_level("WARNING", logger="moldau.client"),
+        Consumer(bootstrap_servers="127.0.0.1:1", group_id="alone") as consumer,
+    ):
+        consumer.subscribe(["nothing"])
+        wait_until(lambda: not consumer.poll(0.05) and bool(caplog.messages))
+    assert any("127.0.0.1:1" in message for message in caplog.messages)
+
+
 def test_a_producer_of_before_a_fork_is_refused_in_the_child(node: Broker) -> None:
     with Producer(bootstrap_servers=node.bootstrap_servers) as producer:
         producer.send("forks", b"1").result(10)

@@ -12,6 +12,7 @@ requests one after the other, so what they may hold back (Fetch, JoinGroup) has 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random as random_module
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
@@ -54,6 +55,10 @@ from moldau.wire.messages import (
 )
 
 __all__ = ["ClusterClient", "CoordinatorType", "api_of"]
+
+_log = logging.getLogger(__name__)
+
+_WARNING_PAUSE_MS: Final = 10_000
 
 T = TypeVar("T")
 
@@ -133,6 +138,7 @@ class ClusterClient:
         self._refresh_alarm: Alarm | None = None
         self._refresh_failures = 0
         self._unreachable_since_ms: int | None = None
+        self._warned_ms: int | None = None
         self._closed = False
 
     # Calls.
@@ -397,12 +403,12 @@ class ClusterClient:
                 picture = await self._ask_controllers()
             else:
                 picture = await self._ask_brokers()
-        except KafkaError:
+        except KafkaError as error:
             self._refresh_failures += 1
-            self._note_unreachable()
+            self._note_unreachable(error)
             raise
         self._refresh_failures = 0
-        self._unreachable_since_ms = None
+        self._unreachable_since_ms = self._warned_ms = None
         self._refreshed_ms = self.clock.elapsed_ms()
         self._publish(picture)
         return picture
@@ -444,9 +450,13 @@ class ClusterClient:
         for listener in tuple(self.on_metadata):
             listener(picture)
 
-    def _note_unreachable(self) -> None:
+    def _note_unreachable(self, error: KafkaError) -> None:
         """Go back to the bootstrap addresses once no known node was reachable for a while."""
         now_ms = self.clock.elapsed_ms()
+        if self._warned_ms is None or now_ms - self._warned_ms >= _WARNING_PAUSE_MS:
+            # A consumer's poll raises nothing when nobody is there: this is how one learns why.
+            self._warned_ms = now_ms
+            _log.warning("The cluster's metadata cannot be had: %s", error)
         if self._unreachable_since_ms is None:
             self._unreachable_since_ms = now_ms
         waited_ms = now_ms - self._unreachable_since_ms
