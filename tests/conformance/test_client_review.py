@@ -16,6 +16,7 @@ from moldau.client import (
     AsyncConsumer,
     Consumer,
     NewTopic,
+    OffsetAndMetadata,
     Producer,
     TopicPartition,
     errors,
@@ -149,6 +150,27 @@ def test_a_producer_of_before_a_fork_is_refused_in_the_child(node: Broker) -> No
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert producer.send("forks", b"3").result(10).offset == 1
+
+
+def test_offsets_of_a_transaction_are_given_as_to_a_commit(node: Broker) -> None:
+    with (
+        Producer(bootstrap_servers=node.bootstrap_servers, transactional_id="plain") as producer,
+        Consumer(
+            bootstrap_servers=node.bootstrap_servers, group_id="plain", auto_offset_reset="earliest"
+        ) as consumer,
+    ):
+        producer.init_transactions()
+        producer.begin_transaction()
+        with pytest.raises(TypeError, match=r"consumer.group_metadata\(\)"):
+            producer.send_offsets_to_transaction({("left", 0): 7}, "plain")
+        producer.send_offsets_to_transaction({("left", 0): 7}, consumer.group_metadata())
+        producer.commit_transaction()
+        partition = TopicPartition("left", 0)
+        assert consumer.committed([partition]) == {partition: OffsetAndMetadata(7)}
+        consumer.assign([partition])
+        records = consumer.poll(10)
+        consumer.commit_sync(records.next_offsets())
+        assert consumer.committed([partition]) == records.next_offsets()
 
 
 def test_what_is_no_partition_and_no_listener_is_refused(node: Broker) -> None:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["Node", "OffsetAndMetadata", "OffsetAndTimestamp", "PartitionInfo", "TopicPartition"]
+__all__ = [
+    "Node",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "OffsetLike",
+    "OffsetsLike",
+    "PartitionInfo",
+    "PartitionLike",
+    "TimesLike",
+    "TopicPartition",
+]
 
 
 class TopicPartition(NamedTuple):
@@ -50,3 +61,11 @@ class OffsetAndTimestamp(NamedTuple):
     offset: int
     timestamp: int
     leader_epoch: int | None = None
+
+
+#: What calls take in place of the values above.
+PartitionLike = TopicPartition | tuple[str, int]
+OffsetLike = OffsetAndMetadata | int
+# The keys of a Mapping are not covariant: both kinds have to be named.
+OffsetsLike = Mapping[TopicPartition, OffsetLike] | Mapping[tuple[str, int], OffsetLike]
+TimesLike = Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]

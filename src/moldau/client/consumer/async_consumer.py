@@ -13,7 +13,7 @@ from moldau.client.callbacks import InlineCallbacks
 from moldau.client.consumer.blocking_consumer import CLOSE_TIMEOUT_S
 from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.core import ConsumerCore
-from moldau.client.consumer.face import ConsumerFace, OffsetLike, PartitionLike, check_times
+from moldau.client.consumer.face import ConsumerFace, check_times
 from moldau.client.consumer.guard import TaskGuard
 from moldau.client.consumer.membership_interface import GroupMembershipOperation
 from moldau.client.consumer.settings import ConsumerSettings
@@ -22,7 +22,10 @@ from moldau.client.errors import IllegalStateError
 from moldau.client.topics import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
+    OffsetsLike,
     PartitionInfo,
+    PartitionLike,
+    TimesLike,
     TopicPartition,
 )
 
@@ -121,7 +124,7 @@ class AsyncConsumer(ConsumerFace):
 
     async def commit_sync(
         self,
-        offsets: Mapping[PartitionLike, OffsetLike] | None = None,
+        offsets: OffsetsLike | None = None,
         timeout: float | None = None,
     ) -> None:
         """Commit these offsets, or the current positions, and wait for it."""
@@ -132,7 +135,7 @@ class AsyncConsumer(ConsumerFace):
             await core.wakeup.wakeable(core.committer.commit_sync(self._offsets(offsets), deadline))
 
     async def offsets_for_times(
-        self, timestamps: Mapping[PartitionLike, int], timeout: float | None = None
+        self, timestamps: TimesLike, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after each time (ms since 1970); None where there is none."""
         with self._guard:

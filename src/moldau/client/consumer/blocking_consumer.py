@@ -14,7 +14,7 @@ from moldau.client._records import ConsumerRecord
 from moldau.client.callbacks import BlockingCalls
 from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.core import ConsumerCore
-from moldau.client.consumer.face import ConsumerFace, OffsetLike, PartitionLike, check_times
+from moldau.client.consumer.face import ConsumerFace, check_times
 from moldau.client.consumer.guard import ThreadGuard
 from moldau.client.consumer.membership_interface import GroupMembershipOperation
 from moldau.client.consumer.settings import ConsumerSettings
@@ -23,7 +23,10 @@ from moldau.client.loop_thread import LoopThread
 from moldau.client.topics import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
+    OffsetsLike,
     PartitionInfo,
+    PartitionLike,
+    TimesLike,
     TopicPartition,
 )
 
@@ -116,7 +119,7 @@ class Consumer(ConsumerFace):
 
     def commit_sync(
         self,
-        offsets: Mapping[PartitionLike, OffsetLike] | None = None,
+        offsets: OffsetsLike | None = None,
         timeout: float | None = None,
     ) -> None:
         """Commit these offsets, or the current positions, and wait for it."""
@@ -127,7 +130,7 @@ class Consumer(ConsumerFace):
             self._wait(core.committer.commit_sync(self._offsets(offsets), deadline))
 
     def offsets_for_times(
-        self, timestamps: Mapping[PartitionLike, int], timeout: float | None = None
+        self, timestamps: TimesLike, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after each time (ms since 1970); None where there is none."""
         with self._guard:

@@ -16,12 +16,16 @@ from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
 from moldau.client.consumer.positions import EARLIEST, LATEST, ResetStrategy
 from moldau.client.errors import IllegalStateError, InvalidTopicError
 from moldau.client.metrics import KafkaMetric, MetricName
-from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from moldau.client.topics import (
+    OffsetAndMetadata,
+    OffsetLike,
+    OffsetsLike,
+    PartitionLike,
+    TimesLike,
+    TopicPartition,
+)
 
-__all__ = ["ConsumerFace", "PartitionLike", "SubscriptionPattern"]
-
-PartitionLike = TopicPartition | tuple[str, int]
-OffsetLike = OffsetAndMetadata | int
+__all__ = ["ConsumerFace", "SubscriptionPattern"]
 
 
 class SubscriptionPattern(NamedTuple):
@@ -151,7 +155,7 @@ class ConsumerFace(ABC):
 
     def commit_async(
         self,
-        offsets: Mapping[PartitionLike, OffsetLike] | None = None,
+        offsets: OffsetsLike | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
         """Commit without waiting: these offsets, or the current positions. It is not tried again.
@@ -162,9 +166,7 @@ class ConsumerFace(ABC):
             self._core.require_group()
             self._core.commit_async(self._offsets(offsets), callback)
 
-    def _offsets(
-        self, offsets: Mapping[PartitionLike, OffsetLike] | None
-    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    def _offsets(self, offsets: OffsetsLike | None) -> Mapping[TopicPartition, OffsetAndMetadata]:
         if offsets is None:
             return self._core.consumed()
         found = {}
@@ -246,7 +248,7 @@ def _partitions(given: Iterable[PartitionLike]) -> list[TopicPartition]:
     return partitions
 
 
-def check_times(timestamps: Mapping[PartitionLike, int]) -> dict[TopicPartition, int]:
+def check_times(timestamps: TimesLike) -> dict[TopicPartition, int]:
     """For `offsets_for_times`, whose special times are other methods."""
     for key, timestamp in timestamps.items():
         if timestamp < 0:

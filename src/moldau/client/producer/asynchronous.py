@@ -15,7 +15,7 @@ from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.core import ProducerCore
 from moldau.client.producer.records import ProducerRecord
 from moldau.client.producer.settings import producer_settings
-from moldau.client.topics import OffsetAndMetadata, PartitionInfo, TopicPartition
+from moldau.client.topics import OffsetsLike, PartitionInfo
 
 __all__ = ["AsyncProducer"]
 
@@ -122,9 +122,7 @@ class AsyncProducer:
     async def begin_transaction(self) -> None:
         await self._core.begin_transaction()
 
-    async def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: Any
-    ) -> None:
+    async def send_offsets_to_transaction(self, offsets: OffsetsLike, group_metadata: Any) -> None:
         """Commit a consumer's offsets together with what is sent in the transaction."""
         await self._core.send_offsets_to_transaction(offsets, group_metadata)
 

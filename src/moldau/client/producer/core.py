@@ -9,7 +9,7 @@ no sense, which is raised.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from time import perf_counter_ns
 from typing import Any
@@ -47,7 +47,7 @@ from moldau.client.producer.settings import ProducerSettings
 from moldau.client.producer.transaction_state import Operation
 from moldau.client.producer.transactions import Features, TransactionManager
 from moldau.client.telemetry import TelemetryReporter
-from moldau.client.topics import OffsetAndMetadata, PartitionInfo, TopicPartition
+from moldau.client.topics import OffsetAndMetadata, OffsetsLike, PartitionInfo, TopicPartition
 from moldau.wire.errors import ErrorCode
 
 __all__ = ["ProducerCore"]
@@ -353,17 +353,18 @@ class ProducerCore:
         with self._spent("txn-begin"):
             self._manager().begin()
 
-    async def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: Any
-    ) -> None:
+    async def send_offsets_to_transaction(self, offsets: OffsetsLike, group_metadata: Any) -> None:
         manager = self._manager()
         if group_metadata is None:
             raise ValueError("group_metadata must not be None: pass consumer.group_metadata()")
+        if not hasattr(group_metadata, "generation_id"):
+            raise TypeError(f"pass consumer.group_metadata(), not {group_metadata!r}")
+        found = {TopicPartition(*key): _offset(each) for key, each in offsets.items()}
         if group_metadata.generation_id > 0 and not group_metadata.member_id:
             raise ValueError(f"{group_metadata} has a generation but no member id")
-        if offsets:
+        if found:
             with self._spent("txn-send-offsets"):
-                await self._finish(manager.send_offsets(offsets, group_metadata))
+                await self._finish(manager.send_offsets(found, group_metadata))
 
     async def commit_transaction(self) -> None:
         with self._spent("txn-commit"):
@@ -477,3 +478,7 @@ class ProducerCore:
         if self.transactions is not None:
             self.transactions.close(ClosedError("the producer was closed"))
         self.sender.fail_rest(error)
+
+
+def _offset(given: OffsetAndMetadata | int) -> OffsetAndMetadata:
+    return given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)
