@@ -1,18 +1,19 @@
 """A tour of the tools as a script that was written for Kafka's: its pipes, its awk, its exit codes.
 
-It is run by a shell with the scripts of bin/ in the path. What it found out is printed as
+It is run by a shell with the scripts of bin/ in its path. What it found out is printed as
 `name=value` lines, which the test reads.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
-from support.processes import BrokerProcess
+import pytest
 
-BIN = Path(__file__).parents[2] / "bin"
+from support.either import either_broker
+from support.processes import BrokerProcess
+from support.shell import Shell, shell
 
 TOUR = r"""
 set -eu
@@ -153,30 +154,36 @@ say formatted "$(kafka-storage.sh info -c c.properties | grep -c "cluster.id=$id
 """
 
 
-def follow(script: str, broker: BrokerProcess, folder: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerProcess]:
+    # Members of share groups hear of their partitions with the second heartbeat.
+    settings = {
+        "group.initial.rebalance.delay.ms": "0",
+        "group.share.min.heartbeat.interval.ms": "100",
+        "group.share.heartbeat.interval.ms": "100",
+    }
+    with either_broker(request, tmp_path_factory.mktemp("broker"), settings) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    with shell(tmp_path_factory.mktemp("shell")) as quick:
+        yield quick
+
+
+def follow(quick: Shell, script: str, broker: BrokerProcess, folder: Path) -> dict[str, str]:
     """What the script says, by name."""
     (data,) = broker.data_folders
-    environment = {
-        **os.environ,
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-        "BOOTSTRAP": broker.bootstrap,
-        "DATA": str(data),
-    }
-    done = subprocess.run(
-        ["sh", "-c", script],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=250,
-        check=False,
-    )
+    done = quick.run(script, folder, {"BOOTSTRAP": broker.bootstrap, "DATA": str(data)})
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
 
 
-def test_tour(broker: BrokerProcess, tmp_path: Path) -> None:
-    found = follow(TOUR, broker, tmp_path)
+def test_tour(quick: Shell, broker: BrokerProcess, tmp_path: Path) -> None:
+    found = follow(quick, TOUR, broker, tmp_path)
     first = found.pop("low_watermark")
     assert found.pop("first") == first
     assert found.pop("exported") == f"0,{first}"
@@ -209,8 +216,8 @@ def test_tour(broker: BrokerProcess, tmp_path: Path) -> None:
     }
 
 
-def test_detour(broker: BrokerProcess, tmp_path: Path) -> None:
-    found = follow(DETOUR, broker, tmp_path)
+def test_detour(quick: Shell, broker: BrokerProcess, tmp_path: Path) -> None:
+    found = follow(quick, DETOUR, broker, tmp_path)
     assert found.pop("dumped") == found.pop("held")
     assert int(found.pop("consumed")) >= 500
     assert found == {

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+import pytest
 
 from moldau.cli.catalogue import TOOLS
 from support.cli import moldau_cli
 from support.processes import ROOT, BrokerProcess
+from support.shell import shell
 
 DOCUMENT = (ROOT / "docs" / "cli.md").read_text()
 
@@ -20,22 +20,17 @@ def test_the_table_names_every_tool() -> None:
     assert rows == [(tool.name, tool.script or "", tool.help) for tool in TOOLS.values()]
 
 
-def test_the_examples_run(broker: BrokerProcess, tmp_path: Path) -> None:
+def test_the_examples_run(
+    broker: BrokerProcess, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 7
     # The data of the broker that is meant.
     (data,) = broker.data_folders
     (tmp_path / "moldau-data").symlink_to(data)
     program = "set -eu\n" + "\n".join(blocks).replace("127.0.0.1:9092", broker.bootstrap)
-    done = subprocess.run(
-        ["bash", "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    with shell(tmp_path_factory.mktemp("shell")) as quick:
+        done = quick.run(program, tmp_path)
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr}"
     for part in (
         "Created topic orders.",
