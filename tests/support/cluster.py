@@ -183,8 +183,12 @@ class ClusterUnderTest:
         nodes = [self.nodes[id] for id in (only or self.nodes)]
         for node in nodes:
             write_properties(node.config, node.properties)
+        for node in nodes:
+            if node.kind == "moldau":
+                self._format(node, cluster_id)
+        javas = [node for node in nodes if node.kind != "moldau"]
         with ThreadPoolExecutor(len(nodes)) as pool:
-            list(pool.map(lambda node: self._format(node, cluster_id), nodes))
+            list(pool.map(lambda node: self._format(node, cluster_id), javas))
 
     def format_new_folders(self, node_id: int) -> None:
         """What an operator does with a new disk of a node that exists."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from support.cli import moldau_cli
 from support.processes import (
     SERVER_CLASSES,
     START_SECONDS_MAX,
@@ -71,14 +72,16 @@ class ClusterNode(BrokerProcess):
         return self.folder / "data"
 
     def format(self, *how: str, cluster_id: str = CLUSTER_ID) -> None:
+        """Moldau's folders in this process: not in several threads at once."""
         arguments = ("format", "-t", cluster_id, "-c", str(self.config), *how)
         if self.kind == "moldau":
-            command = [sys.executable, "-m", "moldau.cli", "storage", *arguments]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            ended = moldau_cli("storage", *arguments)
+            code, said = ended.status, ended.out + ended.err
         else:
             done = kafka_tool("kafka.tools.StorageTool", *arguments)
-        if done.returncode:
-            raise RuntimeError(done.stdout + done.stderr)
+            code, said = done.returncode, done.stdout + done.stderr
+        if code:
+            raise RuntimeError(said)
 
     def spawn(self) -> None:
         """Start the process and wait for nothing."""
