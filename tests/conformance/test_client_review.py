@@ -15,6 +15,7 @@ from moldau.client import (
     Admin,
     AsyncConsumer,
     Consumer,
+    ConsumerRebalanceListener,
     NewTopic,
     OffsetAndMetadata,
     Producer,
@@ -36,7 +37,10 @@ def test_a_delivery_callback_that_exits_does_not_end_the_producer(node: Broker) 
 
     with Producer(bootstrap_servers=node.bootstrap_servers) as producer:
         producer.send("exits", b"1", on_delivery=leave).result(10)
-        assert producer.send("exits", b"2").result(10).offset == 1
+        future = producer.send("exits", b"2")
+        future.add_done_callback(lambda _: sys.exit(4))
+        assert future.result(10).offset == 1
+        assert producer.send("exits", b"3").result(10).offset == 2
 
 
 def test_a_topic_without_a_name_is_forgotten_at_once(node: Broker) -> None:
@@ -150,6 +154,31 @@ def test_a_producer_of_before_a_fork_is_refused_in_the_child(node: Broker) -> No
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert producer.send("forks", b"3").result(10).offset == 1
+
+
+def test_a_name_in_place_of_several_is_not_taken_for_its_letters(node: Broker) -> None:
+    with Admin(bootstrap_servers=node.bootstrap_servers) as admin:
+        for operation in (
+            admin.create_topics,
+            admin.delete_topics,
+            admin.describe_topics,
+            admin.delete_consumer_groups,
+            admin.fence_producers,
+        ):
+            with pytest.raises(TypeError, match=r"\['ab'\]"):
+                operation("ab")
+        assert not {"a", "b"} & set(admin.list_topics())
+
+
+def test_a_consumer_that_its_listener_closed_says_so(node: Broker) -> None:
+    class Closes(ConsumerRebalanceListener):
+        def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
+            consumer.close()
+
+    with Consumer(bootstrap_servers=node.bootstrap_servers, group_id="closes") as consumer:
+        consumer.subscribe(["left"], Closes())
+        with pytest.raises(errors.ClosedError, match="closed inside a callback"):
+            wait_until(lambda: bool(consumer.poll(1)))
 
 
 def test_offsets_of_a_transaction_are_given_as_to_a_commit(node: Broker) -> None:

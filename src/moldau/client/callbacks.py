@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
-from moldau.client.errors import IllegalStateError
+from moldau.client.errors import ClosedError, IllegalStateError
 from moldau.client.loop_thread import LoopThread
 
 __all__ = ["BlockingCalls", "Callbacks", "InlineCallbacks"]
@@ -107,7 +107,6 @@ class BlockingCalls:
         return await result
 
     def _perform(self, request: _Request) -> None:
-        loop = self._thread.loop
         try:
             outcome = request.function(*request.arguments)
             if inspect.iscoroutine(outcome):
@@ -117,12 +116,17 @@ class BlockingCalls:
                     advice="use the asyncio client, or a plain function",
                 )
         except Exception as error:
-            loop.call_soon_threadsafe(_fail, request.result, error)
+            self._hand_back(_fail, request.result, error)
         except BaseException as error:
-            loop.call_soon_threadsafe(_fail, request.result, RuntimeError(repr(error)))
+            self._hand_back(_fail, request.result, RuntimeError(repr(error)))
             raise
         else:
-            loop.call_soon_threadsafe(_succeed, request.result, outcome)
+            self._hand_back(_succeed, request.result, outcome)
+
+    def _hand_back(self, how: Callable[..., None], result: asyncio.Future[Any], what: Any) -> None:
+        if self._thread.loop.is_closed():
+            raise ClosedError("the client was closed inside a callback")
+        self._thread.loop.call_soon_threadsafe(how, result, what)
 
 
 def _succeed(future: asyncio.Future[Any], outcome: Any) -> None:

@@ -13,7 +13,7 @@ from moldau.client.topics import Node, TopicPartition
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import MetadataRequest, MetadataResponse
 
-__all__ = ["AdminBase", "Listings", "by_topic", "node_of"]
+__all__ = ["AdminBase", "Listings", "by_topic", "node_of", "several"]
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -47,9 +47,10 @@ class AdminBase:
         retried: frozenset[ErrorCode] = NO_CODES,
         refused: Mapping[K, KafkaError] | None = None,
     ) -> Results[K, V]:
+        wanted = several(keys)
         deadline = self._driver.deadline(timeout)
         results = await self._driver.run(
-            what, keys, route, ask, deadline=deadline, retried=retried, refused=refused
+            what, wanted, route, ask, deadline=deadline, retried=retried, refused=refused
         )
         return results.check() if check else results
 
@@ -70,6 +71,14 @@ class AdminBase:
         request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
         response: MetadataResponse = await call(request)
         return sorted(each.node_id for each in response.brokers)
+
+
+def several(names: Iterable[T]) -> list[T]:
+    """Names as a list. One text in place of several would be taken for its letters: to delete them
+    is not what anybody wants."""
+    if isinstance(names, str):
+        raise TypeError(f"several names are expected: [{names!r}], not {names!r}")
+    return list(names)
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

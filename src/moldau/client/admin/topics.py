@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from moldau.client.admin.acl_values import operations_of
-from moldau.client.admin.base import AdminBase, node_of
+from moldau.client.admin.base import AdminBase, node_of, several
 from moldau.client.admin.config_values import ConfigEntry, ConfigSource
 from moldau.client.admin.driver import NO_CODES, Answer, Call
 from moldau.client.admin.routes import AnyRoute, ControllerRoute
@@ -62,7 +62,9 @@ class TopicOperations(AdminBase):
         """
         wanted = {
             each.name: each
-            for each in (NewTopic(each) if isinstance(each, str) else each for each in topics)
+            for each in (
+                NewTopic(each) if isinstance(each, str) else each for each in several(topics)
+            )
         }
 
         async def ask(call: Call, names: Sequence[str]) -> Answer[str, CreatedTopic]:
@@ -113,7 +115,7 @@ class TopicOperations(AdminBase):
                 answer.settle(key, each.error_code, each.error_message, None)
             return answer
 
-        wanted = list(topics)
+        wanted = several(topics)
         return await self._run(
             "DeleteTopics",
             wanted,
@@ -167,7 +169,7 @@ class TopicOperations(AdminBase):
                 await describer.by_id(call, ids, answer)
             return answer
 
-        wanted = list(topics)
+        wanted = several(topics)
         return await self._run(
             "DescribeTopics",
             wanted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from moldau.client.admin.base import AdminBase, Listings, by_topic
+from moldau.client.admin.base import AdminBase, Listings, by_topic, several
 from moldau.client.admin.driver import Answer, Call
 from moldau.client.admin.routes import AnyRoute, BrokerRoute, CoordinatorRoute, LeaderRoute, Route
 from moldau.client.admin.transaction_values import (
@@ -230,7 +230,7 @@ class TransactionOperations(AdminBase):
                     answer.fail(key, response.error_code, f"transactional id {key}")
             return answer
 
-        ids = list(transactional_ids)
+        ids = several(transactional_ids)
         refused: dict[str, KafkaError] = {
             key: InvalidRequestError("a transactional id cannot be empty") for key in ids if not key
         }
