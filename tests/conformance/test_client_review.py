@@ -181,6 +181,92 @@ def test_a_consumer_that_its_listener_closed_says_so(node: Broker) -> None:
             wait_until(lambda: bool(consumer.poll(1)))
 
 
+def test_partitioners_that_leave_keys_out(node: Broker) -> None:
+    node.create_topic("keyless", partitions=3)
+    for settings in (
+        {"partitioner.ignore.keys": True},
+        {"partitioner.class": "org.apache.kafka.clients.producer.UniformStickyPartitioner"},
+        {"partitioner.class": "uniform-sticky"},
+    ):
+        with Producer(
+            {"bootstrap.servers": node.bootstrap_servers, **settings}, linger_ms=1000
+        ) as producer:
+            futures = [producer.send("keyless", b"x", key=b"%d" % key) for key in range(20)]
+            producer.flush()
+            found = {future.result(10).partition for future in futures}
+        # By their keys they would go to all three.
+        assert len(found) == 1
+
+
+def test_time_stamps_of_the_log(node: Broker) -> None:
+    node.create_topic("stamped", config={"message.timestamp.type": "LogAppendTime"})
+    with Producer(bootstrap_servers=node.bootstrap_servers) as producer:
+        stamp = producer.send("stamped", b"x", timestamp=5).result(10).timestamp
+    with Consumer(
+        bootstrap_servers=node.bootstrap_servers, auto_offset_reset="earliest"
+    ) as consumer:
+        consumer.assign([("stamped", 0)])
+        (record,) = consumer.poll(10)
+    assert stamp > 5
+    assert (record.timestamp, record.timestamp_type) == (stamp, 1)
+
+
+def test_little_is_waited_for_and_then_fetched_ahead(node: Broker) -> None:
+    node.create_topic("ahead", partitions=1)
+    with (
+        Producer(bootstrap_servers=node.bootstrap_servers) as producer,
+        Consumer(
+            bootstrap_servers=node.bootstrap_servers,
+            auto_offset_reset="earliest",
+            fetch_min_bytes=2000,
+            fetch_max_wait_ms=60_000,
+        ) as consumer,
+    ):
+        consumer.assign([("ahead", 0)])
+        producer.send("ahead", b"few").result(10)
+        assert not consumer.poll(0.3)
+        producer.send("ahead", b"x" * 2000).result(10)
+        assert consumer.poll(10).count() == 2
+        # Nobody polls, and yet what comes now is there when somebody does.
+        producer.send("ahead", b"x" * 2000).result(10)
+        fetched = next(
+            metric
+            for name, metric in consumer.metrics().items()
+            if name.name == "fetch-total" and name.group == "consumer-fetch-manager-metrics"
+        )
+        wait_until(lambda: fetched.value >= 2)
+        assert consumer.poll(0).count() == 1
+
+
+@pytest.mark.parametrize("protocol", ["cooperative-sticky", "consumer"])
+def test_what_is_paused_stays_so_through_a_rebalance(node: Broker, protocol: str) -> None:
+    topic = f"paused-{protocol}"
+    node.create_topic(topic, partitions=2)
+    settings: dict[str, Any] = {
+        "bootstrap.servers": node.bootstrap_servers,
+        "group.id": topic,
+        "auto.offset.reset": "earliest",
+    }
+    if protocol == "consumer":
+        settings["group.protocol"] = protocol
+    else:
+        settings |= {"partition.assignment.strategy": protocol, "heartbeat.interval.ms": 100}
+    with Consumer(settings) as first, Consumer(settings) as second:
+        first.subscribe([topic])
+        wait_until(lambda: not first.poll(0.05) and len(first.assignment()) == 2, timeout=20)
+        first.pause(first.assignment())
+        second.subscribe([topic])
+
+        def divided() -> bool:
+            assert not first.poll(0.05)
+            second.poll(0.05)
+            return len(first.assignment()) == len(second.assignment()) == 1
+
+        wait_until(divided, timeout=20)
+        assert first.paused() == first.assignment()
+        assert not second.paused()
+
+
 def test_offsets_of_a_transaction_are_given_as_to_a_commit(node: Broker) -> None:
     with (
         Producer(bootstrap_servers=node.bootstrap_servers, transactional_id="plain") as producer,

@@ -305,6 +305,18 @@ def test_min_bytes_are_gathered_over_partitions(host: Host, client: Client, spre
     assert sum(len(each[3]) for each in parts(decoded(waiting))) == 3
 
 
+def test_min_bytes_are_gathered_anew_by_each_fetch_of_a_session(host: Host, client: Client) -> None:
+    host.create_topic("a")
+    session = _open(client, ("a", 0, 0))
+    for offset in range(3):
+        waiting = client.send(
+            ("a", 0, offset), session=(session, offset + 1), min_bytes=1000, max_wait_ms=500
+        )
+        host.append("a", b"x" * 1000)
+        host.loop.turn()
+        assert waiting.done()
+
+
 def test_min_bytes_above_the_limit_do_not_wait_for_ever(host: Host, client: Client) -> None:
     host.create_topic("a")
     host.append("a", b"x" * 1000)

@@ -51,6 +51,7 @@ class DelayedFetch(Waiter):
     __slots__ = (
         "_answer",
         "_changed",
+        "_counted",
         "_fetch",
         "_limits",
         "_purgatory",
@@ -74,6 +75,8 @@ class DelayedFetch(Waiter):
         self._purgatory = purgatory
         self._answer = answer
         self._changed: dict[FetchSlot, None] = {}
+        # A session's slots outlive this fetch: the next one counts from nothing again.
+        self._counted: list[FetchSlot] = []
         self._reading: Reading | None = None
         self._size = 0
 
@@ -85,6 +88,7 @@ class DelayedFetch(Waiter):
             self._size = reading.size
             for slot, data in reading.results:
                 slot.readable_size = data.records_size
+                self._counted.append(slot)
         else:
             # Stays true until a partition changes, and holds no memory of the log.
             self._reading = reading
@@ -103,14 +107,19 @@ class DelayedFetch(Waiter):
     def cancel(self) -> None:
         """Nobody waits for the answer any more."""
         if self._purgatory.finish(self):
-            self._fetch.stop_waiting(self)
+            self._stop_waiting()
 
     def supersede(self, reply: list[Buffer]) -> None:
         """End the wait with an answer made elsewhere."""
         if self._purgatory.finish(self):
-            self._fetch.stop_waiting(self)
+            self._stop_waiting()
             if not self._answer.done():
                 self._answer.set_result(reply)
+
+    def _stop_waiting(self) -> None:
+        self._fetch.stop_waiting(self)
+        for slot in self._counted:
+            slot.readable_size = 0
 
     def _look_again(self) -> None:
         changed, self._changed = self._changed, {}
@@ -134,6 +143,7 @@ class DelayedFetch(Waiter):
                 return True
             self._size += data.records_size - slot.readable_size
             slot.readable_size = data.records_size
+            self._counted.append(slot)
             slot.watch()
         return self._size >= limits.min_bytes
 
@@ -149,7 +159,7 @@ class DelayedFetch(Waiter):
     def _finish(self, reading: Reading) -> None:
         if not self._purgatory.finish(self):
             return
-        self._fetch.stop_waiting(self)
+        self._stop_waiting()
         if self._answer.done():
             return
         try:
