@@ -16,9 +16,13 @@ from moldau.client.producer import Producer
 from support.cli import Ended, Tools, moldau_console
 from support.either import either_broker
 from support.processes import BrokerProcess
+from support.waiting import eventually
 
-# A member hears of its partitions with a heartbeat; by default these come every five seconds.
+# A member hears of its partitions with a heartbeat; by default these come every five seconds, and
+# partitions are given out once a second.
 SETTINGS = {
+    "group.share.assignment.interval.ms": "0",
+    "group.share.min.assignment.interval.ms": "0",
     "group.share.heartbeat.interval.ms": "100",
     "group.share.min.heartbeat.interval.ms": "100",
 }
@@ -114,6 +118,28 @@ def test_an_interrupt_ends_it_cleanly(
     assert process.returncode == 128 + signal.SIGINT
     assert (out, err) == ("shutdown_complete\n", "Processed a total of 3 messages\n")
     assert not admin.describe_share_groups([topic])[topic].members
+
+
+def test_an_interrupted_measurement_ends_at_once(
+    share_broker: BrokerProcess, admin: Admin, topic: str
+) -> None:
+    """And not when its consumers have waited in vain."""
+    command = [sys.executable, "-m", "moldau.cli", "share-consumer-perf-test"]
+    command += ["--bootstrap-server", share_broker.bootstrap, "--topic", topic, "--group", topic]
+    command += ["--num-records", "1000", "--threads", "2", "--timeout", "600000"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+
+        def members() -> int:
+            described = admin.describe_share_groups([topic], check=False)
+            return len(described[topic].members) if topic in described.values_by_key else 0
+
+        try:
+            eventually(lambda: members() == 2, what="both have joined")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 128 + signal.SIGINT
+        finally:
+            process.kill()
+    assert members() == 0
 
 
 def test_performance_of_two_consumers(share_broker: BrokerProcess, topic: str) -> None:

@@ -163,6 +163,8 @@ def broker(
         "group.initial.rebalance.delay.ms": "0",
         "group.share.min.heartbeat.interval.ms": "100",
         "group.share.heartbeat.interval.ms": "100",
+        "group.share.min.assignment.interval.ms": "0",
+        "group.share.assignment.interval.ms": "0",
     }
     with either_broker(request, tmp_path_factory.mktemp("broker"), settings) as process:
         yield process

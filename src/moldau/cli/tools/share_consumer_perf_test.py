@@ -92,8 +92,12 @@ def _measure(
             for index, consumer in enumerate(consumers, 1)
         ]
         with ThreadPoolExecutor(len(workers)) as pool:
-            for done in [pool.submit(worker.consume) for worker in workers]:
-                done.result()
+            try:
+                for done in [pool.submit(worker.consume) for worker in workers]:
+                    done.result()
+            finally:
+                # After an interrupt or an error of one the pool waits for the others.
+                total.stop()
     end_ms = _now_ms()
     elapsed_ms = end_ms - start_ms
     times = dates.format(start_ms), dates.format(end_ms)
@@ -141,7 +145,11 @@ class _Total:
         self._lock = threading.Lock()
         self._wanted = wanted
         self._bar = bar
+        self._stopped = False
         self.records = 0
+
+    def stop(self) -> None:
+        self._stopped = True
 
     def add(self, count: int) -> None:
         with self._lock:
@@ -149,8 +157,8 @@ class _Total:
             self._bar.update(self.records)
 
     @property
-    def is_reached(self) -> bool:
-        return self.records >= self._wanted
+    def is_finished(self) -> bool:
+        return self._stopped or self.records >= self._wanted
 
 
 class _Worker:
@@ -176,7 +184,7 @@ class _Worker:
         arguments = self._arguments
         now_ms = consumed_ms = _now_ms()
         window = ConsumerWindow(reported_ms=now_ms)
-        while not self._total.is_reached and now_ms - consumed_ms <= arguments.timeout:
+        while not self._total.is_finished and now_ms - consumed_ms <= arguments.timeout:
             records = self._consumer.poll(_POLL_SECONDS)
             now_ms = _now_ms()
             if not records:
