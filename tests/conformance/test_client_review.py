@@ -198,6 +198,17 @@ def test_partitioners_that_leave_keys_out(node: Broker) -> None:
         assert len(found) == 1
 
 
+def test_seconds_are_not_taken_for_milliseconds(node: Broker) -> None:
+    # Such a record would be of 1970, and gone with the next look at retention.ms.
+    with Producer(bootstrap_servers=node.bootstrap_servers) as producer:
+        producer.send("seconds", b"x").result(10)
+        with pytest.raises(TypeError, match="whole number of milliseconds"):
+            producer.send("seconds", b"x", timestamp=1_700_000_000.5)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="invalid timestamp"):
+            producer.send("seconds", b"x", timestamp=2**63)
+        assert producer.send("seconds", b"x", timestamp=7).result(10).timestamp == 7
+
+
 def test_time_stamps_of_the_log(node: Broker) -> None:
     node.create_topic("stamped", config={"message.timestamp.type": "LogAppendTime"})
     with Producer(bootstrap_servers=node.bootstrap_servers) as producer:

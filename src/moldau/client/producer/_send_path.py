@@ -30,7 +30,12 @@ from moldau.client.producer.partitioners import (
     partition_function,
 )
 from moldau.client.producer.queues import PartitionQueue, TopicQueues
-from moldau.client.producer.records import ProducerRecord, check_place, normal_headers
+from moldau.client.producer.records import (
+    TIMESTAMP_MAX,
+    ProducerRecord,
+    check_place,
+    normal_headers,
+)
 from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings
 from moldau.client.producer.transactions import TransactionManager
@@ -164,7 +169,7 @@ class SendPath:
             partition = self._custom_partition(topic, key, key_bytes, value, value_bytes)
         if timestamp is None:
             timestamp = time_ns() // 1_000_000
-        elif timestamp < 0:
+        elif type(timestamp) is not int or timestamp < 0 or timestamp > TIMESTAMP_MAX:
             check_place(topic, partition, timestamp)
         txn = self._txn
         future = None

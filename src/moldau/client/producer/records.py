@@ -8,10 +8,19 @@ from typing import Any, NamedTuple
 
 from moldau.client.errors import SerializationError
 
-__all__ = ["NO_OFFSET", "NO_TIMESTAMP", "ProducerRecord", "RecordMetadata", "normal_headers"]
+__all__ = [
+    "NO_OFFSET",
+    "NO_TIMESTAMP",
+    "TIMESTAMP_MAX",
+    "ProducerRecord",
+    "RecordMetadata",
+    "check_place",
+    "normal_headers",
+]
 
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
+TIMESTAMP_MAX = 2**63 - 1
 
 Header = tuple[str, bytes | None]
 
@@ -63,8 +72,12 @@ def check_place(topic: Any, partition: int | None, timestamp: int | None) -> Non
         raise TypeError(f"topic must be a str, not {type(topic).__name__}")
     if partition is not None and partition < 0:
         raise ValueError(f"invalid partition {partition}: a partition is never negative")
-    if timestamp is not None and timestamp < 0:
-        raise ValueError(f"invalid timestamp {timestamp}: a timestamp is never negative")
+    if timestamp is None:
+        return
+    if isinstance(timestamp, float):
+        raise TypeError(f"invalid timestamp {timestamp}: it is a whole number of milliseconds")
+    if not 0 <= timestamp <= TIMESTAMP_MAX:
+        raise ValueError(f"invalid timestamp {timestamp}: from 0 to {TIMESTAMP_MAX} milliseconds")
 
 
 def normal_headers(headers: Any) -> list[Header]:
