@@ -41,7 +41,8 @@ offsets() { kafka-get-offsets.sh $at --topic orders "$@" | awk -F: '{n += $3} EN
 say end "$(offsets)"
 say start "$(offsets --time earliest)"
 kafka-console-consumer.sh $at --topic orders --group readers --from-beginning --max-messages 12 \
-    --formatter-property print.key=true --formatter-property key.separator=, >read.txt 2>counted.txt
+    --timeout-ms 60000 --formatter-property print.key=true \
+    --formatter-property key.separator=, >read.txt 2>counted.txt
 say read "$(sort -u read.txt | grep -c '^key[0-9]*,value[0-9]*$')"
 say counted "$(grep -c 'Processed a total of 12 messages' counted.txt)"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from pathlib import Path
 from support.processes import ROOT
 
 MESSAGE_BYTES_MAX = 1 << 20
+SECONDS_MAX = 150
 
 # Without `site` and without anything that takes long to import.
 _CLIENT = """#!{python} -SE
@@ -50,15 +52,23 @@ class Shell:
     def run(
         self, program: str, folder: Path, variables: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["bash", "-c", program],
-            cwd=folder,
-            env={**os.environ, "PATH": self._path, **(variables or {})},
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
+        # Into files: a command that hangs would keep a pipe open after the shell has been killed.
+        out, err = folder / "shell.out", folder / "shell.err"
+        with out.open("wb") as output, err.open("wb") as errors:
+            try:
+                code = subprocess.run(
+                    ["bash", "-c", program],
+                    cwd=folder,
+                    env={**os.environ, "PATH": self._path, **(variables or {})},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=errors,
+                    timeout=SECONDS_MAX,
+                    check=False,
+                ).returncode
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"it hangs:\n{out.read_text()}\n{err.read_text()}") from None
+        return subprocess.CompletedProcess(program, code, out.read_text(), err.read_text())
 
 
 @contextmanager
@@ -81,15 +91,19 @@ def shell(folder: Path) -> Iterator[Shell]:
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
             env={**os.environ, "PYTHONPATH": search},
-        ):
-            yield Shell(folder)
+            start_new_session=True,
+        ) as server:
+            try:
+                yield Shell(folder)
+            finally:
+                # With all commands that it still runs.
+                os.killpg(server.pid, signal.SIGKILL)
 
 
 def serve() -> None:
     """The server: forks for each connection until its standard input ends."""
     import importlib
     import select
-    import signal
 
     from moldau.cli.catalogue import TOOLS
 
@@ -111,8 +125,6 @@ def serve() -> None:
 
 def _serve_one(connection: socket.socket) -> None:
     """In the fork: become the caller, and tell how it ended."""
-    import signal
-
     from moldau.cli.main import main
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
