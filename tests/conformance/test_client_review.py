@@ -19,6 +19,7 @@ from moldau.client import (
     NewTopic,
     OffsetAndMetadata,
     Producer,
+    ProducerRecord,
     TopicPartition,
     errors,
 )
@@ -207,6 +208,14 @@ def test_seconds_are_not_taken_for_milliseconds(node: Broker) -> None:
         with pytest.raises(ValueError, match="invalid timestamp"):
             producer.send("seconds", b"x", timestamp=2**63)
         assert producer.send("seconds", b"x", timestamp=7).result(10).timestamp == 7
+
+
+def test_nothing_is_given_beside_a_record(node: Broker) -> None:
+    with (
+        Producer(bootstrap_servers=node.bootstrap_servers) as producer,
+        pytest.raises(TypeError, match="ProducerRecord"),
+    ):
+        producer.send(ProducerRecord("t", "v"), "w")
 
 
 def test_time_stamps_of_the_log(node: Broker) -> None:

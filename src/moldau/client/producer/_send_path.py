@@ -206,6 +206,8 @@ class SendPath:
     ) -> RecordFuture | Outgoing:
         """A record that is an object, or that interceptors see first."""
         if isinstance(topic, ProducerRecord):
+            if not (value is key is partition is timestamp is None) or headers:
+                raise TypeError("a ProducerRecord says all there is: give only on_delivery with it")
             record = topic
         else:
             record = ProducerRecord(topic, value, key, partition, timestamp, headers or [])
