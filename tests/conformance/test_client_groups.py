@@ -158,6 +158,7 @@ def test_a_static_member_restarts_without_a_rebalance(
         two = group.member("two", group_instance_id="i2")
         await_shares(group.ownership, [3, 3])
         had = group.ownership.of("two")
+        eventually(lambda: one.generation == two.generation, what="the last round is over for both")
         heard = len(one.events)
         two.stop()
         with group.member("two", group_instance_id="i2"):

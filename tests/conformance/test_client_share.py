@@ -201,13 +201,14 @@ def test_a_lock_that_runs_out_gives_the_record_to_another(
 
 def test_a_lock_that_is_renewed_does_not_run_out(broker: BrokerProcess, make: Make) -> None:
     topic = new_topic(broker)
-    group = new_group(broker, **{"share.record.lock.duration.ms": "1000"})
+    # Long enough for a machine that is slow once, short enough to be outlived by the rounds.
+    group = new_group(broker, **{"share.record.lock.duration.ms": "3000"})
     put(broker.bootstrap, topic, numbers(2))
     consumer = make(group, topic, share_acknowledgement_mode="explicit")
     other = make(group, topic)
     done, kept = take(consumer, 2)
     consumer.acknowledge(done)
-    for _ in range(3):
+    for _ in range(7):
         consumer.acknowledge(kept, AcknowledgeType.RENEW)
         # It is given again; the other, which waits for it, does not get it.
         (kept,) = take(consumer, 1)
