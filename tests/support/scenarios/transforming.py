@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 from ctypes import c_int
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -19,6 +20,7 @@ INPUT, OUTPUT, GROUP = "input", "output", "job"
 BATCH_RECORDS = 20
 CALL_SECONDS_MAX = 10.0
 _LOST_ITS_PLACE = 2
+STILL_SECONDS_MAX = 20.0
 # Ready-made processes are forked from one that has imported all this: a start costs little.
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([__name__])
@@ -127,9 +129,11 @@ class TransformingWorker:
         self._arguments = (bootstrap, protocol, number, outputs)
         self._step: Any = None
         self._process: BaseProcess | None = None
+        self._seen, self._seen_at, self._looked_at = -1, 0.0, 0.0
         self.start()
 
     def start(self) -> None:
+        self._seen = -1
         # Without a lock: a process killed while it holds one would keep it for ever.
         self._step = _CONTEXT.Value(c_int, 0, lock=False)
         self._process = _CONTEXT.Process(target=work, args=(*self._arguments, self._step))
@@ -137,8 +141,21 @@ class TransformingWorker:
 
     @property
     def step(self) -> int:
-        """How far the process has come; one that ended by itself is replaced first."""
+        """How far the process has come; one that ended by itself or stands still is replaced.
+
+        librdkafka 2.16 may wait in send_offsets_to_transaction for ever, for a broker that was gone
+        for a while.
+        """
         assert self._process is not None
+        now = time.monotonic()
+        unwatched = now - self._looked_at > STILL_SECONDS_MAX / 2
+        self._looked_at = now
+        if self._step.value != self._seen or unwatched:
+            self._seen, self._seen_at = self._step.value, now
+        elif now - self._seen_at > STILL_SECONDS_MAX:
+            self.kill()
+            self.start()
+            return 0
         if self._process.exitcode is not None:
             assert self._process.exitcode != _LOST_ITS_PLACE, "a committed offset is out of range"
             self._process.join()
