@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.arguments import Parser
@@ -24,7 +26,7 @@ from moldau.cli.tools.consumer_groups_views import (
     show_state,
 )
 from moldau.cli.tools.group_cluster import GroupCluster
-from moldau.cli.tools.group_offsets import OffsetPlanError, export_csv
+from moldau.cli.tools.group_offsets import export_csv
 from moldau.cli.tools.group_options import (
     SCENARIOS,
     add_actions,
@@ -40,13 +42,13 @@ from moldau.cli.tools.group_options import (
     refuse_together,
 )
 from moldau.cli.tools.group_reports import (
-    as_java,
     print_deleted_groups,
     print_deleted_offsets,
     print_error,
     print_reset_plan,
 )
 from moldau.cli.tools.group_reset import new_offsets
+from moldau.cli.tools.group_service import perform
 from moldau.client.errors import GroupIdNotFoundError, KafkaError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
@@ -114,22 +116,14 @@ def run(arguments: argparse.Namespace) -> int:
     types = _types(arguments)
     with open_admin(arguments) as admin:
         service = _Service(GroupCluster(admin, arguments.timeout), arguments)
-        try:
-            match action:
-                case "--list":
-                    service.list_groups(states, types)
-                case "--describe":
-                    service.describe()
-                case "--delete":
-                    service.delete()
-                case "--reset-offsets":
-                    service.reset()
-                case "--delete-offsets":
-                    service.delete_offsets()
-        except OffsetPlanError as error:
-            arguments.parser.error(str(error))
-        except KafkaError as error:
-            print_error(f"Executing consumer group command failed due to {as_java(error)}")
+        actions: dict[str, Callable[[], None]] = {
+            "--list": partial(service.list_groups, states, types),
+            "--describe": service.describe,
+            "--delete": service.delete,
+            "--reset-offsets": service.reset,
+            "--delete-offsets": service.delete_offsets,
+        }
+        perform(actions[action], arguments, "consumer")
     return 0
 
 

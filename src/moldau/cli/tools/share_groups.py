@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import Table, ToolError, open_admin, print_json
 from moldau.cli.tools.group_cluster import GroupCluster
 from moldau.cli.tools.group_layout import BARE, assignment_text, fixed, growing, spaced
-from moldau.cli.tools.group_offsets import OffsetPlanError
 from moldau.cli.tools.group_options import (
     add_actions,
     add_describe_options,
@@ -37,6 +37,7 @@ from moldau.cli.tools.group_reports import (
     print_reset_plan,
 )
 from moldau.cli.tools.group_reset import new_offsets
+from moldau.cli.tools.group_service import GroupService, perform
 from moldau.client.errors import GroupIdNotFoundError, KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode
@@ -44,6 +45,7 @@ from moldau.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from moldau.client.admin import (
         GroupListing,
+        GroupState,
         ShareGroupDescription,
         SharePartitionOffsetInfo,
     )
@@ -90,23 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
     action = check_action(arguments, _ACTIONS)
     states = parse_states(arguments, _STATES) if action == "--list" else frozenset()
     with open_admin(arguments) as admin:
-        service = _Service(GroupCluster(admin, arguments.timeout), arguments)
-        try:
-            match action:
-                case "--list":
-                    service.list_groups(states)
-                case "--describe":
-                    service.describe()
-                case "--delete":
-                    service.delete()
-                case "--reset-offsets":
-                    service.reset()
-                case "--delete-offsets":
-                    service.delete_offsets()
-        except OffsetPlanError as error:
-            arguments.parser.error(str(error))
-        except KafkaError as error:
-            print_error(f"Executing share group command failed due to {as_java(error)}")
+        service = _Service(GroupCluster(admin, arguments.timeout), arguments, states)
+        perform(service.actions[action], arguments, service.kind)
     return 0
 
 
@@ -147,32 +134,12 @@ def _check_reset(arguments: argparse.Namespace) -> None:
     check_one_scenario(arguments, _SCENARIOS)
 
 
-class _Service:
-    """One action on one cluster."""
+class _Service(GroupService):
+    kind = "share"
+    not_one = "is not a share group."
 
-    def __init__(self, cluster: GroupCluster, arguments: argparse.Namespace) -> None:
-        self._cluster = cluster
-        self._admin = cluster.admin
-        self._timeout = cluster.timeout
-        self._arguments = arguments
-
-    def _listings(self, states: frozenset[str] = frozenset()) -> list[GroupListing]:
-        from moldau.client.admin import GroupState
-
-        wanted = {GroupState.parse(state) for state in states}
-        return list(self._admin.list_share_groups(group_states=wanted, timeout=self._timeout))
-
-    def _group_ids(self) -> list[str]:
-        if self._arguments.all_groups:
-            return [each.group_id for each in self._listings()]
-        return list(dict.fromkeys(self._arguments.group))
-
-    def list_groups(self, states: frozenset[str]) -> None:
-        show_group_states(
-            self._listings(states),
-            with_state=has(self._arguments, "--state"),
-            as_json=self._arguments.json,
-        )
+    def _listed(self, states: set[GroupState]) -> Iterable[GroupListing]:
+        return self._admin.list_share_groups(group_states=states, timeout=self._timeout)
 
     def describe(self) -> None:
         ids = self._group_ids()
@@ -232,14 +199,7 @@ class _Service:
         return shown
 
     def delete(self) -> None:
-        listings = {each.group_id: each for each in self._listings()}
-        ids = list(listings) if self._arguments.all_groups else self._group_ids()
-        failed: dict[str, BaseException | str] = {}
-        for group_id in ids:
-            problem = _why_not_deletable(group_id, listings.get(group_id))
-            if problem is not None:
-                failed[group_id] = problem
-        wanted = [group_id for group_id in ids if group_id not in failed]
+        wanted, failed = self._deletable()
         if wanted:
             results = self._admin.delete_share_groups(wanted, timeout=self._timeout, check=False)
             failed.update(results.errors)
@@ -291,41 +251,6 @@ class _Service:
             status = "Successful" if error is None else f"Error: {default_text(error)}"
             table.add(topic, status)
         table.show()
-
-
-def show_group_states(listings: list[GroupListing], *, with_state: bool, as_json: bool) -> None:
-    """The list of share and of streams groups."""
-    if as_json:
-        print_json(
-            [
-                {"group": each.group_id, "state": str(each.group_state or "Unknown")}
-                for each in listings
-            ]
-        )
-        return
-    if not with_state:
-        for each in listings:
-            print(each.group_id)
-        return
-    table = Table("GROUP", "STATE", plain=spaced(growing(15), BARE, lead=False))
-    for each in listings:
-        table.add(each.group_id, each.group_state or "Unknown")
-    table.show()
-
-
-def _why_not_deletable(group_id: str, listing: GroupListing | None) -> str | None:
-    if listing is None:
-        problem = f"Group '{group_id}' is not a share group."
-        return f"java.lang.IllegalArgumentException: {problem}"
-    state = str(listing.group_state or "Empty")
-    if state == "Dead":
-        return f"java.lang.IllegalStateException: Share group '{group_id}' group state is DEAD."
-    if state != "Empty":
-        return (
-            "org.apache.kafka.common.errors.GroupNotEmptyException: "
-            f"Share group '{group_id}' is not EMPTY."
-        )
-    return None
 
 
 def _tell_state(group: ShareGroupDescription, row_count: int) -> bool:

@@ -6,6 +6,7 @@ Exit codes are Kafka's: 1 for bad usage and for what the cluster refuses as a wh
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.arguments import Parser
@@ -14,7 +15,7 @@ from moldau.cli.tools.consumer_groups import named_partitions_or_errors
 from moldau.cli.tools.group_cluster import GroupCluster
 from moldau.cli.tools.group_internal_topics import inferred_internal_topics, is_inferred_internal
 from moldau.cli.tools.group_layout import fixed, spaced
-from moldau.cli.tools.group_offsets import OffsetPlanError, export_csv
+from moldau.cli.tools.group_offsets import export_csv
 from moldau.cli.tools.group_options import (
     SCENARIOS,
     add_actions,
@@ -37,7 +38,7 @@ from moldau.cli.tools.group_reports import (
     print_reset_plan,
 )
 from moldau.cli.tools.group_reset import new_offsets
-from moldau.cli.tools.share_groups import show_group_states
+from moldau.cli.tools.group_service import GroupService, perform
 from moldau.cli.tools.streams_groups_views import (
     active_partitions,
     offset_rows,
@@ -54,7 +55,7 @@ from moldau.client.errors import (
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
-    from moldau.client.admin import GroupListing, StreamsGroupDescription
+    from moldau.client.admin import GroupListing, GroupState, StreamsGroupDescription
 
 __all__ = ["add_arguments", "run"]
 
@@ -104,25 +105,9 @@ def run(arguments: argparse.Namespace) -> int:
     action = check_action(arguments, _ACTIONS, "or ")
     states = parse_states(arguments, _STATES) if action == "--list" else frozenset()
     with open_admin(arguments) as admin:
-        service = _Service(GroupCluster(admin, arguments.timeout), arguments)
-        try:
-            match action:
-                case "--list":
-                    service.list_groups(states)
-                case "--describe":
-                    service.describe()
-                case "--delete":
-                    service.delete()
-                case "--reset-offsets":
-                    service.reset()
-                case "--delete-offsets":
-                    service.delete_offsets()
-        except OffsetPlanError as error:
-            arguments.parser.error(str(error))
-        except KafkaError as error:
-            print_error(f"Executing streams group command failed due to {as_java(error)}")
-            return 1
-    return 0
+        service = _Service(GroupCluster(admin, arguments.timeout), arguments, states)
+        done = perform(service.actions[action], arguments, service.kind)
+    return 0 if done else 1
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -192,32 +177,12 @@ def _check_internal_topics(arguments: argparse.Namespace) -> None:
         parser.error("Option [delete-internal-topic] takes [reset-offsets] when [execute] is used.")
 
 
-class _Service:
-    """One action on one cluster."""
+class _Service(GroupService):
+    kind = "streams"
+    not_one = "does not exist or is not a streams group."
 
-    def __init__(self, cluster: GroupCluster, arguments: argparse.Namespace) -> None:
-        self._cluster = cluster
-        self._admin = cluster.admin
-        self._timeout = cluster.timeout
-        self._arguments = arguments
-
-    def _listings(self, states: frozenset[str] = frozenset()) -> list[GroupListing]:
-        from moldau.client.admin import GroupState
-
-        wanted = {GroupState.parse(state) for state in states}
-        return list(self._admin.list_streams_groups(group_states=wanted, timeout=self._timeout))
-
-    def _group_ids(self) -> list[str]:
-        if self._arguments.all_groups:
-            return [each.group_id for each in self._listings()]
-        return list(dict.fromkeys(self._arguments.group))
-
-    def list_groups(self, states: frozenset[str]) -> None:
-        show_group_states(
-            self._listings(states),
-            with_state=has(self._arguments, "--state"),
-            as_json=self._arguments.json,
-        )
+    def _listed(self, states: set[GroupState]) -> Iterable[GroupListing]:
+        return self._admin.list_streams_groups(group_states=states, timeout=self._timeout)
 
     def _described(self, group_id: str) -> StreamsGroupDescription:
         return self._admin.describe_streams_groups([group_id], timeout=self._timeout)[group_id]
@@ -401,14 +366,7 @@ class _Service:
         print_deleted_offsets(group_id, partitions, results.errors, unknown)
 
     def delete(self) -> None:
-        listings = {each.group_id: each for each in self._listings()}
-        ids = list(listings) if self._arguments.all_groups else self._group_ids()
-        failed: dict[str, BaseException | str] = {}
-        for group_id in ids:
-            problem = _why_not_deletable(group_id, listings.get(group_id))
-            if problem is not None:
-                failed[group_id] = problem
-        wanted = [group_id for group_id in ids if group_id not in failed]
+        wanted, failed = self._deletable()
         topics: dict[str, list[str]] = {}
         if wanted:
             if self._arguments.delete_all_internal_topics:
@@ -457,18 +415,3 @@ def _tell_topics(
     print(
         f"Deletion of associated internal topics of the streams groups ('{names}') was successful."
     )
-
-
-def _why_not_deletable(group_id: str, listing: GroupListing | None) -> str | None:
-    if listing is None:
-        problem = f"Group '{group_id}' does not exist or is not a streams group."
-        return f"java.lang.IllegalArgumentException: {problem}"
-    state = str(listing.group_state or "Empty")
-    if state == "Dead":
-        return f"java.lang.IllegalStateException: Streams group '{group_id}' group state is DEAD."
-    if state != "Empty":
-        return (
-            "org.apache.kafka.common.errors.GroupNotEmptyException: "
-            f"Streams group '{group_id}' is not EMPTY."
-        )
-    return None
