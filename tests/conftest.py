@@ -1,5 +1,5 @@
-"""What holds for all tests: no property fails because the machine was slow, and programs under test
-can be interrupted."""
+"""What holds for all tests: no property fails because the machine was slow, CI tries the same
+examples of a property each time, and programs under test can be interrupted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import signal
 
 from hypothesis import settings
 
-settings.register_profile("moldau", deadline=None, print_blob=True)
+settings.register_profile(
+    "moldau", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI"))
+)
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "moldau"))
 

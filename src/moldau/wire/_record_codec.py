@@ -539,6 +539,10 @@ def encode_records(
             raise OverflowError(f"timestamp {timestamp} does not fit 64 bits")
         if timestamp > max_timestamp:
             max_timestamp = timestamp
+        if base_timestamp < 0 and timestamp > _INT64_MAX + base_timestamp:
+            raise OverflowError(
+                f"timestamp {timestamp} lies too far from the batch's first, {base_timestamp}"
+            )
         time_delta = _zigzag(timestamp - base_timestamp)
         size = 1 + _size_of(time_delta) + _size_of(_zigzag(delta)) + tail_size
         size += _size_of(_zigzag(key_size)) + _size_of(_zigzag(value_size))
