@@ -1,0 +1,1 @@
+"""Pipelines: declared flows of data between topics, tables and files, kept running on Spark."""
