@@ -1,4 +1,4 @@
-"""The project in examples/ and what is printed in docs/testing.md run as they are."""
+"""The project in examples/testing and what is printed in docs/testing.md run as they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECT = ROOT / "examples" / "orders"
+PROJECT = ROOT / "examples" / "testing"
 BLOCKS = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS_MAX = 240
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from orders.stock import StockKeeper
+from shop.stock import StockKeeper
 
 from moldau.testing import Broker, wait_until_async
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Message
-from orders.payments import PaymentProcessor
+from shop.payments import PaymentProcessor
 
 from moldau.testing import Broker, Cluster
 

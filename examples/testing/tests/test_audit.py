@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from orders.audit import Auditor
+from shop.audit import Auditor
 
 from moldau.client import Producer
 from moldau.testing import Broker

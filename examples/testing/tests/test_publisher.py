@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from orders.publisher import NotPublished, Order, OrderPublisher
+from shop.publisher import NotPublished, Order, OrderPublisher
 
 from moldau.testing import Broker
 
