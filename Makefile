@@ -24,7 +24,7 @@ WORKERS ?= 3
 TYPES := $(shell find src -name '*.pxd')
 BUILD_INPUTS := pyproject.toml setup.py $(TYPES) $(TYPES:.pxd=.py)
 
-.PHONY: help run test check unit conformance bench sim tools kafka clean
+.PHONY: help run test check unit conformance spark demo chaos bench sim tools kafka clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -32,7 +32,7 @@ help:            ## list the targets
 run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	@exec $(BIN)/moldau start --port $(PORT) --data $(DATA)
 
-test: check unit conformance sim-short   ## what CI runs: check, all tests, a short simulation
+test: check unit conformance spark sim-short   ## what CI runs: check, all tests, a short simulation
 
 check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
 	$(BIN)/ruff check src tests bench tools examples
@@ -46,6 +46,16 @@ conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients
 	$(BIN)/pytest tests/conformance -n $(WORKERS) --dist loadfile
 	$(BIN)/pytest --cluster $(DISTURBED) -n $(WORKERS) --dist loadfile \
 	  -k "(killed or stopped) and not kafka-python and not aiokafka"
+
+# One Spark server and one broker serve all of these, so they run in one process.
+spark: $(VENV)/.installed-test tools kafka   ## tests of pipelines on Apache Spark
+	$(BIN)/pytest tests/spark
+
+demo: $(VENV)/.installed-test   ## the orders example with a live view, for a minute (DEMO="--rate 100")
+	@exec $(BIN)/python examples/orders/demo.py $(DEMO)
+
+chaos: $(VENV)/.installed-test   ## kill driver, executor, broker, control loop during exactly-once (long)
+	PYTHONPATH=tests $(BIN)/python -m spark.chaos $(CHAOS)
 
 .PHONY: cluster-conformance
 cluster-conformance: $(VENV)/.installed-test tools   ## every scenario on three nodes (long)
@@ -62,10 +72,12 @@ sim: $(VENV)/.installed-test   ## long seeded simulations (SEEDS=n)
 sim-short: $(VENV)/.installed-test
 	$(BIN)/python -m moldau.sim --seeds 25 --first-seed 1
 
-# kcat is a Debian package; where it cannot be installed its tests say so and skip.
+# Debian's packages; where they cannot be installed the tests that need them say so and skip.
 tools:
-	@command -v kcat >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	  && apt-get update -qq && apt-get install -y -qq kcat >/dev/null; } || true
+	@wanted=; command -v kcat >/dev/null || wanted=kcat; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
+	[ -z "$$wanted" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && apt-get update -qq && apt-get install -y -qq $$wanted >/dev/null; } || true
 
 # Apache Kafka by Maven coordinate (tests/java/pom.xml); without Java or Maven its tests skip.
 kafka: .cache/kafka/.archived
