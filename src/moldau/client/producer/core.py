@@ -91,6 +91,8 @@ class ProducerCore:
         self.sender = Sender(
             settings, self.cluster, self.accumulator, self.transactions, self.metrics
         )
+        #: Closing leaves an open transaction as it is: somebody else ends it, or its timeout.
+        self.keeps_transaction = False
         self.interceptors = settings.interceptors
         self.path = SendPath(
             settings,
@@ -464,7 +466,7 @@ class ProducerCore:
 
     async def _abort_ongoing(self, deadline: float | None) -> None:
         manager = self.transactions
-        if manager is None or not manager.has_ongoing_transaction:
+        if manager is None or not manager.has_ongoing_transaction or self.keeps_transaction:
             return
         with suppress(KafkaError):
             if not manager.is_completing:
