@@ -39,7 +39,7 @@ from moldau.client.admin import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
-from moldau.client.topics import TopicPartition
+from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.wire.message import Message
 from moldau.wire.messages import PushTelemetryRequest
 from moldau.wire.records import Record, encode_batch
@@ -291,6 +291,17 @@ def test_offsets_and_deleted_records(broker: BrokerProcess, admin: Admin) -> Non
         admin.delete_records({first: RecordsToDelete(9)})
     with pytest.raises(errors.InvalidRequestError, match="isolation"):
         admin.list_offsets({first: OffsetSpec.latest()}, isolation_level="serializable")
+
+
+def test_plain_pairs_name_partitions_too(admin: Admin) -> None:
+    create(admin, NewTopic("pairs", 1, 1))
+    pair = ("pairs", 0)
+    assert admin.list_offsets({pair: OffsetSpec.latest()})[pair].offset == 0
+    assert admin.delete_records({pair: RecordsToDelete(0)})[pair].low_watermark == 0
+    admin.alter_partition_reassignments({pair: None}, check=False)
+    admin.alter_consumer_group_offsets("pairs-group", {pair: OffsetAndMetadata(0)})
+    found = admin.list_consumer_group_offsets({"pairs-group": None})["pairs-group"]
+    assert found[TopicPartition("pairs", 0)].offset == 0
 
 
 def test_partition_that_is_not_there_is_waited_for(admin: Admin) -> None:

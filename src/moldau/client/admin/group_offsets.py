@@ -308,10 +308,10 @@ def _commit_request(
 ) -> OffsetCommitRequest:
     request = OffsetCommitRequest
     topics: dict[str, list[OffsetCommitRequest.OffsetCommitRequestPartition]] = {}
-    for key, wanted in offsets.items():
-        topics.setdefault(key.topic, []).append(
+    for (topic, partition), wanted in offsets.items():
+        topics.setdefault(topic, []).append(
             request.OffsetCommitRequestPartition(
-                partition_index=key.partition,
+                partition_index=partition,
                 committed_offset=wanted.offset,
                 committed_leader_epoch=-1 if wanted.leader_epoch is None else wanted.leader_epoch,
                 committed_metadata=wanted.metadata,

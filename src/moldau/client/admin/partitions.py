@@ -197,9 +197,10 @@ class PartitionOperations(AdminBase):
             topics: dict[str, list[AlterPartitionReassignmentsRequest.ReassignablePartition]] = {}
             for key in keys:
                 replicas = wanted[key]
-                topics.setdefault(key.topic, []).append(
+                topic, partition = key
+                topics.setdefault(topic, []).append(
                     request.ReassignablePartition(
-                        partition_index=key.partition,
+                        partition_index=partition,
                         replicas=None if replicas is None else list(replicas),
                     )
                 )
@@ -273,7 +274,7 @@ def _bad_partitions(keys: Iterable[TopicPartition]) -> dict[TopicPartition, Kafk
     return {
         key: InvalidTopicError(f"{key} is no partition that a request could name")
         for key in keys
-        if not key.topic or key.partition < 0
+        if not key[0] or key[1] < 0
     }
 
 

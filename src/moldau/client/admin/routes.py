@@ -194,7 +194,7 @@ class LeaderRoute:
     async def _find(
         self, cluster: ClusterClient, keys: Sequence[TopicPartition]
     ) -> dict[TopicPartition, KafkaError]:
-        topics = sorted({key.topic for key in keys})
+        topics = sorted({topic for topic, _ in keys})
         request = MetadataRequest(
             topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
             allow_auto_topic_creation=False,
@@ -206,7 +206,8 @@ class LeaderRoute:
         }
         found = {topic.name: topic for topic in response.topics}
         errors: dict[TopicPartition, KafkaError] = {}
-        for key in keys:
+        # A plain (topic, partition) is as good a key as a TopicPartition, which equals it.
+        for key in (TopicPartition(*each) for each in keys):
             leader = self._leader_of(found.get(key.topic), key, nodes)
             if isinstance(leader, KafkaError):
                 errors[key] = leader
