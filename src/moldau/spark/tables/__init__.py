@@ -1,0 +1,33 @@
+"""Tables as sources and sinks of Spark queries: Parquet, JSON, CSV, Delta, Iceberg and JDBC.
+
+`check_options` says before anything runs whether a declaration such as
+`{delta: /data/orders, upsert: [id]}` can be meant; `read` gives its rows as a DataFrame, batch or
+streaming; `start_sink` starts the query that writes a streaming DataFrame into it.
+"""
+
+from .errors import (
+    ChangedRowsError,
+    OptionError,
+    RejectedRowError,
+    SchemaMismatchError,
+    TableError,
+)
+from .frames import read, start_sink
+from .options import FILE_KINDS, KINDS, SINK, SOURCE, Options, check_options, check_output_mode
+
+__all__ = [
+    "FILE_KINDS",
+    "KINDS",
+    "SINK",
+    "SOURCE",
+    "ChangedRowsError",
+    "OptionError",
+    "Options",
+    "RejectedRowError",
+    "SchemaMismatchError",
+    "TableError",
+    "check_options",
+    "check_output_mode",
+    "read",
+    "start_sink",
+]
