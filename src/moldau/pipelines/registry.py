@@ -21,6 +21,7 @@ from typing import Any, Final
 from moldau.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 from moldau.client.errors import (
     InvalidProducerEpochError,
+    InvalidTxnStateError,
     KafkaError,
     ProducerFencedError,
     TopicExistsError,
@@ -53,6 +54,14 @@ _TOPIC_CONFIG: Final = {
     "min.cleanable.dirty.ratio": "0.3",
     "max.compaction.lag.ms": str(24 * 60 * 60 * 1000),
 }
+
+# INVALID_TXN_STATE: the transaction was aborted for the next writer just before its commit came.
+_OVERTAKEN: Final = (
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    ProducerFencedError,
+    TransactionAbortedError,
+)
 
 #: From the present record (None if there is none) to the new one, or None to delete it.
 Change = Callable[[PipelineRecord | None], PipelineRecord | None]
@@ -127,7 +136,7 @@ class Registry:
         for _ in range(_CHANGE_TRIES_MAX):
             try:
                 return self._change_once(name, change, deadline)
-            except (ProducerFencedError, InvalidProducerEpochError, TransactionAbortedError):
+            except _OVERTAKEN:
                 # Somebody else took the transactional id: their change comes first.
                 if time.monotonic() > deadline:
                     break
