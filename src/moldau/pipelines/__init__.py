@@ -1,1 +1,90 @@
-"""Pipelines: declared flows of data between topics, tables and files, kept running on Spark."""
+"""Pipelines: declared flows of data between topics, tables and files, kept running on Spark.
+
+    from moldau.pipelines import Parquet, Pipeline, Sql, Topic
+
+    Pipeline(
+        "big-orders",
+        source=Topic("orders", schema="id STRING, amount DOUBLE"),
+        steps=[Sql("SELECT id, amount FROM input WHERE amount > 100")],
+        sink=Parquet("big-orders"),
+    )
+
+Importing this costs nothing until a name is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moldau.pipelines.definition.code import Code
+    from moldau.pipelines.definition.model import (
+        Cast,
+        Drop,
+        Pipeline,
+        Python,
+        Rename,
+        RowStep,
+        Sql,
+        Table,
+        Topic,
+        Trigger,
+        Watermark,
+    )
+    from moldau.pipelines.definition.tables import Csv, Delta, Iceberg, Jdbc, Json, Parquet
+    from moldau.pipelines.errors import DefinitionError, PipelineError
+
+__all__ = [
+    "Cast",
+    "Code",
+    "Csv",
+    "DefinitionError",
+    "Delta",
+    "Drop",
+    "Iceberg",
+    "Jdbc",
+    "Json",
+    "Parquet",
+    "Pipeline",
+    "PipelineError",
+    "Python",
+    "Rename",
+    "RowStep",
+    "Sql",
+    "Table",
+    "Topic",
+    "Trigger",
+    "Watermark",
+]
+
+_MODULES = {
+    "Cast": "definition.model",
+    "Code": "definition.code",
+    "Csv": "definition.tables",
+    "DefinitionError": "errors",
+    "Delta": "definition.tables",
+    "Drop": "definition.model",
+    "Iceberg": "definition.tables",
+    "Jdbc": "definition.tables",
+    "Json": "definition.tables",
+    "Parquet": "definition.tables",
+    "Pipeline": "definition.model",
+    "PipelineError": "errors",
+    "Python": "definition.model",
+    "Rename": "definition.model",
+    "RowStep": "definition.model",
+    "Sql": "definition.model",
+    "Table": "definition.model",
+    "Topic": "definition.model",
+    "Trigger": "definition.model",
+    "Watermark": "definition.model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{module}"), name)

@@ -1,0 +1,56 @@
+"""Pipelines as definitions: what a pipeline is, before anything runs.
+
+One pipeline is one `Pipeline` object, whether it was written in YAML (`load`), in Python (its
+constructor) or comes back from the registry (`from_json`): all three go through the same checks
+and have the same JSON form. Nothing here needs Spark.
+"""
+
+from __future__ import annotations
+
+from moldau.pipelines.definition.code import Code
+from moldau.pipelines.definition.model import (
+    Cast,
+    Drop,
+    Pipeline,
+    Python,
+    Rename,
+    RowStep,
+    Sink,
+    Source,
+    Sql,
+    Step,
+    Table,
+    Topic,
+    Trigger,
+    Watermark,
+)
+from moldau.pipelines.definition.places import Place
+from moldau.pipelines.definition.tables import Csv, Delta, Iceberg, Jdbc, Json, Parquet
+
+Definition = Pipeline
+
+__all__ = [
+    "Cast",
+    "Code",
+    "Csv",
+    "Definition",
+    "Delta",
+    "Drop",
+    "Iceberg",
+    "Jdbc",
+    "Json",
+    "Parquet",
+    "Pipeline",
+    "Place",
+    "Python",
+    "Rename",
+    "RowStep",
+    "Sink",
+    "Source",
+    "Sql",
+    "Step",
+    "Table",
+    "Topic",
+    "Trigger",
+    "Watermark",
+]

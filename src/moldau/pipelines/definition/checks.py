@@ -1,0 +1,329 @@
+"""What makes a definition right, as far as that can be said without Spark.
+
+`mistakes` looks at a whole pipeline and finds every mistake; it does not stop at the first. The
+same checks hold for YAML, for Python and for what the registry keeps.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from moldau.pipelines.definition.model import (
+    APPEND,
+    COMPLETE,
+    FAIL,
+    IGNORE,
+    INPUT,
+    UPDATE,
+    Cast,
+    Drop,
+    Pipeline,
+    Rename,
+    Source,
+    Sql,
+    Step,
+    Table,
+    Topic,
+    Watermark,
+)
+from moldau.pipelines.definition.places import Place
+from moldau.pipelines.definition.triggers import is_interval
+from moldau.pipelines.errors import DefinitionError, PipelineError
+from moldau.spark import tables
+
+SOURCE_FORMATS = ("json", "csv", "string", "binary", "avro", "protobuf")
+SINK_FORMATS = SOURCE_FORMATS
+SOURCE_SETTINGS = (
+    "startingOffsets",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "failOnDataLoss",
+    "includeHeaders",
+    "groupId",
+    "groupIdPrefix",
+    "mirrorOffsets",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+)
+SINK_SETTINGS = ("exactlyOnce",)
+CONNECTORS = ("auto", "moldau", "kafka")
+METADATA = ("_key", "_value", "_topic", "_partition", "_offset", "_timestamp", "_headers")
+"""The columns that every topic source has beside those of its format."""
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_DEAD_LETTER_QUERY = ".dead-letter"
+
+
+def check(pipeline: Pipeline) -> None:
+    """Raises `DefinitionError` if there is a mistake."""
+    if found := list(mistakes(pipeline)):
+        raise DefinitionError(found)
+
+
+def mistakes(pipeline: Pipeline) -> Iterable[PipelineError]:
+    yield from _name(pipeline)
+    if not pipeline.sources:
+        yield _mistake(pipeline.place, "source: missing", "e.g. source: {topic: orders}")
+    for name, source in pipeline.sources.items():
+        where = "source" if name == INPUT else f"sources.{name}"
+        if not _VIEW.fullmatch(name):
+            yield _mistake(source.place, f"{where}: {name!r} cannot be the name of a view in SQL")
+        yield from _source(source, where)
+    if pipeline.sources and not any(source.streaming for source in pipeline.sources.values()):
+        yield _mistake(pipeline.place, "source: none is streaming, so there is nothing to wait for")
+    yield from _steps(pipeline)
+    yield from _sink(pipeline)
+    yield from _errors(pipeline)
+
+
+def suggestion(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant."""
+    by_lower = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f"did you mean {by_lower[near[0]]!r}?" if near else None
+
+
+def _mistake(place: Place | None, message: str, hint: str | None = None) -> PipelineError:
+    return PipelineError(message, where=str(place) if place else None, hint=hint)
+
+
+def _name(pipeline: Pipeline) -> Iterable[PipelineError]:
+    name = pipeline.name
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
+        yield _mistake(
+            pipeline.place, f"name: {name!r} may only have letters, digits, '.', '_' and '-'"
+        )
+    elif name.endswith(_DEAD_LETTER_QUERY):
+        yield _mistake(
+            pipeline.place, f"name: must not end with {_DEAD_LETTER_QUERY!r}: so queries are named"
+        )
+
+
+def _source(source: Source, where: str) -> Iterable[PipelineError]:
+    if source.watermark:
+        yield from _delay(source.watermark, where)
+    if isinstance(source, Table):
+        yield from _table(source, "source", where)
+        return
+    given = [
+        name
+        for name in ("topic", "topics", "pattern", "assign")
+        if getattr(source, name) not in (None, ())
+    ]
+    if len(given) != 1:
+        said = " and ".join(given) or "none"
+        yield _mistake(
+            source.place, f"{where}: exactly one of topic, topics, pattern and assign, not {said}"
+        )
+    for topic in (source.topic, *source.topics):
+        if topic is not None:
+            yield from _topic_name(topic, source.place, where)
+    for name in ("key", "headers", "partition", "timestamp"):
+        if getattr(source, name) is not None:
+            yield _mistake(source.place, f"{where}: {name!r} is an option of sinks only")
+    yield from _settings(source, where)
+    yield from _format(source, SOURCE_FORMATS, where)
+    if source.format in ("json", "csv", "avro", "protobuf") and not source.schema:
+        kind = {"avro": "the Avro schema", "protobuf": "the message's name"}.get(
+            source.format, 'columns as DDL, e.g. schema: "id STRING, amount DOUBLE"'
+        )
+        yield _mistake(
+            source.place,
+            f"{where}: format {source.format!r} needs a schema: {kind}",
+            "format: string gives the value as it is",
+        )
+    if source.format in ("string", "binary") and source.schema:
+        yield _mistake(source.place, f"{where}: format {source.format!r} has no schema")
+
+
+def _format(topic: Topic, known: Iterable[str], where: str) -> Iterable[PipelineError]:
+    if topic.format not in known:
+        yield _mistake(
+            topic.place,
+            f"{where}: unknown format {topic.format!r}",
+            suggestion(topic.format, known) or f"known are {', '.join(known)}",
+        )
+    if topic.options and topic.format in ("string", "binary"):
+        yield _mistake(topic.place, f"{where}: format {topic.format!r} has no options")
+
+
+def _topic_name(topic: str, place: Place | None, where: str) -> Iterable[PipelineError]:
+    if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+        yield _mistake(place, f"{where}: {topic!r} cannot be the name of a topic")
+
+
+def unknown_settings(names: Iterable[str], *, sink: bool) -> Iterable[tuple[str, str | None]]:
+    """The options of a topic that there are not, each with what was probably meant."""
+    known = SINK_SETTINGS if sink else SOURCE_SETTINGS
+    lower = {name.lower() for name in known}
+    own: tuple[str, ...] = ("topic", "format", "schema", "options")
+    own += ("key", "headers", "partition", "timestamp") if sink else ("topics", "pattern", "assign")
+    for name in names:
+        if name.lower() not in lower and not name.lower().startswith("kafka."):
+            yield name, suggestion(name, (*own, "watermark", *known))
+
+
+def _settings(topic: Topic, where: str) -> Iterable[PipelineError]:
+    for name, hint in unknown_settings(topic.settings, sink=where == "sink"):
+        yield _mistake(topic.place, f"{where}: unknown option {name!r}", hint)
+    for name in topic.settings:
+        if name.lower() == "kafka.bootstrap.servers":
+            yield _mistake(
+                topic.place,
+                f"{where}: the cluster is the deployment's, not the definition's",
+                "leave out kafka.bootstrap.servers",
+            )
+
+
+def _table(table: Table, role: str, where: str) -> Iterable[PipelineError]:
+    options = dict(table.options)
+    if str(options.get("onError", "")).lower() == "dead_letter":
+        # Where they go is said once, by the pipeline's own dead_letter.
+        options.setdefault("deadLetterTopic", "-")
+        options.setdefault("kafka.bootstrap.servers", "-")
+    try:
+        tables.check_options(table.kind, role, options)
+    except tables.TableError as error:
+        message = error.message.removeprefix(f"{table.kind} {role}: ")
+        yield _mistake(table.place, f"{where}: {message}", _as_hint(error.hint))
+
+
+def _as_hint(text: str) -> str | None:
+    return text[:1].lower() + text[1:] if text else None
+
+
+def _steps(pipeline: Pipeline) -> Iterable[PipelineError]:
+    known = set(pipeline.sources)
+    several = len(pipeline.sources) > 1 and INPUT not in pipeline.sources
+    for index, step in enumerate(pipeline.steps):
+        where = f"steps[{index}]"
+        if step.name is not None and not _VIEW.fullmatch(step.name):
+            yield _mistake(step.place, f"{where}: name {step.name!r} cannot be a view's in SQL")
+        elif step.name is not None and (step.name in known or step.name == INPUT):
+            yield _mistake(step.place, f"{where}: there is already something named {step.name!r}")
+        if step.source is not None and step.source not in known | {INPUT}:
+            yield _mistake(
+                step.place,
+                f"{where}: from: there is no source or earlier step {step.source!r}",
+                suggestion(step.source, known),
+            )
+        if several and index == 0 and step.source is None and not isinstance(step, Sql):
+            yield _mistake(
+                step.place,
+                f"{where}: with several sources the first step must say which it is from",
+                f"from: {next(iter(pipeline.sources))}",
+            )
+        yield from _step(step, where)
+        if step.name is not None:
+            known.add(step.name)
+    if several and not pipeline.steps:
+        yield _mistake(pipeline.place, "steps: several sources need a step that joins them")
+
+
+def _step(step: Step, where: str) -> Iterable[PipelineError]:
+    if isinstance(step, Watermark):
+        yield from _delay(step, where)
+    if isinstance(step, Sql) and not step.query.strip():
+        yield _mistake(step.place, f"{where}: sql: empty")
+    if isinstance(step, Sql) and step.source is not None:
+        yield _mistake(step.place, f"{where}: from: SQL says itself which view it reads")
+    if isinstance(step, Cast | Drop | Rename) and not step.columns:
+        yield _mistake(step.place, f"{where}: no column is named")
+
+
+def _delay(watermark: Watermark, where: str) -> Iterable[PipelineError]:
+    if not is_interval(watermark.delay):
+        yield _mistake(
+            watermark.place,
+            f"{where}: watermark: delay {watermark.delay!r} is no time",
+            "e.g. 10 minutes",
+        )
+
+
+def _sink(pipeline: Pipeline) -> Iterable[PipelineError]:
+    sink = pipeline.sink
+    if pipeline.output_mode not in (APPEND, UPDATE, COMPLETE):
+        yield _mistake(
+            pipeline.place,
+            f"outputMode: unknown mode {pipeline.output_mode!r}",
+            suggestion(pipeline.output_mode, (APPEND, UPDATE, COMPLETE))
+            or "known are append, update and complete",
+        )
+    if isinstance(sink, Table):
+        yield from _table_sink(pipeline, sink)
+        return
+    if sink.topics or sink.pattern or sink.assign or sink.topic is None:
+        yield _mistake(sink.place, "sink: exactly one topic")
+    else:
+        yield from _topic_name(sink.topic, sink.place, "sink")
+    if sink.watermark:
+        yield _mistake(sink.place, "sink: 'watermark' is an option of sources and a step")
+    yield from _settings(sink, "sink")
+    yield from _format(sink, SINK_FORMATS, "sink")
+    if sink.format == "protobuf" and not sink.schema:
+        yield _mistake(sink.place, "sink: format 'protobuf' needs a schema: the message's name")
+    if sink.format in ("json", "csv", "string", "binary") and sink.schema:
+        yield _mistake(sink.place, "sink: the schema is that of the last step; leave it out")
+
+
+def _table_sink(pipeline: Pipeline, sink: Table) -> Iterable[PipelineError]:
+    if sink.watermark or not sink.streaming:
+        yield _mistake(sink.place, "sink: 'watermark' and 'streaming' are options of sources")
+    found = list(_table(sink, "sink", "sink"))
+    yield from found
+    to_dead_letter = str(sink.options.get("onError", "")).lower() == "dead_letter"
+    if to_dead_letter and pipeline.dead_letter is None:
+        yield _mistake(
+            sink.place,
+            "sink: 'onError: dead_letter' needs the pipeline's 'dead_letter'",
+            "dead_letter: name of a topic",
+        )
+    if found or pipeline.output_mode not in (APPEND, UPDATE, COMPLETE):
+        return
+    filled = {"deadLetterTopic": "-", "kafka.bootstrap.servers": "-"} if to_dead_letter else {}
+    try:
+        checked = tables.check_options(sink.kind, "sink", filled | dict(sink.options))
+        tables.check_output_mode(checked, pipeline.output_mode)
+    except tables.TableError as error:
+        yield _mistake(sink.place, f"outputMode: {error.message}", _as_hint(error.hint))
+
+
+def _errors(pipeline: Pipeline) -> Iterable[PipelineError]:
+    if pipeline.errors not in (FAIL, IGNORE):
+        yield _mistake(
+            pipeline.place,
+            f"errors: unknown value {pipeline.errors!r}",
+            "fail or ignore; for a dead-letter topic write dead_letter: name",
+        )
+    if pipeline.dead_letter is not None:
+        if pipeline.errors == IGNORE:
+            yield _mistake(pipeline.place, "errors: ignore contradicts dead_letter; leave one out")
+        yield from _topic_name(pipeline.dead_letter, pipeline.place, "dead_letter")
+        inputs = {
+            topic
+            for source in pipeline.sources.values()
+            if isinstance(source, Topic)
+            for topic in (source.topic, *source.topics)
+        }
+        if pipeline.dead_letter in inputs:
+            yield _mistake(
+                pipeline.place,
+                "dead_letter: is also the source, so bad records would go in circles",
+            )
+    if pipeline.connector not in CONNECTORS:
+        yield _mistake(
+            pipeline.place,
+            f"connector: unknown connector {pipeline.connector!r}",
+            suggestion(pipeline.connector, CONNECTORS) or f"known are {', '.join(CONNECTORS)}",
+        )

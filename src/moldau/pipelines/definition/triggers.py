@@ -1,0 +1,50 @@
+"""Triggers as they are written: `1 second`, `available now`, `once`, or Spark's own names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from moldau.pipelines.definition.model import Trigger
+
+_INTERVAL = re.compile(
+    r"(\d+)\s*(ms|s|milliseconds?|seconds?|minutes?|hours?|days?)"
+    r"(\s+\d+\s*(milliseconds?|seconds?|minutes?|hours?|days?))*",
+    re.IGNORECASE,
+)
+_SHORT = {"ms": "milliseconds", "s": "seconds"}
+EXPECTED = "'1 second', 'available now' or 'once'"
+
+
+def trigger_of(written: str | Mapping[str, Any] | None) -> Trigger:
+    """Raises `ValueError` with a sentence about what was expected."""
+    if written is None:
+        return Trigger()
+    if isinstance(written, Mapping):
+        if len(written) != 1:
+            raise ValueError(
+                f"expected one of processingTime, availableNow and once, got {written}"
+            )
+        (name, value), *_ = written.items()
+        if name in ("processingTime", "processing_time"):
+            return trigger_of(str(value))
+        if name in ("availableNow", "available_now", "once") and value is True:
+            return Trigger(once=True) if name == "once" else Trigger(available_now=True)
+        raise ValueError(f"unknown trigger {name}: {value}; expected {EXPECTED}")
+    text = " ".join(written.split())
+    match text.lower():
+        case "available now" | "availablenow" | "available-now":
+            return Trigger(available_now=True)
+        case "once":
+            return Trigger(once=True)
+    found = _INTERVAL.fullmatch(text)
+    if found is None:
+        raise ValueError(f"expected {EXPECTED}, got {written!r}")
+    if (unit := found[2].lower()) in _SHORT:
+        text = f"{found[1]} {_SHORT[unit]}"
+    return Trigger(processing_time=text)
+
+
+def is_interval(text: str) -> bool:
+    return _INTERVAL.fullmatch(" ".join(text.split())) is not None
