@@ -19,6 +19,7 @@ MODULES = (
     "moldau.client.producer._batch",
     "moldau.client.producer._murmur2",
     "moldau.client.producer._send_path",
+    "moldau.spark.columns._decoder",
 )
 
 
