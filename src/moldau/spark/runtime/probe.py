@@ -1,0 +1,45 @@
+"""Asks a Connect server for its version: the proof that it answers, not only that it listens."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+
+from moldau.spark.runtime.errors import require
+
+__all__ = ["USER_ID", "answers", "listens"]
+
+USER_ID = "moldau"
+
+
+def listens(host: str, port: int, *, seconds_max: float = 1.0) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=seconds_max).close()
+    except OSError:
+        return False
+    return True
+
+
+def answers(host: str, port: int, *, seconds_max: float) -> str | None:
+    """Spark's version, or None if there is no answer in time."""
+    grpc = require("grpc")
+    messages = require("pyspark.sql.connect.proto.base_pb2")
+    service = require("pyspark.sql.connect.proto.base_pb2_grpc")
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    session = str(uuid.uuid4())
+    user = messages.UserContext(user_id=USER_ID)
+    question = messages.AnalyzePlanRequest(
+        session_id=session,
+        user_context=user,
+        spark_version=messages.AnalyzePlanRequest.SparkVersion(),
+    )
+    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        stub = service.SparkConnectServiceStub(channel)
+        try:
+            answer = stub.AnalyzePlan(question, timeout=seconds_max)
+            # Else the server would keep the session of this one question for an hour.
+            release = messages.ReleaseSessionRequest(session_id=session, user_context=user)
+            stub.ReleaseSession(release, timeout=seconds_max)
+        except grpc.RpcError:
+            return None
+    return str(answer.spark_version.version)

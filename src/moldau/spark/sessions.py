@@ -1,0 +1,105 @@
+"""A session with a deployment's Spark, and which of two connectors its topics go through.
+
+    from moldau.spark import session, topic_format
+
+    spark = session()                     # the server of ./moldau-data/spark, started if need be
+    orders = (
+        spark.readStream.format(topic_format(spark))
+        .option("kafka.bootstrap.servers", "127.0.0.1:9092")
+        .option("subscribe", "orders")
+        .load()
+    )
+
+Both connectors take the same options and give the same columns, so the same code runs on both.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+from moldau.spark.runtime.command import CONNECTOR_KEY
+from moldau.spark.runtime.errors import SparkRuntimeError, require
+from moldau.spark.runtime.places import DEFAULT_FOLDER
+from moldau.spark.runtime.server import ConnectServer
+from moldau.spark.runtime.settings import CONNECTORS
+
+__all__ = ["session", "topic_format"]
+
+Connector = Literal["auto", "moldau", "kafka"]
+
+
+def session(
+    target: str | os.PathLike[str] | ConnectServer | None = None,
+    *,
+    start: bool = True,
+    user_id: str | None = None,
+    session_id: str | None = None,
+) -> Any:
+    """A new Spark Connect session, a pyspark.sql.SparkSession.
+
+    `target` is a server's address (sc://host:port), a deployment folder or a ConnectServer; without
+    one it is the environment's SPARK_REMOTE, else the folder ./moldau-data/spark. A folder's server
+    is started if it does not run, and goes on running afterwards; with start=False that is an
+    error. With `user_id` and `session_id` it is the session of somebody who had it before, with its
+    views, settings and streaming queries.
+    """
+    url = _url(target, start=start)
+    if user_id is not None:
+        url = _with_parameter(url, "user_id", user_id)
+    if session_id is not None:
+        url = _with_parameter(url, "session_id", session_id)
+    builder = require("pyspark.sql").SparkSession.builder
+    require("pyspark.sql.connect.session")
+    return builder.remote(url).create()
+
+
+def _url(target: str | os.PathLike[str] | ConnectServer | None, *, start: bool) -> str:
+    if target is None:
+        target = os.environ.get("SPARK_REMOTE") or DEFAULT_FOLDER
+    if isinstance(target, str) and target.startswith("sc://"):
+        return target
+    server = target if isinstance(target, ConnectServer) else ConnectServer(target)
+    if start:
+        server.start()
+    return server.url
+
+
+def _with_parameter(url: str, name: str, value: str) -> str:
+    """Spark's own form: parameters follow the path, with semicolons."""
+    head, separator, rest = url.partition("/;")
+    kept = [each for each in rest.split(";") if each and not each.startswith(f"{name}=")]
+    if not separator:
+        head = head.removesuffix("/")
+    return f"{head}/;" + ";".join([*kept, f"{name}={value}"])
+
+
+def topic_format(spark: Any, connector: str = "auto") -> str:
+    """What to pass to `format(...)` for topics: "moldau" or "kafka".
+
+    "auto" is Spark's own connector where the session's server has it, else our source. Asked for
+    "kafka" where it is missing, this says how to get it.
+    """
+    if connector not in CONNECTORS:
+        raise SparkRuntimeError(
+            f"connector {connector!r} is unknown: choose one of {', '.join(CONNECTORS)}"
+        )
+    if connector == "moldau":
+        return "moldau"
+    if _has_kafka(spark):
+        return "kafka"
+    if connector == "auto":
+        return "moldau"
+    raise SparkRuntimeError(
+        "this Spark has no connector `kafka`. Start the server with it: moldau spark stop; moldau "
+        "spark start --connector kafka. Or use the connector `moldau`, which has the same options"
+    )
+
+
+def _has_kafka(spark: Any) -> bool:
+    """Servers of ours say what they have; of others the settings that bring it in are looked at."""
+    told = spark.conf.get(CONNECTOR_KEY, None)
+    if told is not None:
+        return bool(told == "kafka")
+    named = ("spark.jars", "spark.jars.packages")
+    return any("spark-sql-kafka" in (spark.conf.get(key, None) or "") for key in named)
