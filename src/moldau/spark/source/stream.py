@@ -1,0 +1,215 @@
+"""One run of a streaming query, as its reader in Spark's driver lives through it.
+
+Spark asks for the latest offset, plans the batch up to it, and asks again when the batch is done
+for good. What always holds: offsets that were handed out only grow; with AvailableNow nothing
+beyond the offsets of the beginning is handed out; a call without news waits for some, but not for
+long, since another source of the same query may have news.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from moldau.client.topics import TopicPartition
+from moldau.spark.source.cluster import SourceCluster
+from moldau.spark.source.lag import behind, latest_with_lag
+from moldau.spark.source.limits import MinimumGate, rate_limited, unread
+from moldau.spark.source.mirror import GroupMirror
+from moldau.spark.source.offsets import LATEST, Offsets, merged
+from moldau.spark.source.options import SourceOptions
+from moldau.spark.source.planning import (
+    DATA_LOSS_ADVICE,
+    DataLoss,
+    plan_batch,
+    questions,
+    settled,
+)
+from moldau.spark.source.ranges import OffsetRange, cut
+
+__all__ = ["StreamRun"]
+
+_log = logging.getLogger(__name__)
+
+# How long a call without news waits for some. Spark looks at all sources of a query in turn, so
+# another source's news wait for as long.
+_IDLE_WAIT_S: Final = 0.1
+_AGE_PAUSE_S: Final = 1.0
+_AGES_MAX: Final = 8
+_FLUSH_S: Final = 5.0
+
+
+class StreamRun:
+    """See the module."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._cluster = SourceCluster(options)
+        self._mirror = (
+            GroupMirror(options, self._cluster.thread) if options.mirror_offsets else None
+        )
+        self._is_checked = False
+        self._gate = (
+            MinimumGate(options.min_offsets_per_trigger, options.max_trigger_delay_ms)
+            if options.min_offsets_per_trigger is not None
+            else None
+        )
+        self._target: Offsets | None = None
+        self._latest: Offsets = {}
+        self._handed_out: Offsets = {}
+        self._first: Offsets = {}
+        self._ages: dict[tuple[TopicPartition, int], int] = {}
+        self._ages_asked_s = 0.0
+        for warning in options.warnings:
+            _log.warning("%s", warning)
+
+    # What Spark calls.
+
+    def initial(self) -> Offsets:
+        """Where a query without a checkpoint begins."""
+        self._check_group()
+        place = LATEST if self._options.starting is None else self._options.starting
+        partitions = self._cluster.partitions(fresh=True)
+        asked = questions(place, partitions, edge="starting")
+        found = self._cluster.at_times(asked.asked)
+        unmatched = [key for key, offset in found.items() if offset is None]
+        return settled(
+            asked,
+            found,
+            self._cluster.latest(unmatched),
+            latest_if_no_match=self._options.latest_if_no_match,
+        )
+
+    def prepare_available_now(self) -> None:
+        """Fix what this run reads: what is there now."""
+        self._check_group()
+        self._target = self._cluster.latest(self._cluster.partitions(fresh=True, may_miss=True))
+
+    def latest(self, start: Offsets, *, limited: bool) -> Offsets:
+        """Where the next batch ends; `start` if there is none. All before `start` is done."""
+        self._check_group()
+        if self._mirror is not None:
+            self._mirror.done(start)
+        if self._target is not None:
+            # The beginning was found after the target, so that it may be past it.
+            self._target = {
+                key: max(offset, start.get(key, offset)) for key, offset in self._target.items()
+            }
+            latest = self._target
+            if latest == start and self._mirror is not None:
+                # The run ends here, and this process with it.
+                self._mirror.flush(_FLUSH_S)
+        else:
+            latest = self._latest_or_wait(start)
+        self._latest = latest
+        self._handed_out = self._limited(start, latest) if limited else latest
+        return self._handed_out
+
+    def report(self) -> dict[str, Any] | None:
+        """The latest offsets and the lag behind them, for the query's progress."""
+        if not self._latest:
+            return None
+        left = behind(self._handed_out, self._latest)
+        return latest_with_lag(
+            self._latest, left, self._oldest_ms(left), time.time_ns() // 1_000_000
+        )
+
+    def plan(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
+        """The ranges of a batch. Raises DataLoss unless the query goes on without."""
+        plan = plan_batch(start, end, self._first_offsets(start, end))
+        for loss in plan.losses:
+            self._report_loss(loss)
+        return cut(
+            plan.ranges,
+            min_partitions=self._options.min_partitions,
+            max_records=self._options.max_records_per_partition,
+        )
+
+    @property
+    def token(self) -> str | None:
+        """What a task announces the query's group with; None if that is not needed."""
+        return None if self._mirror is None else self._mirror.token
+
+    def close(self) -> None:
+        if self._mirror is not None:
+            self._mirror.close()
+        self._cluster.close()
+
+    # Behind it.
+
+    def _check_group(self) -> None:
+        if not self._is_checked and self._mirror is not None:
+            self._mirror.check_group()
+        self._is_checked = True
+
+    def _latest_or_wait(self, start: Offsets) -> Offsets:
+        latest = self._known_latest(start)
+        if latest == start and self._cluster.wait(start, _IDLE_WAIT_S):
+            latest = self._known_latest(start)
+        return latest
+
+    def _known_latest(self, start: Offsets) -> Offsets:
+        """Asked for again where an end is below what was read: a broker that has just become the
+        leader may not know better yet."""
+        for attempt in range(1, self._options.fetch_offset_num_retries + 1):
+            latest = self._cluster.latest(self._cluster.partitions(may_miss=True))
+            low = sorted(key for key, offset in latest.items() if offset < start.get(key, 0))
+            if not low or attempt == self._options.fetch_offset_num_retries:
+                break
+            shown = ", ".join(f"{key}: {start[key]} > {latest[key]}" for key in low[:20])
+            _log.warning("Offsets below those that were read, asking again: %s", shown)
+            time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
+        return latest
+
+    def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
+        minimum, maximum = self._gate, self._options.max_offsets_per_trigger
+        if (minimum is None and maximum is None) or latest == start:
+            return latest
+        begin = {**self._first_offsets(start, latest), **start}
+        available = sum(unread(begin, latest).values())
+        # What is there at the beginning of an AvailableNow run is read, be it little.
+        if (
+            minimum is not None
+            and self._target is None
+            and not minimum.opens(available, int(time.monotonic() * 1000))
+        ):
+            return start
+        return latest if maximum is None else rate_limited(maximum, begin, latest)
+
+    def _first_offsets(
+        self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+    ) -> Offsets:
+        """Of the partitions that are new in `end`: a batch is planned with those that it was
+        limited with, even if retention has moved on since."""
+        new = end.keys() - start.keys()
+        unknown = [key for key in new if key not in self._first]
+        if unknown:
+            self._first = merged(self._first, self._cluster.earliest(unknown))
+        found = {key: self._first[key] for key in new if key in self._first}
+        self._first = dict(found)
+        return found
+
+    def _oldest_ms(self, left: Offsets) -> int | None:
+        """The time of the oldest unread record, as far as it is known."""
+        places = {
+            key: self._handed_out.get(key, self._first.get(key, 0))
+            for key in sorted(left, key=lambda key: -left[key])[:_AGES_MAX]
+        }
+        known = {place: time_ms for place, time_ms in self._ages.items() if place in places.items()}
+        asked = {key: offset for key, offset in places.items() if (key, offset) not in known}
+        now_s = time.monotonic()
+        if asked and now_s - self._ages_asked_s >= _AGE_PAUSE_S:
+            self._ages_asked_s = now_s
+            for key, time_ms in self._cluster.timestamps(asked).items():
+                known[key, places[key]] = time_ms
+        if known or not places:
+            self._ages = known
+        # Between two looks the last answer is the best there is.
+        return min(self._ages.values(), default=None)
+
+    def _report_loss(self, loss: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise DataLoss(f"{loss} {DATA_LOSS_ADVICE}")
+        _log.warning("Data loss, and the query goes on (failOnDataLoss is false): %s", loss)
