@@ -36,11 +36,12 @@ cdef int *_int32s(bytearray buffer)
 @cython.locals(chars="unsigned char *")
 cdef long long *_int64s(bytearray buffer)
 
-@cython.locals(cursor=Py_ssize_t)
+@cython.locals(cursor=Py_ssize_t, found=cython.int)
 cdef bint _is_ascii(const unsigned char *data, Py_ssize_t position, Py_ssize_t length) noexcept nogil
 
 # Holds nothing but numbers and buffers, so the collector need not visit it.
 @cython.no_gc
+@cython.final
 cdef class BinaryBuffers:
     cdef bytearray _ends_buffer
     cdef bytearray _validity
@@ -67,6 +68,7 @@ cdef class BinaryBuffers:
 
     cdef column(self)
 
+@cython.final
 cdef class HeaderBuffers:
     cdef bytearray _ends_buffer
     cdef bytearray _validity

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, annotation_typing=False
-"""Fetched batches of one partition become the buffers of Arrow columns; no object is made per record.
+"""Fetched batches of one partition become the buffers of Arrow columns; no object per record.
 
 Decided here: which records of the batches belong to the range (not control records, not those of
 aborted transactions where only committed ones are wanted, none below its start or from its end on)
@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from crc32c import crc32c
 
 from moldau.client.errors import CorruptRecordError
+from moldau.spark.columns.column_buffers import BinaryColumn, Columns, HeaderColumn
 from moldau.wire._record_codec import PROBLEMS, validate_records
 from moldau.wire.compression import Compression, CompressionError, decompress_to_buffer
 from moldau.wire.records import (
@@ -58,6 +59,8 @@ except ImportError:
 
 COMPILED: bool = cython.compiled
 
+Buffer = bytes | bytearray | memoryview
+
 _MASK_32 = 0xFFFF_FFFF
 _MASK_64 = 0xFFFF_FFFF_FFFF_FFFF
 # The first and the last millisecond whose microseconds are 64 bits wide.
@@ -67,41 +70,7 @@ _INT32_MAX = 2**31 - 1
 _DATA_CAPACITY_MIN = 1024
 
 
-class BinaryColumn(NamedTuple):
-    """`data` is cut by `row_count + 1` int32 `ends`; `validity` is None where nothing is null."""
-
-    validity: bytearray | None
-    ends: bytearray
-    data: bytearray
-    size: int
-    null_count: int
-
-
-class HeaderColumn(NamedTuple):
-    """Lists, cut by `row_count + 1` int32 `ends` out of `count` names and values."""
-
-    validity: bytearray | None
-    ends: bytearray
-    null_count: int
-    count: int
-    names: BinaryColumn
-    values: BinaryColumn
-
-
-class Columns(NamedTuple):
-    """The buffers of `row_count` rows; each may be longer than the rows need."""
-
-    row_count: int
-    key: BinaryColumn
-    value: BinaryColumn
-    #: int64, int64 in microseconds, and int32: 0 for the producer's time, 1 for the broker's.
-    offsets: bytearray
-    timestamps: bytearray
-    timestamp_types: bytearray
-    headers: HeaderColumn | None
-
-
-def _length(data: Any, position: int) -> int:
+def _length(data: Buffer, position: int) -> int:
     """Bytes of the variable-length number there."""
     size = 1
     while data[position] > 127:
@@ -110,7 +79,7 @@ def _length(data: Any, position: int) -> int:
     return size
 
 
-def _int32(data: Any, position: int, size: int) -> int:
+def _int32(data: Buffer, position: int, size: int) -> int:
     """The zigzag int32 of `size` bytes; bits beyond 32 are dropped, as Java does."""
     if size == 1:
         raw = data[position]
@@ -125,7 +94,7 @@ def _int32(data: Any, position: int, size: int) -> int:
     return (raw >> 1) ^ -(raw & 1)
 
 
-def _int64(data: Any, position: int, size: int) -> int:
+def _int64(data: Buffer, position: int, size: int) -> int:
     """The zigzag int64 of `size` bytes; bits beyond 64 are dropped, as Java does."""
     raw = 0
     shift = 0
@@ -161,20 +130,6 @@ def _int64s(buffer: bytearray) -> Any:
 class BinaryBuffers:
     """Values of variable length that grow one by one."""
 
-    __slots__ = (
-        "_bits",
-        "_capacity",
-        "_count_max",
-        "_data",
-        "_ends",
-        "_ends_buffer",
-        "_target",
-        "_validity",
-        "count",
-        "null_count",
-        "size",
-    )
-
     def __init__(self, count_max: int, capacity: int) -> None:
         self._count_max = count_max
         self._ends_buffer = _new(4 * (count_max + 1))
@@ -184,7 +139,7 @@ class BinaryBuffers:
         self._bits = self._validity
         self._capacity = capacity
         self._data = _new(capacity)
-        self._target = self._data
+        self._target: Any = self._data
         self.size = 0
         self.count = 0
         self.null_count = 0
@@ -239,18 +194,6 @@ class BinaryBuffers:
 
 class HeaderBuffers:
     """The headers of rows. How many there are is known with each row only, so these grow."""
-
-    __slots__ = (
-        "_bits",
-        "_ends",
-        "_ends_buffer",
-        "_names",
-        "_validity",
-        "_values",
-        "null_count",
-        "row_count",
-        "size",
-    )
 
     def __init__(self, rows_max: int) -> None:
         self._ends_buffer = _new(4 * (rows_max + 1))
@@ -311,10 +254,10 @@ class HeaderBuffers:
 
 
 def _is_ascii(data: Any, position: int, length: int) -> bool:
+    found = 0
     for cursor in range(position, position + length):
-        if data[cursor] > 127:
-            return False
-    return True
+        found |= data[cursor]
+    return found < 128
 
 
 def _text(name: Any) -> bytes:
@@ -323,46 +266,10 @@ def _text(name: Any) -> bytes:
 
 
 class ColumnDecoder:
-    """Fills columns with the records of `start <= offset < end`, one Fetch response after the other.
+    """Fills columns with the records of `start <= offset < end`, response after response.
 
     The columns are full with `rows_max` rows, or once their data has `bytes_max` bytes.
     """
-
-    __slots__ = (
-        "_aborted",
-        "_aborted_producers",
-        "_append_time",
-        "_base_offset",
-        "_base_timestamp",
-        "_bytes_max",
-        "_check_crcs",
-        "_data",
-        "_end",
-        "_headers",
-        "_include_headers",
-        "_keys",
-        "_last_offset",
-        "_left",
-        "_offsets",
-        "_offsets_buffer",
-        "_part_position",
-        "_partition",
-        "_position",
-        "_read_committed",
-        "_rows_max",
-        "_section",
-        "_section_end",
-        "_timestamp_type",
-        "_timestamps",
-        "_timestamps_buffer",
-        "_topic",
-        "_types",
-        "_types_buffer",
-        "_values",
-        "_view",
-        "next_offset",
-        "row_count",
-    )
 
     def __init__(
         self,
@@ -575,7 +482,7 @@ class ColumnDecoder:
         chars = cython.address(self._view[0]) if cython.compiled else self._view
         keys = self._keys
         values = self._values
-        headers = self._headers
+        headers: Any = self._headers
         with_headers = headers is not None
         position = self._position
         left = self._left

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from moldau.client.topics import TopicPartition
-from moldau.spark.columns._decoder import BinaryColumn, ColumnDecoder, Columns, HeaderColumn
+from moldau.spark.columns._decoder import ColumnDecoder
 from moldau.spark.columns.clients import lease
+from moldau.spark.columns.column_buffers import BinaryColumn, Columns, HeaderColumn
 from moldau.spark.columns.fetching import RangeFetcher
 from moldau.spark.columns.schema import HEADERS, pyarrow, source_schema
 
@@ -160,8 +161,8 @@ def _binary(column: BinaryColumn, count: int, kind: pyarrow.DataType) -> pyarrow
 def _headers(column: HeaderColumn, count: int) -> pyarrow.Array:
     pairs = pyarrow.StructArray.from_arrays(
         [
-            _binary(column.names, column.count, pyarrow.string()),
-            _binary(column.values, column.count, pyarrow.binary()),
+            _binary(column.names, column.pair_count, pyarrow.string()),
+            _binary(column.values, column.pair_count, pyarrow.binary()),
         ],
         fields=list(HEADERS.value_type),
     )

@@ -7,7 +7,7 @@ try:
 except ImportError as error:
     raise ImportError("pyarrow is missing: pip install 'moldau[spark]'") from error
 
-__all__ = ["HEADERS", "source_schema"]
+__all__ = ["HEADERS", "pyarrow", "source_schema"]
 
 HEADERS = pyarrow.list_(
     pyarrow.struct(
