@@ -431,9 +431,9 @@ def test_model_notices_conclusions_from_the_coordinator_alone(
 def test_model_notices_a_driver_that_is_not_shut_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def accept(self: Cluster, transactional_id: str, token: Token) -> Producing:
         known = self.ids[transactional_id]
-        if not transactional_id.endswith("coordinator"):
-            if (known.producer_id, known.epoch) != token:
-                raise Fenced(transactional_id)
+        is_current = (known.producer_id, known.epoch) == token
+        if not is_current and not transactional_id.endswith("coordinator"):
+            raise Fenced(transactional_id)
         known.state = "Ongoing"
         return known
 
