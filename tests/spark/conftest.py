@@ -2,107 +2,67 @@
 
 A virtual machine takes seconds to start, so every test works in the same server, in topics and
 checkpoints of its own. What a test leaves running in it is stopped after the test, and the server
-itself by its id at the end of the run.
+itself at the end of the run.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from moldau.spark import ConnectServer, session
+from moldau.spark.runtime.errors import JavaNotFound
 from moldau.testing import Broker
-from support.processes import ROOT, free_port
+from support.processes import ROOT
 
-CONNECTOR_JARS = ROOT / ".cache" / "spark" / "jars"
-START_SECONDS_MAX = 120.0
-_numbers = itertools.count(1)
-
-# Python workers that Spark starts must have the packages of this interpreter.
+# What is fetched or made once is kept beside Apache Kafka's jars.
+os.environ.setdefault("MOLDAU_CACHE", str(ROOT / ".cache" / "spark"))
+# Python workers that a test itself lets Spark start must have the packages of this interpreter.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
-
-def _jars() -> list[Path]:
-    return sorted(CONNECTOR_JARS.glob("*.jar"))
-
-
-def _command(folder: Path, port: int) -> list[str]:
-    import pyspark
-
-    conf = {
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.local.dir": str(folder / "local"),
-    }
-    if _jars():
-        conf["spark.jars"] = ",".join(map(str, _jars()))
-    command = [f"{Path(pyspark.__file__).parent}/bin/spark-submit", "--master", "local[2]"]
-    for key, value in conf.items():
-        command += ["--conf", f"{key}={value}"]
-    return [*command, "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+#: For servers of tests: little memory, quick to start, and no UI unless it is the point.
+SMALL = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.ui.enabled": "false",
+    "spark.eventLog.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+}
+_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def spark_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of the run's Connect server."""
-    if shutil.which("java") is None:
-        pytest.skip("no Java on this machine: Spark cannot run")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """The run's Connect server; it has Spark's own connector where that can be had."""
     folder = tmp_path_factory.mktemp("spark-server")
-    port = free_port()
-    log = folder / "server.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*_command(folder, port), "spark-internal"],
-            stdout=output,
-            stderr=output,
-            cwd=folder,
-            start_new_session=True,
-        )
+    made = ConnectServer(folder, master="local[2]", conf=SMALL, connector="kafka")
     try:
-        _wait_until_listening(process, port, log)
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        # The Python workers are children of the server, in its process group.
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        made.start()
+    except JavaNotFound as error:
+        pytest.skip(f"Spark cannot run here: {error}")
+    for notice in made.notices:
+        print(notice)
+    yield made
+    made.stop()
 
 
-def _wait_until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS_MAX
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise RuntimeError(f"no Connect server on {port}:\n{log.read_text(errors='replace')[-4000:]}")
+@pytest.fixture(scope="session")
+def spark_url(server: ConnectServer) -> str:
+    return server.url
 
 
 @pytest.fixture(scope="session")
 def spark_session(spark_url: str) -> Iterator[Any]:
-    from pyspark.sql import SparkSession
-
-    session = SparkSession.builder.remote(spark_url).getOrCreate()
-    yield session
-    session.stop()
+    made = session(spark_url)
+    yield made
+    made.stop()
 
 
 @pytest.fixture
@@ -136,6 +96,14 @@ def checkpoint(tmp_path: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def connectors() -> tuple[str, ...]:
+def connectors(server: ConnectServer) -> tuple[str, ...]:
     """The formats of topics that the server has: ours, and Spark's own where its jars are."""
-    return ("moldau", "kafka") if _jars() else ("moldau",)
+    return tuple(dict.fromkeys(("moldau", server.state.connector)))
+
+
+@pytest.fixture(scope="session")
+def official(server: ConnectServer) -> str:
+    """Spark's own format; tests that need it are skipped where it cannot be had."""
+    if server.state.connector != "kafka":
+        pytest.skip("; ".join(server.notices) or "Spark's own connector is not here")
+    return "kafka"

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from moldau.spark.runtime.errors import SparkRuntimeError
     from moldau.spark.runtime.server import ConnectServer
     from moldau.spark.sessions import session, topic_format
+    from moldau.spark.source.lag import lag
 
-__all__ = ["ConnectServer", "SparkRuntimeError", "session", "topic_format"]
+__all__ = ["ConnectServer", "SparkRuntimeError", "lag", "session", "topic_format"]
 
 _MODULES = {
     "ConnectServer": "runtime.server",
     "SparkRuntimeError": "runtime.errors",
+    "lag": "source.lag",
     "session": "sessions",
     "topic_format": "sessions",
 }

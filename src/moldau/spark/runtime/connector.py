@@ -101,9 +101,10 @@ def _with_maven(maven: str, spark_version: str, jars: Path, environ: Mapping[str
         problem = ""
         for version in artifact.versions:
             problem = _copy(maven, artifact.coordinate(version), jars, environ)
-            if not problem:
+            # Another version helps only where this one is missing.
+            if problem != _MISSING:
                 break
-        else:
+        if problem:
             raise ConnectorUnavailable(
                 f"{artifact.coordinate(artifact.versions[0])} cannot be had with Maven here "
                 f"({problem})"
@@ -141,8 +142,9 @@ def maven_problem(output: str) -> str:
     return (errors or ["it failed without a word"])[0][:200]
 
 
+_MISSING = "no repository has it"
 _MAVEN_WORDS = (
-    (re.compile(r"Could not find artifact|was not found in", re.I), "no repository has it"),
+    (re.compile(r"Could not find artifact|was not found in", re.I), _MISSING),
     (
         re.compile(r"UnknownHost|Unknown host|Connection refused|timed out|unreachable|offline",
                    re.I),
