@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from moldau.pipelines.api import PipelineInfo, Pipelines
     from moldau.pipelines.definition.code import Code
     from moldau.pipelines.definition.model import (
         Cast,
@@ -47,6 +48,8 @@ __all__ = [
     "Parquet",
     "Pipeline",
     "PipelineError",
+    "PipelineInfo",
+    "Pipelines",
     "Python",
     "Rename",
     "RowStep",
@@ -70,6 +73,8 @@ _MODULES = {
     "Parquet": "definition.tables",
     "Pipeline": "definition.model",
     "PipelineError": "errors",
+    "PipelineInfo": "api",
+    "Pipelines": "api",
     "Python": "definition.model",
     "Rename": "definition.model",
     "RowStep": "definition.model",

@@ -110,6 +110,11 @@ class Registry:
             self._producer.close()
             self._producer = None
 
+    @property
+    def view(self) -> View:
+        """What has been read so far."""
+        return self._view
+
     def read(self) -> View:
         """Everything that had been written when this was called. The view stays the same object."""
         deadline = time.monotonic() + self._timeout

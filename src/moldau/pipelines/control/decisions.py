@@ -15,7 +15,7 @@ failed. After a crash of the loop it is first reattached (running) or stopped (h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
@@ -96,8 +96,6 @@ class ServerStartFailed:
 @dataclass(frozen=True, slots=True)
 class Started:
     name: str
-    server_id: str
-    session_id: str
     queries: tuple[QueryRecord, ...]
     connector: str | None = None
 
@@ -176,9 +174,12 @@ class StartServer:
 
 @dataclass(frozen=True, slots=True)
 class Start:
+    """In a session of that id; a Report that holds it comes before."""
+
     name: str
     revision: int
     server_id: str
+    session_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +248,7 @@ class Reconciler:
     def __init__(
         self,
         random: RandomSource,
+        new_session_id: Callable[[], str],
         *,
         remembered: Mapping[str, StatusRecord] | None = None,
         backoff: ExponentialBackoff = BACKOFF,
@@ -254,6 +256,7 @@ class Reconciler:
         starts_at_once_max: int = STARTS_AT_ONCE_MAX,
     ) -> None:
         self._random = random
+        self._new_session_id = new_session_id
         self._backoff = backoff
         self._well_after_ms = well_after_ms
         self._starts_at_once_max = starts_at_once_max
@@ -337,9 +340,7 @@ class Reconciler:
         server.since_ms = now_ms
         for name, run in self._runs.items():
             if self._is_lost(run):
-                # It is no failure of the pipeline's: it goes on as soon as a server is there.
-                self._set(run, State.RESTARTING, now_ms, retry_at_ms=now_ms, keep=False)
-                run.remembered = False
+                self._lose(run, now_ms)
                 yield Report(name)
 
     def _is_lost(self, run: _Run) -> bool:
@@ -347,6 +348,13 @@ class Reconciler:
         if run.busy or run.status.server_id == self._server.id:
             return False
         return run.status.session_id is not None
+
+    def _lose(self, run: _Run, now_ms: int) -> None:
+        """It is no failure of the pipeline's: it goes on as soon as a server is there."""
+        after = run.after_stop if run.status.state is State.STOPPING else State.RESTARTING
+        retry_at_ms = now_ms if after is State.RESTARTING else None
+        self._set(run, after, now_ms, retry_at_ms=retry_at_ms, keep=False)
+        run.remembered = False
 
     def _server_failed(self, now_ms: int) -> None:
         self._server.attempts += 1
@@ -374,15 +382,10 @@ class Reconciler:
         run = self._runs[event.name]
         run.busy = False
         run.status = replace(
-            run.status,
-            server_id=event.server_id,
-            session_id=event.session_id,
-            queries=event.queries,
-            connector=event.connector,
-            progress=None,
+            run.status, queries=event.queries, connector=event.connector, progress=None
         )
-        if event.server_id != self._server.id:
-            self._set(run, State.RESTARTING, now_ms, retry_at_ms=now_ms, keep=False)
+        if self._is_lost(run):
+            self._lose(run, now_ms)
         else:
             self._set(run, State.RUNNING, now_ms)
         yield Report(event.name)
@@ -390,11 +393,14 @@ class Reconciler:
     def _on_start_failed(self, event: StartFailed, now_ms: int) -> Iterator[Effect]:
         run = self._runs[event.name]
         run.busy = False
-        run.status = replace(run.status, last_error=event.error)
-        if event.lasting:
-            self._set(run, State.FAILED, now_ms, keep=False)
+        if self._is_lost(run):
+            self._lose(run, now_ms)
         else:
-            self._retry_later(run, now_ms)
+            attempts = run.status.attempts + 1
+            run.status = replace(run.status, last_error=event.error, attempts=attempts)
+            # Part of it may run, or be about to: what comes next comes after its session is closed.
+            run.after_stop = State.FAILED if event.lasting else State.RESTARTING
+            self._set(run, State.STOPPING, now_ms)
         yield Report(event.name)
 
     def _on_reattached(self, event: Reattached, now_ms: int) -> Iterator[Effect]:
@@ -469,12 +475,6 @@ class Reconciler:
         if server.id is not None and now_ms - server.since_ms >= self._well_after_ms:
             server.attempts = 0
 
-    def _retry_later(self, run: _Run, now_ms: int) -> None:
-        attempts = run.status.attempts + 1
-        run.status = replace(run.status, attempts=attempts)
-        delay_ms = self._backoff.delay_ms(attempts, self._random)
-        self._set(run, State.RESTARTING, now_ms, retry_at_ms=now_ms + delay_ms, keep=False)
-
     def _set(
         self,
         run: _Run,
@@ -528,8 +528,7 @@ class Reconciler:
 
     def _look_at_remembered(self, name: str, run: _Run, now_ms: int) -> Iterator[Effect]:
         if self._is_lost(run):
-            self._set(run, State.RESTARTING, now_ms, retry_at_ms=now_ms, keep=False)
-            run.remembered = False
+            self._lose(run, now_ms)
             yield Report(name)
             yield from self._reconcile_one(name, now_ms)
         elif run.status.state is State.RUNNING:
@@ -572,9 +571,17 @@ class Reconciler:
         if self._starts_under_way() >= self._starts_at_once_max:
             return
         run.busy = True
-        run.status = replace(run.status, revision=spec.revision)
+        session_id = self._new_session_id()
+        run.status = replace(
+            run.status,
+            revision=spec.revision,
+            server_id=self._server.id,
+            session_id=session_id,
+            queries=(),
+        )
         self._set(run, State.STARTING, now_ms)
-        yield Start(name, spec.revision, self._server.id)
+        yield Report(name)
+        yield Start(name, spec.revision, self._server.id, session_id)
 
     def _starts_under_way(self) -> int:
         return sum(run.busy and run.status.state is State.STARTING for run in self._runs.values())

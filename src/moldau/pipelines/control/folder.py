@@ -1,0 +1,181 @@
+"""What a deployment folder holds for the control loop: its lock, its heartbeat, its settings.
+
+What always holds: whoever has the lock is the deployment's only loop; the system lets go of it
+when the process ends in whatever way. The heartbeat is written anew as a whole, so that a reader
+never sees half of one. How to reach the cluster may hold passwords: only the owner reads that file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from moldau.pipelines.control.records import StatusRecord, UnreadableRecordError
+
+__all__ = ["ControlFolder", "Heartbeat", "Lock"]
+
+_OWNER_ONLY: Final = 0o600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """The loop's last sign of life, with what it knew then."""
+
+    pid: int
+    #: Tells this process from a later one of the same id.
+    mark: str
+    at_ms: int
+    #: When its thread last went round: it hangs if that is long before `at_ms`.
+    round_at_ms: int
+    started_at_ms: int
+    bootstrap_servers: str
+    deployment: str
+    server_id: str | None = None
+    #: What keeps it from its work: no server, no registry.
+    problem: str | None = None
+    pipelines: Mapping[str, Any] = field(default_factory=dict)
+
+    def statuses(self) -> dict[str, StatusRecord]:
+        found: dict[str, StatusRecord] = {}
+        for name, fields in self.pipelines.items():
+            try:
+                found[name] = StatusRecord.from_json(fields)
+            except UnreadableRecordError:
+                continue
+        return found
+
+
+class Lock:
+    """The right to be the deployment's loop, held until `release` or the process's end."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+class ControlFolder:
+    """The files of one deployment."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        # The loop has another working directory than its callers.
+        self.path = Path(folder).absolute()
+        self.logs = self.path / "logs"
+        self.checkpoints = self.path / "checkpoints"
+        #: What the loop itself says.
+        self.output = self.path / "control.log"
+        self._lock = self.path / "control.lock"
+        self._heartbeat = self.path / "control.json"
+        self._deployment = self.path / "deployment.json"
+        self._cluster = self.path / "cluster.json"
+
+    def make(self) -> None:
+        for folder in (self.path, self.logs, self.checkpoints):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    # The lock.
+
+    def lock(self) -> Lock | None:
+        """None if another process has it."""
+        self.make()
+        return self._locked(fcntl.LOCK_EX)
+
+    def _locked(self, kind: int) -> Lock | None:
+        # No process that this one starts may inherit it: the server would keep it for ever.
+        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            return None
+        return Lock(descriptor)
+
+    def is_locked(self) -> bool:
+        """Whether a loop runs from this folder."""
+        if not self._lock.exists():
+            return False
+        # Shared, so that several who ask at the same time do not take each other for a loop.
+        lock = self._locked(fcntl.LOCK_SH)
+        if lock is None:
+            return True
+        lock.release()
+        return False
+
+    # What is written down.
+
+    @property
+    def deployment(self) -> str:
+        """The deployment's id, made when it is first asked for."""
+        return str(self._deployment_fields()["id"])
+
+    @property
+    def keep_server(self) -> bool:
+        """Whether the Spark server is to run also while no pipeline does."""
+        return bool(self._deployment_fields().get("keep_server", False))
+
+    def set_keep_server(self, keep: bool) -> None:
+        fields = self._deployment_fields()
+        if bool(fields.get("keep_server", False)) != keep:
+            _write(self._deployment, fields | {"keep_server": keep})
+
+    def _deployment_fields(self) -> dict[str, Any]:
+        fields = _read(self._deployment)
+        if fields is not None and "id" in fields:
+            return fields
+        self.make()
+        made = self._deployment.with_name(f"deployment.{os.getpid()}.new")
+        made.write_text(json.dumps({"id": uuid.uuid4().hex}))
+        try:
+            # Of several that make one at the same time the first is kept.
+            os.link(made, self._deployment)
+        except FileExistsError:
+            pass
+        finally:
+            made.unlink()
+        return _read(self._deployment) or {}
+
+    @property
+    def cluster(self) -> dict[str, str] | None:
+        """The client's settings for the cluster that the loop works with, if one is known."""
+        return _read(self._cluster)
+
+    def set_cluster(self, config: Mapping[str, str]) -> None:
+        self.make()
+        if self.cluster != dict(config):
+            _write(self._cluster, config, mode=_OWNER_ONLY)
+
+    def beat(self, heartbeat: Heartbeat) -> None:
+        _write(self._heartbeat, asdict(heartbeat))
+
+    def heartbeat(self) -> Heartbeat | None:
+        fields = _read(self._heartbeat)
+        if fields is None:
+            return None
+        known = Heartbeat.__dataclass_fields__
+        try:
+            return Heartbeat(**{name: each for name, each in fields.items() if name in known})
+        except TypeError:
+            return None
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        fields = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+def _write(path: Path, fields: Mapping[str, Any], *, mode: int = 0o644) -> None:
+    made = path.with_name(f"{path.name}.{os.getpid()}.new")
+    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(fields, file)
+    made.replace(path)

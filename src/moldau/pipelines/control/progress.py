@@ -1,0 +1,99 @@
+"""What a query's progress says: how far it is, how fast, how far behind, and what it has read.
+
+Pure: Spark's progress as a JSON object in, plain values out. Anything may be missing from it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from moldau.client.topics import TopicPartition
+from moldau.pipelines.control.records import ProgressRecord
+from moldau.spark.source.lag import lag
+
+__all__ = ["line_of", "mirror_group", "progress_record", "read_offsets"]
+
+
+def progress_record(progress: Mapping[str, Any]) -> ProgressRecord:
+    behind = lag(progress)
+    has_topics = any(_offsets(source.get("endOffset")) for source in _sources(progress))
+    return ProgressRecord(
+        batch_id=int(progress.get("batchId", -1)),
+        input_rows=int(progress.get("numInputRows") or 0),
+        input_rows_per_second=_number(progress.get("inputRowsPerSecond")),
+        processed_rows_per_second=_number(progress.get("processedRowsPerSecond")),
+        lag_records=behind.records if has_topics else None,
+        lag_seconds=behind.seconds,
+        at=str(progress.get("timestamp", "")),
+    )
+
+
+def line_of(progress: ProgressRecord) -> str:
+    """A progress in one line, for people."""
+    parts = [f"batch {progress.batch_id}: {progress.input_rows} rows"]
+    if progress.processed_rows_per_second is not None:
+        parts.append(f"{progress.processed_rows_per_second:.0f} rows/s")
+    if progress.lag_records is not None:
+        age = "" if progress.lag_seconds is None else f" ({progress.lag_seconds:.1f} s)"
+        parts.append(f"lag {progress.lag_records} records{age}")
+    return ", ".join(parts)
+
+
+def read_offsets(progress: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    """Up to where Spark's own connector has read topics: what is mirrored to a group for it."""
+    offsets: dict[TopicPartition, int] = {}
+    for source in _sources(progress):
+        if str(source.get("description", "")).startswith("Kafka"):
+            offsets |= _offsets(source.get("endOffset"))
+    return offsets
+
+
+def mirror_group(definition: Mapping[str, Any]) -> str | None:
+    """The group that shows how far a pipeline has read; None if its user wants none.
+
+    The same options as of our own source, so that the connector makes no difference.
+    """
+    sources = [definition.get("source"), *(definition.get("sources") or {}).values()]
+    options = {
+        str(key).lower(): value
+        for source in sources
+        if isinstance(source, Mapping)
+        for key, value in source.items()
+    }
+    if str(options.get("mirroroffsets", True)).lower() == "false":
+        return None
+    settings = definition.get("kafka") or {}
+    group = options.get("groupid") or options.get("kafka.group.id") or settings.get("group.id")
+    return str(group or definition["name"])
+
+
+def _sources(progress: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [source for source in progress.get("sources") or () if isinstance(source, Mapping)]
+
+
+def _offsets(value: Any) -> dict[TopicPartition, int]:
+    """Offsets as Spark writes them, {"topic": {"0": 5}}; of other sources there are none."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    if not isinstance(value, Mapping):
+        return {}
+    try:
+        return {
+            TopicPartition(topic, int(partition)): int(offset)
+            for topic, partitions in value.items()
+            for partition, offset in partitions.items()
+        }
+    except (AttributeError, TypeError, ValueError):
+        return {}
+
+
+def _number(value: Any) -> float | None:
+    """A rate; Spark writes NaN and infinity where nothing was measured."""
+    if not isinstance(value, int | float) or value != value or abs(value) == float("inf"):
+        return None
+    return round(float(value), 3)

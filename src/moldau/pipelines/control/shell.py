@@ -1,0 +1,421 @@
+"""The control loop: one thread that owns the decisions, and workers that act.
+
+Each round reads what users want, looks at the server and at the queries, and carries out what
+`decisions.py` says. Whatever can take long (starting, stopping, asking Spark) is done by a worker,
+whose report is an event of a later round; so one pipeline that hangs keeps none of the others from
+being looked after. What always holds: a session's id is written to the registry before anything is
+started in it; where that cannot be written nothing is started.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Final
+
+from moldau.client.errors import KafkaError
+from moldau.pipelines.control import decisions
+from moldau.pipelines.control.decisions import Effect, Event, Reconciler, Spec
+from moldau.pipelines.control.folder import ControlFolder, Heartbeat
+from moldau.pipelines.control.logs import PipelineLogs
+from moldau.pipelines.control.progress import line_of, progress_record
+from moldau.pipelines.control.queries import Look
+from moldau.pipelines.control.records import (
+    ErrorRecord,
+    PipelineRecord,
+    ProgressRecord,
+    State,
+    StatusRecord,
+)
+from moldau.pipelines.control.workers import ServerWatch, Workers
+from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.registry import Registry
+from moldau.spark.runtime.processes import start_mark
+
+__all__ = ["ControlLoop"]
+
+_ROUND_SECONDS: Final = 0.2
+_LOOK_SECONDS: Final = 1.0
+_BEAT_SECONDS: Final = 1.0
+# Progress goes to the registry and the logs at these rates; the heartbeat's file has it at once.
+_PROGRESS_WRITE_SECONDS: Final = 30.0
+_PROGRESS_LOG_SECONDS: Final = 10.0
+_WRITE_RETRY_SECONDS: Final = 5.0
+_REGISTRY_RETRY_SECONDS: Final = 2.0
+_SHUTDOWN_SECONDS_MAX: Final = 60.0
+_WORKERS: Final = 8
+
+log = logging.getLogger(__name__)
+
+
+class ControlLoop:
+    """The loop of one deployment; whoever runs it has the folder's lock."""
+
+    def __init__(self, folder: ControlFolder, config: Mapping[str, str], server: Any) -> None:
+        self._folder = folder
+        self._config = dict(config)
+        self._bootstrap_servers = self._config["bootstrap.servers"]
+        self._deployment = folder.deployment
+        self._events: queue.SimpleQueue[Event | tuple[str, Look]] = queue.SimpleQueue()
+        self._logs = PipelineLogs(folder.logs, now=time.time)
+        self._watch = ServerWatch(server)
+        self._workers = Workers(self._bootstrap_servers, self._config, self._logs, self._watch)
+        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pipelines")
+        self._ending = threading.Event()
+        self._ended = threading.Event()
+        self._started_at_ms = _now_ms()
+        self._round_at_ms = _now_ms()
+        self._problem: str | None = None
+        self._snapshot: dict[str, Any] = {}
+        self._registry: Registry | None = None
+        self._reconciler: Reconciler | None = None
+        self._specs_seen: Mapping[str, Spec] | None = None
+        self._asked: dict[str, float] = {}
+        self._looking: set[str] = set()
+        self._server_job = False
+        self._progress: dict[str, ProgressRecord] = {}
+        self._progress_written: dict[str, float] = {}
+        self._progress_logged: dict[str, float] = {}
+        self._unwritten: set[str] = set()
+        self._write_after = 0.0
+
+    def shut_down(self) -> None:
+        """Ask it to stop all queries and end; may be called from a signal's handler."""
+        self._ending.set()
+
+    def run(self) -> None:
+        """Until it is asked to end."""
+        beats = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        beats.start()
+        try:
+            registry = self._open_registry()
+            if registry is None:
+                return
+            self._registry = registry
+            statuses = registry.read().statuses
+            remembered = {name: statuses[name] for name in self._own() if name in statuses}
+            self._reconciler = Reconciler(
+                random.SystemRandom(), lambda: str(uuid.uuid4()), remembered=remembered
+            )
+            self._rounds(registry, self._reconciler)
+        finally:
+            self._ended.set()
+            beats.join()
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._workers.close()
+            if self._registry is not None:
+                self._registry.close()
+
+    def _open_registry(self) -> Registry | None:
+        """The broker may be just starting; it is waited for until the loop is to end."""
+        while not self._ending.is_set():
+            try:
+                return Registry(self._bootstrap_servers, config=self._config)
+            except (KafkaError, PipelineError, OSError) as error:
+                self._problem = f"the registry cannot be reached: {error}"
+                log.warning("%s", self._problem)
+                self._ending.wait(_REGISTRY_RETRY_SECONDS)
+        return None
+
+    # Rounds.
+
+    def _rounds(self, registry: Registry, reconciler: Reconciler) -> None:
+        deadline: float | None = None
+        while True:
+            self._round_at_ms = _now_ms()
+            if deadline is None and self._ending.is_set():
+                deadline = time.monotonic() + _SHUTDOWN_SECONDS_MAX
+                if self._take(decisions.Shutdown()):
+                    return
+            registry.poll(0.0)
+            if self._take(self._wanted()):
+                return
+            self._look_at_server()
+            self._look_at_queries(reconciler)
+            self._write_what_waits()
+            self._show()
+            if self._take_all() or self._take(decisions.Tick()):
+                return
+            if deadline is not None and time.monotonic() > deadline:
+                log.error("queries did not stop in %.0f s", _SHUTDOWN_SECONDS_MAX)
+                return
+
+    def _take_all(self) -> bool:
+        """What workers have reported; waits a little for the first."""
+        timeout = _ROUND_SECONDS
+        while True:
+            try:
+                event = self._events.get(timeout=timeout)
+            except queue.Empty:
+                return False
+            timeout = 0.001
+            if isinstance(event, tuple):
+                self._on_look(*event)
+            elif self._take(event):
+                return True
+
+    def _take(self, event: Event) -> bool:
+        """True if the loop is to end."""
+        assert self._reconciler is not None
+        if isinstance(event, decisions.ServerSeen | decisions.ServerStartFailed):
+            self._server_job = False
+        if isinstance(event, decisions.Removed):
+            # The decision must not see the record that has just been removed.
+            assert self._registry is not None
+            self._registry.read()
+            self._reconciler.step(self._wanted(), _now_ms())
+        effects = self._reconciler.step(event, _now_ms())
+        error = self._reconciler.server_error
+        self._problem = None if error is None else error.message
+        over = False
+        for effect in effects:
+            over = self._perform(effect) or over
+        return over
+
+    def _own(self) -> dict[str, PipelineRecord]:
+        """The pipelines of this deployment."""
+        assert self._registry is not None
+        view = self._registry.view
+        return {
+            name: record
+            for name, record in view.pipelines.items()
+            if record.deployment == self._deployment
+        }
+
+    def _wanted(self) -> decisions.SpecsRead:
+        specs = {
+            name: Spec(record.desired, record.revision, record.finite, record.delete_checkpoint)
+            for name, record in self._own().items()
+        }
+        return decisions.SpecsRead(specs, self._folder.keep_server)
+
+    # Looking.
+
+    def _look_at_server(self) -> None:
+        if not self._server_job and self._is_time("", _LOOK_SECONDS):
+            self._server_job = True
+            self._submit(self._watch.look, lambda error: decisions.ServerSeen(None))
+
+    def _look_at_queries(self, reconciler: Reconciler) -> None:
+        for name in reconciler.running():
+            if name in self._looking or not self._is_time(name, _LOOK_SECONDS):
+                continue
+            self._looking.add(name)
+            record = self._own().get(name)
+            status = reconciler.status(name)
+            self._pool.submit(self._look, name, record, status)
+
+    def _look(self, name: str, record: PipelineRecord | None, status: StatusRecord | None) -> None:
+        try:
+            look = self._workers.look(name, record, status)
+        except Exception as error:
+            # Whether the server is there is looked at by itself.
+            log.info("%s cannot be looked at: %s", name, str(error).partition("\n")[0])
+            look = Look((), None, None)
+        self._events.put((name, look))
+
+    def _on_look(self, name: str, look: Look) -> None:
+        assert self._reconciler is not None
+        self._looking.discard(name)
+        status = self._reconciler.status(name)
+        if status is None or status.state is not State.RUNNING or not look.active:
+            return
+        if look.progress is not None:
+            self._on_progress(name, progress_record(look.progress))
+        record = self._own().get(name)
+        finite = record is not None and record.finite
+        ended = not any(look.active) if finite and look.error is None else not all(look.active)
+        if ended:
+            error = None
+            if look.error is not None:
+                error = self._workers.explain(look.error, record)
+                self._logs.write(name, "ERROR", _with_detail(error))
+            self._take(decisions.Ended(name, error))
+
+    def _on_progress(self, name: str, progress: ProgressRecord) -> None:
+        if self._progress.get(name) == progress:
+            return
+        self._progress[name] = progress
+        now = time.monotonic()
+        if now - self._progress_logged.get(name, -1e9) >= _PROGRESS_LOG_SECONDS:
+            self._progress_logged[name] = now
+            self._logs.write(name, "INFO", line_of(progress))
+        if now - self._progress_written.get(name, -1e9) >= _PROGRESS_WRITE_SECONDS:
+            self._write(name)
+
+    def _is_time(self, name: str, seconds: float) -> bool:
+        now = time.monotonic()
+        if now - self._asked.get(name, -1e9) < seconds:
+            return False
+        self._asked[name] = now
+        return True
+
+    # Acting.
+
+    def _perform(self, effect: Effect) -> bool:
+        match effect:
+            case decisions.Exit():
+                return True
+            case decisions.Report(name):
+                self._log_state(name)
+                self._write(name)
+            case decisions.StartServer():
+                log.info("starting the Spark server")
+                self._server_job = True
+                self._submit(
+                    self._watch.start,
+                    lambda error: decisions.ServerStartFailed(self._workers.explain(error, None)),
+                )
+            case decisions.Start(name):
+                self._start(effect)
+            case decisions.Reattach(name):
+                status = self._status(name)
+                self._logs.write(name, "INFO", "taking over its queries from an earlier loop")
+                self._submit(
+                    lambda: self._workers.reattach(status),
+                    lambda error: decisions.Reattached(name, found=False),
+                )
+            case decisions.Stop(name):
+                status = self._status(name)
+                self._submit(
+                    lambda: self._workers.stop(status),
+                    lambda error: decisions.Stopped(name, self._workers.explain(error, None)),
+                    server_first=True,
+                )
+            case decisions.Remove(name, delete_checkpoint):
+                self._progress.pop(name, None)
+                self._submit(
+                    lambda: self._workers.remove(name, delete_checkpoint),
+                    lambda error: decisions.Removed(name, self._workers.explain(error, None)),
+                )
+        return False
+
+    def _start(self, effect: decisions.Start) -> None:
+        name = effect.name
+        record = self._own().get(name)
+        if record is None or name in self._unwritten:
+            reason = "the registry cannot be written: nothing is started that nobody could find"
+            error = ErrorRecord(message=reason, at_ms=_now_ms())
+            self._events.put(decisions.StartFailed(name, error, lasting=False))
+            return
+        self._progress.pop(name, None)
+
+        def failed(error: BaseException) -> Event:
+            told = self._workers.explain(error, record)
+            self._logs.write(name, "ERROR", _with_detail(told))
+            return decisions.StartFailed(name, told, not self._workers.may_get_better(error))
+
+        self._submit(lambda: self._workers.start(record, effect), failed, server_first=True)
+
+    def _submit(
+        self,
+        work: Callable[[], Event],
+        on_error: Callable[[BaseException], Event],
+        *,
+        server_first: bool = False,
+    ) -> None:
+        """Let a worker do it; its outcome, or its failure, is an event."""
+
+        def act() -> None:
+            try:
+                event = work()
+            except Exception as error:
+                log.debug("a worker failed", exc_info=True)
+                if server_first and not self._watch.is_alive():
+                    # What fails because the server is gone is no failure of the pipeline's.
+                    self._events.put(decisions.ServerSeen(None))
+                event = on_error(error)
+            self._events.put(event)
+
+        self._pool.submit(act)
+
+    def _status(self, name: str) -> StatusRecord:
+        assert self._reconciler is not None
+        status = self._reconciler.status(name)
+        assert status is not None
+        return replace(status, progress=self._progress.get(name), updated_at_ms=_now_ms())
+
+    # Telling.
+
+    def _write(self, name: str) -> None:
+        self._unwritten.add(name)
+        self._progress_written[name] = time.monotonic()
+        if time.monotonic() >= self._write_after:
+            self._write_now(name)
+
+    def _write_what_waits(self) -> None:
+        if self._unwritten and time.monotonic() >= self._write_after:
+            for name in sorted(self._unwritten):
+                self._write_now(name)
+
+    def _write_now(self, name: str) -> None:
+        assert self._registry is not None
+        assert self._reconciler is not None
+        if self._reconciler.status(name) is None:
+            self._unwritten.discard(name)
+            return
+        try:
+            self._registry.write_status(self._status(name))
+        except (KafkaError, OSError) as error:
+            log.warning("the status of %s cannot be written: %s", name, error)
+            self._write_after = time.monotonic() + _WRITE_RETRY_SECONDS
+            return
+        self._unwritten.discard(name)
+
+    def _log_state(self, name: str) -> None:
+        status = self._status(name)
+        text: str = status.state
+        if status.state is State.RUNNING:
+            ids = ", ".join(
+                f"{query.name} {query.id} run {query.run_id}" for query in status.queries
+            )
+            text = f"running: {ids}"
+        elif status.state is State.RESTARTING and status.retry_at_ms is not None:
+            seconds = max(0.0, (status.retry_at_ms - _now_ms()) / 1000)
+            text = f"restarting in {seconds:.1f} s (attempt {status.attempts + 1})"
+        self._logs.write(name, "INFO", text)
+
+    def _show(self) -> None:
+        """For the heartbeat's thread: a whole that does not change any more."""
+        assert self._reconciler is not None
+        names = [name for name in self._own() if self._reconciler.status(name) is not None]
+        self._snapshot = {name: self._status(name).to_json() for name in names}
+
+    def _beat(self) -> None:
+        while True:
+            try:
+                self._folder.beat(
+                    Heartbeat(
+                        pid=os.getpid(),
+                        mark=start_mark(os.getpid()) or "",
+                        at_ms=_now_ms(),
+                        round_at_ms=self._round_at_ms,
+                        started_at_ms=self._started_at_ms,
+                        bootstrap_servers=self._bootstrap_servers,
+                        deployment=self._deployment,
+                        server_id=self._watch.server_id,
+                        problem=self._problem,
+                        pipelines=self._snapshot,
+                    )
+                )
+            except OSError as error:
+                log.warning("no heartbeat: %s", error)
+            if self._ended.wait(_BEAT_SECONDS):
+                return
+
+
+def _with_detail(error: ErrorRecord) -> str:
+    hint = f" ({error.hint})" if error.hint else ""
+    return f"{error}{hint}\n{error.detail}".rstrip()
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
