@@ -19,10 +19,9 @@ cdef Py_ssize_t _put(
     unsigned char *out, Py_ssize_t position, unsigned long long unsigned
 ) noexcept nogil
 
-@cython.locals(source="const unsigned char *")
 cdef Py_ssize_t _put_bytes(
-    unsigned char *out, Py_ssize_t position, bytes content, Py_ssize_t size
-)
+    unsigned char *out, Py_ssize_t position, const unsigned char *content, Py_ssize_t size
+) noexcept nogil
 
 # Holds nothing but numbers, buffers and a list of buffers, so the collector need not visit it.
 @cython.no_gc
@@ -43,19 +42,33 @@ cdef class BatchBuilder:
     cdef readonly bint closed
 
     @cython.locals(
-        index=Py_ssize_t,
         tail=bytes,
-        tail_size=Py_ssize_t,
         key_size=Py_ssize_t,
         value_size=Py_ssize_t,
+        key_bytes=bytes,
+        value_bytes=bytes,
+    )
+    cpdef Py_ssize_t append(
+        self, long long timestamp, object key, object value, object headers=*
+    ) except -2
+
+    @cython.locals(
+        index=Py_ssize_t,
         delta=cython.ulonglong,
         size=cython.longlong,
         position=Py_ssize_t,
         needed=Py_ssize_t,
         target="unsigned char *",
     )
-    cpdef Py_ssize_t append(
-        self, long long timestamp, object key, object value, object headers=*
+    cdef Py_ssize_t append_chars(
+        self,
+        long long timestamp,
+        const unsigned char *key,
+        Py_ssize_t key_size,
+        const unsigned char *value,
+        Py_ssize_t value_size,
+        const unsigned char *tail,
+        Py_ssize_t tail_size,
     ) except -2
 
     @cython.locals(capacity=Py_ssize_t)

@@ -82,13 +82,12 @@ def _put(out: Any, position: int, unsigned: int) -> int:
     return position + 1
 
 
-def _put_bytes(out: Any, position: int, content: bytes | None, size: int) -> int:
-    """Copy `content`, which has `size` bytes; the position after it."""
+def _put_bytes(out: Any, position: int, content: Any, size: int) -> int:
+    """Copy `size` bytes of `content`; the position after them."""
     if cython.compiled:
-        source = content
-        memcpy(out + position, source, size)
+        memcpy(out + position, content, size)
     else:
-        out[position : position + size] = content
+        out[position : position + size] = content[:size]
     return position + size
 
 
@@ -204,10 +203,7 @@ class BatchBuilder:
         value: bytes | None,
         headers: Sequence[tuple[str, Any]] | None = None,
     ) -> int:
-        """Add a record; its index in the batch, or -1 if it does not fit or the batch is closed.
-
-        Long, because each field moves the position that the next one starts from.
-        """
+        """Add a record; its index in the batch, or -1 if it does not fit or the batch is closed."""
         if self.closed:
             return -1
         if type(key) is not bytes and key is not None:
@@ -218,11 +214,34 @@ class BatchBuilder:
             raise ValueError(f"timestamp {timestamp} is negative; -1 means none")
         if timestamp > _INT64_MAX:
             raise OverflowError(f"timestamp {timestamp} does not fit 64 bits")
-        index = self.record_count
         tail = _encode_headers(headers) if headers else b"\x00"
-        tail_size = len(tail)
         key_size = -1 if key is None else len(key)
         value_size = -1 if value is None else len(value)
+        # Of nothing nothing is copied, but even so there must be something to point to.
+        key_bytes = b"" if key is None else key
+        value_bytes = b"" if value is None else value
+        return self.append_chars(
+            timestamp, key_bytes, key_size, value_bytes, value_size, tail, len(tail)
+        )
+
+    def append_chars(
+        self,
+        timestamp: int,
+        key: Any,
+        key_size: int,
+        value: Any,
+        value_size: int,
+        tail: Any,
+        tail_size: int,
+    ) -> int:
+        """As `append`, for who has bytes somewhere and checks the timestamp himself; a size of -1
+        is null, and `tail` is the count of headers and the headers as they are written.
+
+        Long, because each field moves the position that the next one starts from.
+        """
+        if self.closed:
+            return -1
+        index = self.record_count
         delta = _zigzag(timestamp - self.base_timestamp) if index else 0
         size = 1 + _size_of(delta) + _size_of(_zigzag(index)) + tail_size
         size += _size_of(_zigzag(key_size)) + _size_of(_zigzag(value_size))

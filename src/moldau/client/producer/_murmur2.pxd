@@ -8,15 +8,16 @@ cdef unsigned long long _POSITIVE
 cdef unsigned long long _SEED
 cdef unsigned long long _M
 
+@cython.locals(data="const unsigned char *")
+cpdef unsigned long long murmur2(bytes key) except? 1
+
 @cython.locals(
-    data="const unsigned char *",
-    length=Py_ssize_t,
     whole=Py_ssize_t,
     position=Py_ssize_t,
     left=Py_ssize_t,
     h=cython.ulonglong,
     k=cython.ulonglong,
 )
-cpdef unsigned long long murmur2(bytes key) except? 1
+cdef unsigned long long murmur2_chars(const unsigned char *data, Py_ssize_t length) noexcept nogil
 
 cpdef Py_ssize_t partition_for_key(bytes key, Py_ssize_t partition_count) except -1

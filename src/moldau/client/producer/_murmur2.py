@@ -16,7 +16,11 @@ _M = 0x5BD1_E995
 def murmur2(key: bytes) -> int:
     """The 32 bits of the hash, unsigned."""
     data = key
-    length = len(key)
+    return murmur2_chars(data, len(key))
+
+
+def murmur2_chars(data: bytes, length: int) -> int:
+    """The same of the first `length` bytes, wherever they are."""
     h = _SEED ^ length
     whole = length & ~3
     position = 0
