@@ -36,8 +36,11 @@ _log = logging.getLogger(__name__)
 DEFAULT_PREFIX: Final = "moldau-spark"
 _TIMEOUT_S: Final = 10.0
 _CANDIDATES_MAX: Final = 1_000
-# How Spark describes a batch's job: name<br/>id = ...<br/>runId = ...<br/>batch = ...
-_DESCRIPTION: Final = re.compile(r"(?:(?P<name>.*?)<br/>)?id = (?P<id>[0-9a-f-]+)<br/>", re.DOTALL)
+# How Spark describes a batch's job: the name if there is one, id, runId and batch, in lines of text
+# or, before Spark 4, of HTML.
+_DESCRIPTION: Final = re.compile(
+    r"(?:(?P<name>.*?)(?:\n|<br/>))?id = [0-9a-f-]+(?:\n|<br/>)", re.DOTALL
+)
 
 
 class GroupTaken(Exception):
@@ -52,13 +55,20 @@ class GroupMirror:
         self._thread = thread
         self._group = options.group_id
         self._prefix = options.group_id_prefix or DEFAULT_PREFIX
-        #: What a task has to announce the group with, as long as it is not known.
-        self.token: str | None = None if self._group is not None else uuid4().hex
+        self._token = uuid4().hex
+        self._is_announced = False
         self._admin: AsyncAdmin | None = None
         self._wanted: Offsets = {}
         self._committed: Offsets = {}
         self._committing: Future[None] | None = None
         self._has_warned = False
+
+    def announcement(self) -> str | None:
+        """What a task of the next batch has to announce the group with; None if it is known."""
+        if self._group is not None:
+            return None
+        self._is_announced = True
+        return self._token
 
     def check_group(self) -> None:
         """Raise GroupTaken if a given group has members."""
@@ -80,13 +90,17 @@ class GroupMirror:
         found = await self._opened().describe_consumer_groups(
             [group], timeout=_TIMEOUT_S, check=False
         )
-        described = found.get(group) if group not in found.errors else None
+        # A group that does not exist, or is none of consumers, has no members here.
+        described = found.values_by_key.get(group)
         return [] if described is None else [each.client_id for each in described.members]
 
     def done(self, offsets: Mapping[TopicPartition, int]) -> None:
         """All below these offsets has been read and written; commit them soon."""
         self._wanted = dict(offsets)
         if self._wanted == self._committed or not self._wanted:
+            return
+        if self._group is None and not self._is_announced:
+            # No batch has run yet.
             return
         if self._committing is None or self._committing.done():
             self._committing = self._thread.submit(self._commit())
@@ -102,27 +116,28 @@ class GroupMirror:
         while self._wanted != self._committed:
             wanted = self._wanted
             try:
-                await self._commit_once(wanted)
+                if not await self._commit_once(wanted):
+                    return
             except KafkaError as error:
                 self._warn(error)
                 return
             self._committed = wanted
             self._has_warned = False
 
-    async def _commit_once(self, offsets: Offsets) -> None:
+    async def _commit_once(self, offsets: Offsets) -> bool:
         if self._group is None:
             self._group = await self._announced()
             if self._group is None:
-                return
-            self.token = None
+                return False
         await self._opened().alter_consumer_group_offsets(
             self._group,
             {key: OffsetAndMetadata(offset) for key, offset in offsets.items()},
             timeout=_TIMEOUT_S,
         )
+        return True
 
     async def _announced(self) -> str | None:
-        """The group that a task has written the token to; None if no batch has run yet."""
+        """The group that a task has written the token to, None if none has."""
         admin = self._opened()
         listings = await admin.list_consumer_groups(timeout=_TIMEOUT_S, check=False)
         names = [
@@ -133,9 +148,9 @@ class GroupMirror:
         found = await admin.list_consumer_group_offsets(
             dict.fromkeys(names), timeout=_TIMEOUT_S, check=False
         )
-        for name, offsets in found.items():
+        for name, offsets in found.values_by_key.items():
             for each in offsets.values():
-                if each is not None and each.metadata == self.token:
+                if each is not None and each.metadata == self._token:
                     return name
         return None
 

@@ -8,10 +8,12 @@ name, so that a misspelt option does not silently do nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from moldau.client.config import CONSUMER_KEYS
+from moldau.client.config import CONSUMER_KEYS, parse_settings
+from moldau.client.errors import ConfigError
+from moldau.client.network_settings import NetworkSettings
 from moldau.client.topics import TopicPartition
 from moldau.config.suggestions import did_you_mean
 from moldau.spark.source.offsets import (
@@ -20,6 +22,15 @@ from moldau.spark.source.offsets import (
     Offsets,
     parse_offsets,
     parse_partitions,
+)
+from moldau.spark.source.option_values import (
+    boolean,
+    duration_ms,
+    natural,
+    no_match,
+    nonempty,
+    positive,
+    timestamp,
 )
 from moldau.spark.source.patterns import PatternError, TopicPattern
 
@@ -186,8 +197,8 @@ def parse_options(given: Mapping[str, str], *, streaming: bool | None = None) ->
     warnings: list[str] = []
     config = _kafka_config(options)
     strategy = _strategy(options)
-    minimum = options.parsed("minOffsetsPerTrigger", _positive)
-    maximum = options.parsed("maxOffsetsPerTrigger", _positive)
+    minimum = options.parsed("minOffsetsPerTrigger", positive)
+    maximum = options.parsed("maxOffsetsPerTrigger", positive)
     if minimum is not None and maximum is not None and minimum > maximum:
         raise OptionError(
             f"The value of minOffsetsPerTrigger({minimum}) is higher than the "
@@ -198,22 +209,22 @@ def parse_options(given: Mapping[str, str], *, streaming: bool | None = None) ->
         strategy=strategy,
         starting=_place(options, "starting"),
         ending=_place(options, "ending"),
-        latest_if_no_match=options.parsed("startingOffsetsByTimestampStrategy", _no_match) or False,
+        latest_if_no_match=options.parsed("startingOffsetsByTimestampStrategy", no_match) or False,
         max_offsets_per_trigger=maximum,
         min_offsets_per_trigger=minimum,
-        max_trigger_delay_ms=options.parsed_or("maxTriggerDelay", _duration_ms, 15 * 60 * 1000),
-        min_partitions=options.parsed("minPartitions", _positive),
-        max_records_per_partition=options.parsed("maxRecordsPerPartition", _positive),
-        fail_on_data_loss=options.parsed_or("failOnDataLoss", _boolean, True),
-        include_headers=options.parsed_or("includeHeaders", _boolean, False),
+        max_trigger_delay_ms=options.parsed_or("maxTriggerDelay", duration_ms, 15 * 60 * 1000),
+        min_partitions=options.parsed("minPartitions", positive),
+        max_records_per_partition=options.parsed("maxRecordsPerPartition", positive),
+        fail_on_data_loss=options.parsed_or("failOnDataLoss", boolean, True),
+        include_headers=options.parsed_or("includeHeaders", boolean, False),
         group_id=_group_id(options, config, warnings),
-        group_id_prefix=options.parsed("groupIdPrefix", _nonempty),
-        mirror_offsets=options.parsed_or("mirrorOffsets", _boolean, True),
+        group_id_prefix=options.parsed("groupIdPrefix", nonempty),
+        mirror_offsets=options.parsed_or("mirrorOffsets", boolean, True),
         isolation_level=_isolation_level(options, config),
-        poll_timeout_ms=options.parsed_or("kafkaConsumer.pollTimeoutMs", _positive, 120_000),
-        fetch_offset_num_retries=options.parsed_or("fetchOffset.numRetries", _positive, 3),
+        poll_timeout_ms=options.parsed_or("kafkaConsumer.pollTimeoutMs", positive, 120_000),
+        fetch_offset_num_retries=options.parsed_or("fetchOffset.numRetries", positive, 3),
         fetch_offset_retry_interval_ms=options.parsed_or(
-            "fetchOffset.retryIntervalMs", _natural, 1_000
+            "fetchOffset.retryIntervalMs", natural, 1_000
         ),
         warnings=tuple(warnings),
     )
@@ -284,6 +295,11 @@ def _kafka_config(options: _Given) -> dict[str, str]:
             "Option 'kafka.bootstrap.servers' must be specified for configuring Kafka consumer, "
             "such as 127.0.0.1:9092"
         )
+    try:
+        # The client checks them too, but only when the query runs.
+        NetworkSettings.of(parse_settings(CONSUMER_KEYS, config))
+    except ConfigError as error:
+        raise OptionError(f"Option 'kafka.{error.key}': {error}") from None
     return config
 
 
@@ -292,7 +308,6 @@ def _consumer_names() -> list[str]:
 
 
 def _strategy(options: _Given) -> Strategy:
-    given = [name for name in ("assign", "subscribe", "subscribePattern") if options.get(name)]
     named = [
         name
         for name in ("assign", "subscribe", "subscribePattern")
@@ -319,7 +334,7 @@ def _strategy(options: _Given) -> Strategy:
                 f"No topics to subscribe to as specified value for option 'subscribe' is '{text}'"
             )
         return Subscribe(topics)
-    if not given or not text.strip():
+    if not text.strip():
         raise OptionError(
             "Pattern to subscribe is empty as specified value for option "
             f"'subscribePattern' is '{text}'"
@@ -351,7 +366,7 @@ def _assign(text: str) -> Assign:
 
 def _place(options: _Given, edge: str) -> Place | None:
     """In Spark's order of preference: one time, times by partition, offsets."""
-    time_ms = options.parsed(f"{edge}Timestamp", _timestamp)
+    time_ms = options.parsed(f"{edge}Timestamp", timestamp)
     if time_ms is not None:
         return AtTimestamp(time_ms)
     name = f"{edge}OffsetsByTimestamp"
@@ -421,13 +436,7 @@ def _checked_batch(options: _Given, parsed: SourceOptions) -> SourceOptions:
         for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
         if options.get(name) is not None
     )
-    return _with_warnings(parsed, ignored)
-
-
-def _with_warnings(parsed: SourceOptions, more: tuple[str, ...]) -> SourceOptions:
-    from dataclasses import replace
-
-    return replace(parsed, warnings=parsed.warnings + more)
+    return replace(parsed, warnings=parsed.warnings + ignored)
 
 
 def _check_order(starting: Place | None, ending: Place | None) -> None:
@@ -451,7 +460,7 @@ def _check_order(starting: Place | None, ending: Place | None) -> None:
 
 
 def _group_id(options: _Given, config: dict[str, str], warnings: list[str]) -> str | None:
-    own = options.parsed("groupId", _nonempty)
+    own = options.parsed("groupId", nonempty)
     kafka = config.pop("group.id", None)
     if kafka is not None and not kafka.strip():
         raise OptionError("Option 'kafka.group.id' is empty")
@@ -480,86 +489,3 @@ def _isolation_level(options: _Given, config: dict[str, str]) -> str:
             f"Option 'kafka.isolation.level' is '{level}': read_committed or read_uncommitted"
         )
     return level.lower()
-
-
-# Values.
-
-
-def _boolean(text: str) -> bool:
-    match text.lower():
-        case "true":
-            return True
-        case "false":
-            return False
-    raise ValueError("true or false")
-
-
-def _whole(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise ValueError("must be a whole number") from None
-    if number >= 2**63:
-        raise ValueError("is too large")
-    return number
-
-
-def _positive(text: str) -> int:
-    number = _whole(text)
-    if number <= 0:
-        raise ValueError("must be positive")
-    return number
-
-
-def _natural(text: str) -> int:
-    number = _whole(text)
-    if number < 0:
-        raise ValueError("must not be negative")
-    return number
-
-
-def _timestamp(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise ValueError(
-            f"Expected a single long value, milliseconds since 1970, got {text}"
-        ) from None
-    if not 0 <= number < 2**63:
-        raise ValueError("milliseconds since 1970, not negative")
-    return number
-
-
-def _no_match(text: str) -> bool:
-    match text.lower():
-        case "error":
-            return False
-        case "latest":
-            return True
-    raise ValueError("error or latest")
-
-
-def _nonempty(text: str) -> str:
-    if not text:
-        raise ValueError("must not be empty")
-    return text
-
-
-_UNITS_MS: Final = {
-    "us": 0.001,
-    "ms": 1,
-    "s": 1_000,
-    "m": 60_000,
-    "min": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-}
-
-
-def _duration_ms(text: str) -> int:
-    """As Spark writes times: 500ms, 30s, 15m, 2h; a number alone is in ms."""
-    digits = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
-    unit = text[len(digits) :].strip().lower() or "ms"
-    if not digits.isdigit() or unit not in _UNITS_MS:
-        raise ValueError("a time such as 500ms, 30s, 15m or 2h")
-    return int(int(digits) * _UNITS_MS[unit])

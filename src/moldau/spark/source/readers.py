@@ -162,7 +162,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> Sequence[InputPartition]:
         run = self._running()
         ranges = run.plan(offsets_from_json(start), offsets_from_json(end))
-        token = run.token
+        token = run.announcement() if ranges else None
         return [
             TopicRange(each, token if index == 0 else None) for index, each in enumerate(ranges)
         ]

@@ -127,10 +127,9 @@ class StreamRun:
             max_records=self._options.max_records_per_partition,
         )
 
-    @property
-    def token(self) -> str | None:
+    def announcement(self) -> str | None:
         """What a task announces the query's group with; None if that is not needed."""
-        return None if self._mirror is None else self._mirror.token
+        return None if self._mirror is None else self._mirror.announcement()
 
     def close(self) -> None:
         if self._mirror is not None:
