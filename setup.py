@@ -20,6 +20,7 @@ MODULES = (
     "moldau.client.producer._murmur2",
     "moldau.client.producer._send_path",
     "moldau.spark.columns._decoder",
+    "moldau.spark.columns._rows",
 )
 
 

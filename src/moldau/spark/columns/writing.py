@@ -1,17 +1,45 @@
-"""The rows of Arrow batches as records of topics."""
+"""The rows of Arrow batches as records of topics.
+
+The producer is the client's own: its accumulator, sender and transactions. Only the way of a row
+into an open batch is another (`_rows`); whatever that cannot do, for want of a batch, of memory or
+of metadata, goes the way of every record, `Producer.send`.
+
+What always holds: rows are never held beside the producer's `buffer.memory`; after `flush` every
+row is acknowledged, or it has raised; a transaction ends by `abort`, by `close`, or, once
+`prepared` has been called, by whoever holds what that gave.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
-import pyarrow
-
+from moldau.client.errors import (
+    ClosedError,
+    IllegalStateError,
+    InvalidProducerEpochError,
+    KafkaError,
+    KafkaTimeoutError,
+    ProducerFencedError,
+)
 from moldau.client.producer import Producer
+from moldau.client.producer._batch import ProducerBatch
+from moldau.spark.columns._rows import Place, RowAppender, Rows, Slot
 from moldau.spark.columns.errors import RowError
+from moldau.spark.columns.inputs import rows_of
+from moldau.spark.columns.schema import pyarrow
 
 __all__ = ["ColumnWriter", "Prepared"]
+
+# In place of Kafka's 16 KiB, where nothing was set: rows come in bulk, not one by one.
+BATCH_BYTES: Final = 256 * 1024
+# Beyond what a broker needs to abort; closing must not hold a task back for ever.
+_CLOSE_S: Final = 30.0
+# Errors of the writer as a whole, whatever row it was that met them.
+_OF_WRITER: Final = (ProducerFencedError, InvalidProducerEpochError, ClosedError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +49,7 @@ class Prepared:
     transactional_id: str
     producer_id: int
     producer_epoch: int
+    #: Without records the coordinator knows of no transaction: there is nothing to end.
     record_count: int
     #: The sum, modulo 2^64, of a checksum of every record: topic, key, value and headers.
     digest: int
@@ -29,7 +58,7 @@ class Prepared:
 
 
 class ColumnWriter:
-    """Produces rows. One thread uses it."""
+    """Produces rows. One thread uses it, and closes it."""
 
     def __init__(
         self,
@@ -38,16 +67,27 @@ class ColumnWriter:
         transactional_id: str | None = None,
         default_topic: str | None = None,
     ) -> None:
-        self._transactional_id = transactional_id
-        self._default_topic = default_topic
-        self.record_count = 0
-        self.digest = 0
-        self._prepared = False
-        self._errors: list[RowError] = []
-        settings: dict[str, Any] = dict(config)
+        """`config` has the producer's keys by Kafka's names. With a transactional id a transaction
+        is begun: earlier writers with the same id are fenced, what they left is aborted. Rows
+        without a topic go to `default_topic`."""
+        settings: dict[str, Any] = {"batch.size": BATCH_BYTES, **config}
+        settings.pop("transactional.id", None)
         if transactional_id is not None:
             settings["transactional.id"] = transactional_id
+        self._transactional_id = transactional_id
+        self._default_topic = default_topic
         self._producer = Producer(settings)
+        self._core = self._producer._core
+        self._failure: Exception | None = None
+        self._places: dict[str, Place] = {}
+        self._is_prepared = False
+        self._is_open = True
+        found = self._core.settings
+        # Who wants to see every record, or to choose its partition, sees it as an object.
+        self._by_columns = found.partitioner is None and not found.interceptors
+        self._appender = RowAppender(
+            digests=transactional_id is not None, ignore_keys=found.partitioner_ignore_keys
+        )
         if transactional_id is not None:
             try:
                 self._producer.init_transactions()
@@ -56,55 +96,172 @@ class ColumnWriter:
                 self._producer.close(0)
                 raise
 
+    @property
+    def record_count(self) -> int:
+        """Rows taken on so far."""
+        return self._appender.row_number
+
+    @property
+    def digest(self) -> int:
+        """Of the rows taken on so far, for a writer with a transactional id; else 0."""
+        return self._appender.digest
+
+    # Rows.
+
     def write(self, batch: pyarrow.RecordBatch) -> None:
-        """Take on the rows; blocks while `buffer.memory` is full. Raises what failed before."""
-        for row in batch.to_pylist():
-            self._send(row)
-        self._raise_first()
+        """Take on the rows; blocks while `buffer.memory` is full, for `max.block.ms` at most.
 
-    def _send(self, row: Mapping[str, Any]) -> None:
-        number = self.record_count
-        topic = row.get("topic") or self._default_topic
-        if topic is None:
-            raise RowError("there is no topic: give the option topic or a column topic", row=number)
-        key, value = _as_bytes(row.get("key")), _as_bytes(row["value"])
-        headers = [(each["key"], each["value"]) for each in row.get("headers") or ()]
-        timestamp = row.get("timestamp")
-
-        def done(_: object, error: Exception | None) -> None:
-            if error is not None:
-                self._errors.append(RowError(str(error), topic, number))
-
-        self._producer.send(
-            topic,
-            value,
-            key,
-            row.get("partition"),
-            None if timestamp is None else int(timestamp.timestamp() * 1000),
-            headers,
-            done,
+        Raises RowError for what is wrong with a row or its record, also of an earlier batch, and
+        KafkaError for what is wrong with the producer, as when it was fenced.
+        """
+        self._check_open()
+        if batch.num_rows == 0:
+            return
+        rows, topics = rows_of(
+            batch,
+            default_topic=self._default_topic,
+            first_row=self.record_count,
+            now_ms=time.time_ns() // 1_000_000,
         )
-        self.record_count += 1
-        self.digest = (self.digest + hash((topic, key, value))) & (2**64 - 1)
+        places = [self._place(name) for name in topics]
+        row = 0
+        while row < rows.row_count:
+            self._raise_failure()
+            if self._by_columns:
+                row = self._append(rows, row, places)
+            if row < rows.row_count:
+                self._send(rows, row, places[rows.topic_index(row)])
+                row += 1
+        self._raise_failure()
 
-    def _raise_first(self) -> None:
-        if self._errors:
-            raise self._errors[0]
+    def _place(self, topic: str) -> Place:
+        place = self._places.get(topic)
+        if place is None:
+            place = self._places[topic] = Place(topic)
+        return place
+
+    def _append(self, rows: Rows, first: int, places: list[Place]) -> int:
+        """Put rows into open batches, as far as there are any."""
+        accumulator = self._core.accumulator
+        self._check_transaction()
+        with accumulator.lock:
+            stickies = []
+            for place in places:
+                entry = accumulator.topics.get(place.topic)
+                if entry is None:
+                    place.update(0, -1)
+                else:
+                    place.update(len(entry.queues), entry.sticky.partition)
+                    stickies.append((entry.sticky, place))
+            row = self._appender.append(rows, first, places)
+            for sticky, place in stickies:
+                sticky.produced += place.sticky_size
+        return row
+
+    def _check_transaction(self) -> None:
+        if self._core.transactions is None or self._transactional_id is None:
+            return
+        try:
+            self._core.transactions.check_send()
+        except KafkaError:
+            # The record that it failed for says more.
+            self._raise_failure()
+            raise
+
+    def _send(self, rows: Rows, row: int, place: Place) -> None:
+        """The ordinary way of a record, which opens a batch for those after it."""
+        key, value, partition, timestamp, headers = rows.record(row)
+        number = self.record_count
+        try:
+            future = self._producer.send(place.topic, value, key, partition, timestamp, headers)
+        except (KafkaError, ValueError, TypeError) as error:
+            self._raise_failure()
+            raise self._row_error(error, place.topic, number) from error
+        batch, index = future.where()
+        if batch.done and batch.error is not None:
+            cause = batch.error_of(index) or batch.error
+            raise self._row_error(cause, place.topic, number) from cause
+        self._appender.count(rows, row, place)
+        self._follow(batch, index, number, place)
+
+    def _follow(self, batch: ProducerBatch, index: int, number: int, place: Place) -> None:
+        """Remember which rows a batch has, to name them if it fails, and append to it."""
+        partition = batch.queue.partition
+        slots = place.slots
+        slot = slots[partition] if partition < len(slots) else None
+        if slot is not None and slot.batch is batch:
+            slot.note(number)
+            return
+        slot = Slot(batch)
+        for _ in range(index + 1):
+            slot.note(number)
+        with self._core.accumulator.lock:
+            count = len(self._core.accumulator.topics[place.topic].queues)
+            place.update(max(count, partition + 1), place.sticky_partition)
+            place.slots[partition] = slot
+        told = partial(self._on_end, batch, slot, 0)
+        batch.waiters.append(told)
+        if batch.done:
+            told()
+
+    def _on_end(self, batch: ProducerBatch, slot: Slot, first: int) -> None:
+        """In the producer's thread: a batch is done, or was split. May be called twice."""
+        if batch.parts is not None:
+            for offset, part in batch.parts:
+                told = partial(self._on_end, part, slot, first + offset)
+                part.waiters.append(told)
+                if part.done:
+                    told()
+            return
+        if batch.error is None or self._failure is not None:
+            return
+        index = min(batch.record_errors) if batch.record_errors else 0
+        error = batch.error_of(index) or batch.error
+        self._failure = self._row_error(error, batch.queue.topic, slot.row(first + index))
+        self._failure.__cause__ = error
+
+    def _row_error(self, error: Exception, topic: str, number: int) -> Exception:
+        return error if isinstance(error, _OF_WRITER) else RowError(str(error), topic, number)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise ClosedError("the writer is closed")
+        if self._is_prepared:
+            raise IllegalStateError(
+                "the transaction is prepared and takes no more rows", advice="use another writer"
+            )
+
+    # The end.
 
     def flush(self) -> None:
-        """Until every row is acknowledged; raises what failed."""
-        self._producer.flush()
-        self._raise_first()
+        """Until every row is acknowledged; raises what failed, RowError or KafkaError."""
+        if not self._is_open:
+            raise ClosedError("the writer is closed")
+        # Every batch ends within delivery.timeout.ms; what is above that is for the loop.
+        limit_s = self._core.settings.delivery_timeout_ms / 1000 + _CLOSE_S
+        try:
+            self._producer.flush(limit_s)
+        except KafkaTimeoutError:
+            self._raise_failure()
+            raise
+        self._raise_failure()
 
     def prepared(self) -> Prepared:
         """Flush, and leave the transaction open for somebody else to end."""
-        if self._transactional_id is None:
-            raise RowError("only a writer with a transactional id prepares a transaction")
+        manager = self._core.transactions
+        if self._transactional_id is None or manager is None:
+            raise IllegalStateError(
+                "only a writer with a transactional id prepares a transaction",
+                advice="give transactional_id",
+            )
         self.flush()
-        manager = self._producer._core.transactions
-        assert manager is not None
-        self._prepared = True
-        self._producer._core.keeps_transaction = True
+        manager.fail_if_error()
+        self._is_prepared = True
+        self._core.keeps_transaction = True
         return Prepared(
             self._transactional_id,
             manager.producer_id.producer_id,
@@ -115,16 +272,34 @@ class ColumnWriter:
         )
 
     def abort(self) -> None:
-        """Abort the transaction, also a prepared one."""
-        self._prepared = False
-        self._producer._core.keeps_transaction = False
-        if self._transactional_id is not None:
+        """Abort the transaction, also a prepared one; the writer takes no more rows."""
+        if self._transactional_id is None:
+            raise IllegalStateError("without a transactional id there is nothing to abort")
+        if not self._is_open:
+            raise ClosedError("the writer is closed")
+        self._is_prepared = True
+        self._core.keeps_transaction = False
+        manager = self._core.transactions
+        if manager is not None and manager.has_ongoing_transaction:
             self._producer.abort_transaction()
 
     def close(self) -> None:
-        """Let go of everything; a transaction that is not prepared is aborted."""
-        self._producer.close()
+        """Let go of everything. A transaction that is not prepared is aborted; without one, what
+        was not flushed may be lost. A second call does nothing."""
+        if not self._is_open:
+            return
+        try:
+            if self._transactional_id is not None and not self._core.keeps_transaction:
+                self.abort()
+        except KafkaError:
+            # Fenced, or nobody answers: the coordinator aborts it, at its timeout at the latest.
+            pass
+        finally:
+            self._is_open = False
+            self._producer.close(0 if self._failure is not None else _CLOSE_S)
 
+    def __enter__(self) -> ColumnWriter:
+        return self
 
-def _as_bytes(value: Any) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value
+    def __exit__(self, *_: object) -> None:
+        self.close()
