@@ -44,6 +44,7 @@ TOOLS: dict[str, Tool] = {
     for tool in (
         _tool(_RUN, "start", "start a broker, making ready whatever is missing", None),
         _tool(_RUN, "cluster", "run several nodes here as one cluster, or ask one", None),
+        _tool(_RUN, "spark", "start, show or stop the Spark that runs pipelines", None),
         _tool(_RUN, "server-start", "start a broker from a file, storage formatted before"),
         _tool(_RUN, "server-stop", "stop the brokers of this machine"),
         _tool(_RUN, "storage", "format and inspect storage"),

@@ -12,6 +12,7 @@ _EXAMPLES = """\
 examples:
   moldau start
   moldau start --port 19092 --data /var/moldau
+  moldau start --spark
   moldau start config/server.properties --override log.retention.hours=1
 """
 
@@ -28,6 +29,11 @@ def add_arguments(parser: Parser) -> None:
         "--port", type=int, metavar="P", help="port on 127.0.0.1 (default 9092; 0 picks a free one)"
     )
     parser.add_argument("--data", metavar="DIR", help="data folder (default ./moldau-data)")
+    parser.add_argument(
+        "--spark",
+        action="store_true",
+        help="also start Spark in DIR/spark and keep pipelines running, as `moldau spark start`",
+    )
     add_override(parser)
 
 
@@ -42,6 +48,10 @@ def add_override(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.spark:
+        from moldau.cli.start_with_spark import run_with_spark
+
+        return run_with_spark(arguments)
     from moldau.cli.start import run_start
 
     return run_start(arguments)

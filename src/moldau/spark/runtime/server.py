@@ -178,6 +178,10 @@ class ConnectServer:
             self._start()
         return self
 
+    def remember(self) -> None:
+        """Keep the settings for the next start."""
+        _write(self.places.settings, self.settings.to_json())
+
     def stop(self) -> bool:
         """Stop it, and what it left behind; False if there was none."""
         if not self.places.state.exists():
@@ -191,6 +195,12 @@ class ConnectServer:
             processes.end(state.pid, state.mark, seconds_max=self._stop_seconds_max)
             self.places.state.unlink(missing_ok=True)
             return ran
+
+    def kill(self) -> None:
+        """Without waiting for anything, also not for a start by somebody else."""
+        state = _read_state(self.places)
+        if state is not None:
+            processes.end(state.pid, state.mark, seconds_max=0)
 
     def __enter__(self) -> ConnectServer:
         return self.start()
@@ -268,7 +278,7 @@ class ConnectServer:
         home = spark_home()
         command = spark_submit(str(home / "bin" / "spark-submit"), settings, conf, packages)
         self.settings = replace(settings, last_port=port)
-        _write(places.settings, self.settings.to_json())
+        self.remember()
         _write(places.log_settings, log_settings(places))
         if places.output.exists():
             places.output.replace(places.output.with_name("server.out.1"))
