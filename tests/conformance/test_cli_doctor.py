@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.tools import _doctor_checks
+from moldau.cli.tools import doctor
 from moldau.cli.tools.completion import candidates
 from support.cli import Tools, moldau_cli
 from support.processes import BrokerProcess
@@ -19,7 +19,7 @@ from support.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def _no_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_doctor_checks, "_java", lambda: _doctor_checks.judge_java(None))
+    monkeypatch.setattr(doctor, "spark_checks", lambda: ())
 
 
 def test_a_broker_that_is_well(broker: BrokerProcess, tmp_path: Path) -> None:

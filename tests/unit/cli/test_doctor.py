@@ -11,20 +11,26 @@ import pytest
 
 from moldau.cli.main import main
 from moldau.cli.tools import _doctor_checks
+from moldau.cli.tools import doctor as doctor_tool
 from moldau.cli.tools._doctor_checks import (
     Check,
     Status,
     judge_clock,
     judge_disk_space,
-    judge_java,
     judge_open_files,
     judge_python,
     judge_sync,
 )
+from moldau.cli.tools._doctor_spark import (
+    judge_connector,
+    judge_java,
+    judge_packages,
+    judge_spark,
+)
+from moldau.spark.runtime.java import JavaHome
 
 Capture = pytest.CaptureFixture[str]
 GIB = 1 << 30
-JAVA = 'openjdk version "{}" 2025-04-15\nOpenJDK Runtime Environment (build 1)'
 
 
 @pytest.mark.parametrize(
@@ -43,12 +49,6 @@ JAVA = 'openjdk version "{}" 2025-04-15\nOpenJDK Runtime Environment (build 1)'
         (judge_open_files(1024, 1_000_000), Status.WARN, "ulimit -n 100000"),
         (judge_open_files(1024, 4096), Status.WARN, "LimitNOFILE"),
         (judge_open_files(256, 4096), Status.FAIL, "256"),
-        (judge_java(JAVA.format("17.0.15")), Status.OK, "Java 17"),
-        (judge_java(JAVA.format("21")), Status.OK, "Java 21"),
-        (judge_java(JAVA.format("1.8.0_392")), Status.WARN, "Java 8"),
-        (judge_java(JAVA.format("11.0.1")), Status.WARN, "Java 11"),
-        (judge_java(None), Status.WARN, "none was found"),
-        (judge_java("command not found"), Status.WARN, "none was found"),
         (judge_clock(0.0), Status.OK, "0.01 s"),
         (judge_clock(-2.5), Status.WARN, "2.50 s behind"),
         (judge_clock(90), Status.FAIL, "90.00 s ahead"),
@@ -60,6 +60,30 @@ def test_judgements(check: Check, status: Status, part: str) -> None:
     assert bool(check.mend) == (status is not Status.OK)
 
 
+@pytest.mark.parametrize(
+    ("check", "status", "part"),
+    [
+        (judge_java(JavaHome("/jvm", 21, "PATH", "/usr/bin/java")), Status.OK, "Java 21 (PATH: "),
+        (judge_java("no Java was found. Install one"), Status.WARN, "Only pipelines"),
+        (judge_spark("4.3.1"), Status.OK, "pyspark 4.3.1"),
+        (judge_spark("4.10.0"), Status.WARN, "4.3 is needed"),
+        (judge_spark(None), Status.WARN, "not installed"),
+        (judge_packages({"pyarrow": "26.0", "pandas": "2.3.3"}), Status.OK, "pandas 2.3.3"),
+        (
+            judge_packages({"pyarrow": None, "pandas": "3.0"}),
+            Status.WARN,
+            "pandas 3.0 does not fit",
+        ),
+        (judge_connector(["spark-sql-kafka-0-10_2.13-4.2.0.jar"]), Status.OK, "own 4.2.0"),
+        (judge_connector([]), Status.OK, "--connector kafka"),
+    ],
+)
+def test_what_is_enough_for_spark(check: Check, status: Status, part: str) -> None:
+    assert check.status is status
+    assert part in check.found
+    assert bool(check.mend) == (status is not Status.OK)
+
+
 def doctor(capsys: Capture, *words: str) -> tuple[int, dict[str, dict[str, str]]]:
     code = main(["doctor", "--json", *words])
     return code, {each["check"]: each for each in json.loads(capsys.readouterr().out)}
@@ -68,7 +92,7 @@ def doctor(capsys: Capture, *words: str) -> tuple[int, dict[str, dict[str, str]]
 @pytest.fixture(autouse=True)
 def _no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starting one takes longer than all the rest."""
-    monkeypatch.setattr(_doctor_checks, "_java", lambda: judge_java(None))
+    monkeypatch.setattr(doctor_tool, "spark_checks", lambda: ())
 
 
 def test_a_machine_that_is_well(tmp_path: Path, capsys: Capture) -> None:

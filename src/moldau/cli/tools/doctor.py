@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import add_common, add_json, on_terminal, print_json
 from moldau.cli.tools._doctor_checks import Check, Status, broker_checks, local_checks
+from moldau.cli.tools._doctor_spark import spark_checks
 
 __all__ = ["add_arguments", "run"]
 
@@ -41,6 +42,8 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     checks: list[Check] = []
     for check in local_checks(port=arguments.port, data=arguments.data):
+        _show(check, arguments, checks)
+    for check in spark_checks():
         _show(check, arguments, checks)
     if arguments.bootstrap_server is not None:
         for check in broker_checks(arguments):
