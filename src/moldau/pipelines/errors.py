@@ -7,27 +7,52 @@ to do about it. Everything else that is known (a Java stack, a worker's tracebac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from moldau.pipelines.definition.model import Pipeline, Step
+    from moldau.pipelines.definition.places import Place
+
+BAD_RECORD = "moldau: bad record: "
+"""What our own message begins with inside of Spark's."""
+
+_MESSAGE_SIZE_MAX = 600
 
 
 class PipelineError(Exception):
-    """A pipeline cannot be defined, built or continued, and trying again will not help."""
+    """A pipeline cannot be defined, built or continued.
+
+    `retriable` says whether it may go on by itself when it is tried again: what is wrong with a
+    definition or with a record stays wrong.
+    """
 
     def __init__(
-        self, message: str, *, where: str | None = None, hint: str | None = None, detail: str = ""
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        hint: str | None = None,
+        detail: str = "",
+        retriable: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.where = where
         self.hint = hint
         self.detail = detail
+        self.retriable = retriable
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message
         return f"{text} ({self.hint})" if self.hint else text
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (type(self), self.message, self.where, self.hint, self.detail)
+        fields = (self.message, self.where, self.hint, self.detail, self.retriable)
+        return _rebuilt, (type(self), *fields)
 
 
 class DefinitionError(PipelineError):
@@ -46,6 +71,266 @@ class DefinitionError(PipelineError):
 
 
 def _rebuilt(
-    kind: type[PipelineError], message: str, where: str | None, hint: str | None, detail: str
+    kind: type[PipelineError],
+    message: str,
+    where: str | None,
+    hint: str | None,
+    detail: str,
+    retriable: bool,
 ) -> PipelineError:
-    return kind(message, where=where, hint=hint, detail=detail)
+    return kind(message, where=where, hint=hint, detail=detail, retriable=retriable)
+
+
+def explain(
+    failure: BaseException | str, pipeline: Pipeline | None = None, *, step: Step | None = None
+) -> PipelineError:
+    """What the failure means, in one sentence with the user's own line.
+
+    `failure` is an exception of Spark, of a user's function or of ours, or the text of one that
+    came from the server. `step` is the step that was being built, if that is known.
+    """
+    if isinstance(failure, PipelineError):
+        return failure
+    text = failure if isinstance(failure, str) else _text_of(failure)
+    places = _Places(pipeline, step)
+    if not isinstance(failure, str) and (own := _raised_here(failure)) is not None:
+        return _user_code(own, text)
+    if (record := _bad_record(text)) is not None:
+        return PipelineError(
+            f"bad record: {record}",
+            where=str(pipeline.place) if pipeline and pipeline.place else None,
+            hint="dead_letter: TOPIC sends such records there, errors: ignore leaves them out",
+            detail=text,
+        )
+    if (own := _raised_in_worker(text)) is not None:
+        return _user_code(own, text)
+    return _spark(text, places)
+
+
+def short(failure: BaseException | str) -> str:
+    """The failure's own sentence, without Spark's names, plans and stacks."""
+    return _sentence(failure if isinstance(failure, str) else _text_of(failure))
+
+
+# Python
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """An exception of the user's code: `KeyError: 'amount'` in steps.py, line 34."""
+
+    file: str
+    line: int
+    function: str
+    said: str
+
+
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+?)\s*$')
+_SAID = re.compile(
+    r"^(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Warning|Exit|Interrupt|[A-Za-z_]\w*))"
+    r"(?:: (?P<text>.*))?$"
+)
+_TRACEBACK = "Traceback (most recent call last):"
+_NOT_THE_USERS = re.compile(
+    r"(^<)|(/(site|dist)-packages/)|(/pyspark(\.zip)?/)|(/lib/python3\.\d+/)|(/moldau/(pipelines|spark)/)"
+)
+# Failures of the surroundings, which may be over when the step is tried again.
+_PASSING = re.compile(
+    r"(Timeout|Connection|Unavailable|BrokenPipe|Network|OSError|IOError|Retriable|RetryError"
+    r"|TooManyRequests|socket\.|ssl\.)"
+)
+
+
+def _user_code(raised: _Raised, text: str) -> PipelineError:
+    return PipelineError(
+        _cut(f"in {raised.function}: {raised.said}"),
+        where=f"{PurePath(raised.file).name}:{raised.line}",
+        detail=text,
+        retriable=_PASSING.search(raised.said.partition(":")[0]) is not None,
+    )
+
+
+def _raised_here(failure: BaseException) -> _Raised | None:
+    """An exception that passed a function of the user's in this process."""
+    found = None
+    trace = failure.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not _NOT_THE_USERS.search(code.co_filename):
+            found = (code.co_filename, trace.tb_lineno, code.co_name)
+        trace = trace.tb_next
+    if found is None or not _inside_step(failure):
+        return None
+    said = type(failure).__name__
+    if text := _sentence(_text_of(failure)):
+        said += f": {text}"
+    return _Raised(*found, said)
+
+
+def _inside_step(failure: BaseException) -> bool:
+    """Whether the user's frame is below ours: above it is only the script that called us."""
+    seen = False
+    trace = failure.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if "/moldau/pipelines/build/" in name:
+            seen = True
+        elif seen and not _NOT_THE_USERS.search(name):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _raised_in_worker(text: str) -> _Raised | None:
+    """The last line of the user's in the first traceback that has one.
+
+    Of chained exceptions the first is the cause; the others were raised while it was handled.
+    """
+    for block in _tracebacks(text):
+        frames = [found for line in block if (found := _FRAME.match(line))]
+        users = [frame for frame in frames if not _NOT_THE_USERS.search(frame["file"])]
+        said = _last_words(block)
+        if users and said:
+            last = users[-1]
+            return _Raised(last["file"], int(last["line"]), last["function"], said)
+    return None
+
+
+def _tracebacks(text: str) -> Iterator[list[str]]:
+    lines = text.splitlines()
+    starts = [index for index, line in enumerate(lines) if _TRACEBACK in line]
+    for start, end in zip(starts, [*starts, len(lines)][1:], strict=True):
+        yield lines[start + 1 : end]
+
+
+def _last_words(block: Sequence[str]) -> str | None:
+    """The line that names the exception: the first after the frames that is not indented."""
+    after = False
+    for line in block:
+        if _FRAME.match(line):
+            after = True
+        elif after and line and not line[0].isspace():
+            return line.strip() if _SAID.match(line.strip()) else None
+    return None
+
+
+def _bad_record(text: str) -> str | None:
+    at = text.find(BAD_RECORD)
+    if at >= 0:
+        record = text[at + len(BAD_RECORD) :].splitlines()[0]
+        return _cut(re.sub(r"\s*SQLSTATE: \w+\s*$", "", record))
+    return None
+
+
+# Spark
+
+
+_CONDITION = re.compile(r"^\[(?P<condition>[A-Z][A-Z0-9_.]+)\]\s*(?P<text>.*)", re.DOTALL)
+_POSITION = re.compile(r"\(?line (?P<line>\d+),? pos(?:ition)? (?P<position>\d+)\)?")
+_QUERY = re.compile(
+    r"(?:\[STREAM_FAILED\]\s*)?Query \[id = [^\]]*\] terminated with exception:\s*", re.IGNORECASE
+)
+_CAUSE = re.compile(r"^Caused by: (?P<kind>[\w.$]+): (?P<text>.+)$", re.MULTILINE)
+_JAVA = re.compile(r"^(?:[a-z][\w$]*\.)+(?P<kind>[A-Z][\w$]*): ")
+_STACK = re.compile(r"\n\s*(?:JVM stacktrace:|at [\w.$]+\(|== SQL)|\nDriver stacktrace")
+_EMPTY = re.compile(
+    r"^(Job aborted|Writing job aborted|Task failed|Exception thrown in awaitResult"
+    r"|Failed to execute|Boxed Error|null$)"
+)
+_CONTEXT = re.compile(
+    r"== SQL[^\n]*\(line (?P<line>\d+), position (?P<position>\d+)\) ==\n(?P<query>.*?)\n\s*\^",
+    re.DOTALL,
+)
+# Conditions that say what is wrong with a statement or with a value: they stay.
+_LASTING = re.compile(
+    r"^(UNRESOLVED|PARSE|DATATYPE_MISMATCH|MISSING|INVALID|UNSUPPORTED|CAST|DIVIDE|ARITHMETIC"
+    r"|STREAMING_OUTPUT_MODE|TABLE_OR_VIEW|AMBIGUOUS|GROUP|NUMERIC|AVRO|PROTOBUF|COLUMN|ROUTINE"
+    r"|WRONG_NUM_ARGS|INCOMPATIBLE|NOT_|STATE_STORE_.*SCHEMA|USER_RAISED|NON_|NESTED|EXPRESSION)"
+)
+
+
+class _Places:
+    """Which line of the definition a statement's position is."""
+
+    def __init__(self, pipeline: Pipeline | None, step: Step | None) -> None:
+        self._pipeline = pipeline
+        self._step = step
+
+    def of(self, line: int | None, query: str | None) -> Place | None:
+        place = None
+        step = self._step
+        if step is None and query is not None and self._pipeline is not None:
+            step = next(
+                (
+                    one
+                    for one in self._pipeline.steps
+                    if query.strip() and query.strip() in getattr(one, "query", "")
+                ),
+                None,
+            )
+        if step is not None and step.place is not None:
+            place = step.place
+            if line is not None and hasattr(step, "query"):
+                place = place.below(line - 1)
+        return place
+
+
+def _spark(text: str, places: _Places) -> PipelineError:
+    condition = None
+    cause = _root(text)
+    if found := _CONDITION.match(cause):
+        condition = found["condition"]
+    sentence = _sentence(cause)
+    position = _POSITION.search(cause.partition("JVM stacktrace")[0])
+    context = _CONTEXT.search(cause)
+    line = int(position["line"]) if position else int(context["line"]) if context else None
+    place = places.of(line, context["query"] if context else None)
+    if (at := position or context) is not None and place is not None:
+        sentence += f" (position {at['position']})"
+    return PipelineError(
+        sentence,
+        where=str(place) if place else None,
+        hint=_HINTS.get(condition or ""),
+        detail=text,
+        retriable=condition is None or _LASTING.match(condition) is None,
+    )
+
+
+_HINTS = {
+    "AVRO_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE": (
+        "start the server with it: moldau spark start --packages org.apache.spark:spark-avro_2.13"
+    ),
+}
+
+
+def _root(text: str) -> str:
+    """The innermost message that says something."""
+    body = _QUERY.sub("", text.strip())
+    if not _EMPTY.match(_stripped(body)):
+        return body
+    causes = [f"{found['text']}" for found in _CAUSE.finditer(text)]
+    said = [cause for cause in causes if not _EMPTY.match(_stripped(cause))]
+    return said[-1] if said else body
+
+
+def _stripped(text: str) -> str:
+    found = _CONDITION.match(text)
+    return _JAVA.sub("", found["text"] if found else text).strip()
+
+
+def _sentence(text: str) -> str:
+    text = _QUERY.sub("", text.strip())
+    text = _STACK.split(text, maxsplit=1)[0]
+    text = _stripped(text)
+    text = re.split(r"\s*SQLSTATE: \w+", text, maxsplit=1)[0]
+    # An analysed plan follows the sentence, line by line.
+    text = re.split(r";?\n['+:!]|;\n", text, maxsplit=1)[0]
+    return _cut(" ".join(text.split()).rstrip(";"))
+
+
+def _text_of(failure: BaseException) -> str:
+    return str(failure) or type(failure).__name__
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MESSAGE_SIZE_MAX else text[: _MESSAGE_SIZE_MAX - 3] + "..."

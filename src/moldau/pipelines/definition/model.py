@@ -186,7 +186,7 @@ class Topic:
     options: Mapping[str, Any]
     watermark: Watermark | None
     key: str | None
-    headers: str | None
+    headers: str | Mapping[str, str] | None
     partition: str | None
     timestamp: str | None
     settings: Mapping[str, Any]
@@ -204,7 +204,7 @@ class Topic:
         options: Mapping[str, Any] | None = None,
         watermark: Watermark | None = None,
         key: str | None = None,
-        headers: str | None = None,
+        headers: str | Mapping[str, str] | None = None,
         partition: str | None = None,
         timestamp: str | None = None,
         place: Place | None = None,
@@ -239,6 +239,12 @@ class Topic:
             if (value := getattr(self, name)) is not None:
                 fields[name] = value
         return _with_place(fields | dict(self.settings), self.place)
+
+    def header_expressions(self) -> tuple[str, ...]:
+        """The SQL of the sink's headers."""
+        if isinstance(self.headers, str):
+            return (self.headers,)
+        return tuple((self.headers or {}).values())
 
     @property
     def streaming(self) -> bool:

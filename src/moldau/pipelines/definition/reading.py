@@ -65,7 +65,7 @@ _STEP_OPTIONS: dict[str, tuple[str, ...]] = {
     "rename": ("name", "from"),
 }
 _TOPIC_KEYS = ("topic", "topics", "pattern", "assign")
-_TOPIC_TEXTS = ("topic", "pattern", "format", "schema", "key", "headers", "partition", "timestamp")
+_TOPIC_TEXTS = ("topic", "pattern", "format", "schema", "key", "partition", "timestamp")
 
 
 def pipeline_of(
@@ -186,6 +186,12 @@ class _Reader:
                 self._wrong((*path, name), f"{where}: {name}: expected a text")
             else:
                 texts[name] = _text(value)
+        if (headers := fields.pop("headers", None)) is not None:
+            texts["headers"] = (
+                {str(name): _text(value) for name, value in headers.items()}
+                if isinstance(headers, Mapping)
+                else _text(headers)
+            )
         topics = fields.pop("topics", ())
         if isinstance(topics, str):
             topics = [one.strip() for one in topics.split(",")]

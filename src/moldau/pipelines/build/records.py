@@ -1,0 +1,253 @@
+"""Records of topics as rows: their formats, both ways, and what is wrong with bad ones.
+
+Reading never fails because of a record. A value that is not of its format gives a row whose
+`__error` says why; what becomes of such rows is decided elsewhere. A record without a value (a
+tombstone) is not bad: its row has nulls only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.pipelines.build.sql_text import ERROR
+from moldau.pipelines.definition import Topic
+from moldau.pipelines.definition.checks import METADATA
+from moldau.pipelines.errors import PipelineError
+
+_CORRUPT = "__corrupt"
+_SHOWN_SIZE_MAX = 100
+VALUE_CONVERTER = "VALUE_CONVERTER"
+TRANSFORMATION = "TRANSFORMATION"
+"""Stages as Kafka Connect names them."""
+
+
+def no_error() -> Any:
+    from pyspark.sql import functions as F
+
+    return F.lit(None).cast(
+        "struct<stage: string, class: string, exception: string, message: string, "
+        "stacktrace: string>"
+    )
+
+
+def error(stage: str, executing: str, exception: str, message: Any) -> Any:
+    """The column value that marks a row as bad; `message` is a column."""
+    from pyspark.sql import functions as F
+
+    return F.struct(
+        F.lit(stage).alias("stage"),
+        F.lit(executing).alias("class"),
+        F.lit(exception).alias("exception"),
+        message.alias("message"),
+        F.lit(None).cast("string").alias("stacktrace"),
+    )
+
+
+def parsed(spark: Any, frame: Any, source: Topic, *, keep_value: bool) -> Any:
+    """The topic's records as rows of its schema, with metadata and `__error`."""
+    from pyspark.sql import functions as F
+
+    metadata = [
+        F.col(name.removeprefix("_")).alias(name)
+        for name in METADATA
+        if name.removeprefix("_") in frame.columns and (name != "_value" or keep_value)
+    ]
+    if source.format == "binary":
+        return frame.select("value", *metadata, no_error().alias(ERROR))
+    if source.format == "string":
+        text = F.try_validate_utf8(F.col("value").cast("string"))
+        bad = F.col("value").isNotNull() & F.col("__text").isNull()
+        reason = error(VALUE_CONVERTER, "string", "UnicodeDecodeError", _said("not UTF-8"))
+        rows = frame.select(text.alias("__text"), *metadata, "value")
+        return rows.select(
+            F.col("__text").alias("value"),
+            *[name for name in METADATA if name in rows.columns],
+            F.when(bad, reason).otherwise(no_error()).alias(ERROR),
+        )
+    if source.format in ("avro", "protobuf"):
+        return _from_binary_format(frame, source, metadata)
+    return _from_text_format(spark, frame, source, metadata)
+
+
+def _said(text: str) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.lit(f"the value is {text}")
+
+
+def _schema(spark: Any, source: Topic) -> Any:
+    """The schema's columns; Spark itself reads the DDL."""
+    from moldau.pipelines.errors import short
+
+    try:
+        schema = spark.createDataFrame([], str(source.schema)).schema
+    except Exception as failure:
+        found = short(failure)
+        raise PipelineError(
+            f"source: schema: {found}",
+            where=str(source.place) if source.place else None,
+            hint='columns as in CREATE TABLE, e.g. "id STRING, amount DOUBLE"',
+            detail=str(failure),
+        ) from None
+    own = [field.name for field in schema.fields if field.name in METADATA]
+    if own or not schema.fields:
+        raise PipelineError(
+            f"source: schema: {own[0]!r} is the name of a column that every record has"
+            if own
+            else "source: schema: has no columns",
+            where=str(source.place) if source.place else None,
+        )
+    return schema
+
+
+def _from_text_format(spark: Any, frame: Any, source: Topic, metadata: list[Any]) -> Any:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, StructType
+
+    schema = _schema(spark, source)
+    with_corrupt = StructType([*schema.fields]).add(_CORRUPT, StringType())
+    options = {
+        **{name: str(value) for name, value in source.options.items()},
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": _CORRUPT,
+    }
+    text = frame.select(
+        "value",
+        F.try_validate_utf8(F.col("value").cast("string")).alias("__text"),
+        *metadata,
+    )
+    ddl = ", ".join(f"`{one.name}` {one.dataType.simpleString()}" for one in with_corrupt.fields)
+    parse = F.from_json if source.format == "json" else F.from_csv
+    rows = text.select("*", parse(F.col("__text"), ddl, options).alias("__row"))
+    fields = {one.name: F.col("__row")[one.name] for one in schema.fields}
+    missing = [fields[one.name].isNull() for one in schema.fields if not one.nullable]
+    bad = F.col("value").isNotNull() & (
+        F.col("__row").isNull() | F.col("__row")[_CORRUPT].isNotNull()
+    )
+    for one in missing:
+        bad = bad | (F.col("value").isNotNull() & one)
+    reason = error(
+        VALUE_CONVERTER,
+        f"from_{source.format}",
+        "MalformedRecord",
+        _reason(source, schema),
+    )
+    return rows.select(
+        # A bad record's fields are not to be trusted, also those that could be read.
+        *[F.when(~bad, fields[one.name]).alias(one.name) for one in schema.fields],
+        *[name for name in METADATA if name in rows.columns],
+        F.when(bad, reason).otherwise(no_error()).alias(ERROR),
+    )
+
+
+def _reason(source: Topic, schema: Any) -> Any:
+    """Why the value is bad, as precise as it can be said: by field, if it is JSON at all."""
+    from pyspark.sql import functions as F
+
+    text = F.col("__text")
+    shown = F.substring(text, 1, _SHOWN_SIZE_MAX)
+    reason = F.when(text.isNull(), _said("not UTF-8")).when(text == "", _said("empty"))
+    nulls = [
+        F.when(
+            F.col("__row")[one.name].isNull(),
+            F.lit(f"{one.name!r} is null, but NOT NULL in the schema"),
+        )
+        for one in schema.fields
+        if not one.nullable
+    ]
+    if source.format == "csv":
+        columns = ", ".join(
+            f"{one.name} {one.dataType.simpleString().upper()}" for one in schema.fields
+        )
+        misfit = F.concat(F.lit("the value is no CSV of "), F.lit(columns), F.lit(": "), shown)
+        return reason.when(F.col("__row")[_CORRUPT].isNotNull(), misfit).otherwise(
+            F.concat_ws("; ", *nulls) if nulls else misfit
+        )
+    raw = F.from_json(text, "map<string, string>")
+    wrong = [
+        F.when(
+            raw[one.name].isNotNull() & F.col("__row")[one.name].isNull(),
+            F.concat(
+                F.lit(f"field {one.name!r} is no {one.dataType.simpleString().upper()}: "),
+                F.substring(raw[one.name], 1, _SHOWN_SIZE_MAX),
+            ),
+        )
+        for one in schema.fields
+    ]
+    by_field = F.concat_ws("; ", *wrong, *nulls)
+    return reason.when(
+        raw.isNull(), F.concat(F.lit("the value is no JSON object: "), shown)
+    ).otherwise(
+        F.when(by_field != "", by_field).otherwise(
+            F.concat(F.lit("a nested field is not of the schema's type: "), shown)
+        )
+    )
+
+
+def _from_binary_format(frame: Any, source: Topic, metadata: list[Any]) -> Any:
+    from pyspark.sql import functions as F
+
+    options = {name: str(value) for name, value in source.options.items() if name != "descriptor"}
+    options["mode"] = "PERMISSIVE"
+    if source.format == "avro":
+        from pyspark.sql.avro.functions import from_avro
+
+        row = from_avro(F.col("value"), str(source.schema), options)
+    else:
+        from pyspark.sql.protobuf.functions import from_protobuf
+
+        row = from_protobuf(
+            F.col("value"), str(source.schema), source.options.get("descriptor"), options
+        )
+    rows = frame.select("*", row.alias("__row"))
+    bad = F.col("value").isNotNull() & F.col("__row").isNull()
+    reason = error(
+        VALUE_CONVERTER,
+        f"from_{source.format}",
+        "MalformedRecord",
+        _said(f"no {source.format.capitalize()} of the schema"),
+    )
+    return rows.select("__row.*", *metadata, F.when(bad, reason).otherwise(no_error()).alias(ERROR))
+
+
+def value_of(topic: Topic, columns: list[str]) -> Any:
+    """The value of the record that a row becomes, as bytes."""
+    from pyspark.sql import functions as F
+
+    row = F.struct(*[_column(name) for name in columns])
+    options = {name: str(value) for name, value in topic.options.items() if name != "descriptor"}
+    match topic.format:
+        case "json":
+            return F.to_json(row, options or None).cast("binary")
+        case "csv":
+            return F.to_csv(row, options or None).cast("binary")
+        case "avro":
+            from pyspark.sql.avro.functions import to_avro
+
+            return to_avro(row, topic.schema) if topic.schema else to_avro(row)
+        case "protobuf":
+            from pyspark.sql.protobuf.functions import to_protobuf
+
+            return to_protobuf(row, str(topic.schema), topic.options.get("descriptor"), options)
+    only = _single(topic, columns)
+    return _column(only).cast("string" if topic.format == "string" else "binary").cast("binary")
+
+
+def _single(topic: Topic, columns: list[str]) -> str:
+    """Formats without columns take one: that named `value`, or the only one there is."""
+    if "value" in columns:
+        return "value"
+    if len(columns) != 1:
+        raise PipelineError(
+            f"sink: format {topic.format!r} takes one column, and there are {len(columns)}: "
+            f"{', '.join(columns)}",
+            where=str(topic.place) if topic.place else None,
+            hint="name it value: SELECT ... AS value",
+        )
+    return columns[0]
+
+
+def _column(name: str) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")

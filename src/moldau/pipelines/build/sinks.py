@@ -1,0 +1,163 @@
+"""What is written, and the queries that write it.
+
+For a topic, good records and dead letters are rows of one DataFrame, each with its topic: one
+exactly-once write takes both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.pipelines.build.frames import Flow
+from moldau.pipelines.build.letters import HEADERS_TYPE
+from moldau.pipelines.build.letters import letter as letter_of
+from moldau.pipelines.build.names import LETTER
+from moldau.pipelines.build.records import value_of
+from moldau.pipelines.build.sql_text import ERROR
+from moldau.pipelines.build.table_options import table_options
+from moldau.pipelines.definition import Pipeline, Topic
+from moldau.pipelines.definition.topic_options import sink_options
+from moldau.pipelines.errors import PipelineError, short
+from moldau.spark import tables
+
+_PARTS = ("key", "value", "headers", "partition", "timestamp")
+
+
+def records(flow: Flow, pipeline: Pipeline, spark: Any, bootstrap: str) -> Any:
+    """The flow's rows as records: topic, key, value and what else the sink has expressions for."""
+    from pyspark.sql import functions as F
+
+    sink = pipeline.sink
+    assert isinstance(sink, Topic)
+    given = _expressions(flow, sink)
+    if not flow.tagged:
+        return flow.frame.select(
+            F.lit(sink.topic).alias("topic"), *[one.alias(name) for name, one in given.items()]
+        )
+    letter = letter_of(list(flow.columns), flow.implicit, pipeline=pipeline.name)
+    rows = flow.frame.withColumn(LETTER, letter)
+    good = F.col(ERROR).isNull()
+    columns = {"topic": F.when(good, F.lit(sink.topic)).otherwise(F.lit(pipeline.dead_letter))}
+    for name in _PARTS:
+        if name in ("key", "value", "headers"):
+            bad = F.col(LETTER)[name]
+            columns[name] = F.when(good, given[name]).otherwise(bad) if name in given else bad
+        elif name in given:
+            columns[name] = F.when(good, given[name])
+    return rows.select(*[one.alias(name) for name, one in columns.items()])
+
+
+def _expressions(flow: Flow, sink: Topic) -> dict[str, Any]:
+    from pyspark.sql import functions as F
+
+    made = {"value": value_of(sink, flow.visible)}
+    if sink.key is not None:
+        made["key"] = _key(flow, sink)
+    if isinstance(sink.headers, str):
+        made["headers"] = F.expr(sink.headers).cast(HEADERS_TYPE)
+    elif sink.headers:
+        made["headers"] = F.array(
+            *[
+                F.struct(F.lit(name).alias("key"), _bytes(F.expr(text)).alias("value"))
+                for name, text in sink.headers.items()
+            ]
+        ).cast(HEADERS_TYPE)
+    if sink.partition is not None:
+        made["partition"] = F.expr(sink.partition).cast("int")
+    if sink.timestamp is not None:
+        made["timestamp"] = F.expr(sink.timestamp).cast("timestamp")
+    return made
+
+
+def _key(flow: Flow, sink: Topic) -> Any:
+    """Bytes and text as they are, numbers and times as text, what has fields as JSON."""
+    from pyspark.sql import functions as F
+
+    try:
+        kind = flow.frame.select(F.expr(str(sink.key))).schema.fields[0].dataType.typeName()
+    except Exception as failure:
+        raise PipelineError(
+            f"sink: key: {short(failure)}",
+            where=str(sink.place) if sink.place else None,
+            detail=str(failure),
+        ) from None
+    key = F.expr(str(sink.key))
+    if kind in ("struct", "map", "array"):
+        return F.to_json(key).cast("binary")
+    return _bytes(key) if kind != "binary" else key
+
+
+def _bytes(column: Any) -> Any:
+    return column.cast("string").cast("binary")
+
+
+def letters(branches: list[Any], pipeline: Pipeline) -> Any:
+    """The branches' dead letters as records for their topic."""
+    from pyspark.sql import functions as F
+
+    made = None
+    for branch in branches:
+        part = branch.select(
+            F.lit(pipeline.dead_letter).alias("topic"),
+            f"{LETTER}.key",
+            f"{LETTER}.value",
+            f"{LETTER}.headers",
+        )
+        made = part if made is None else made.unionByName(part)
+    return made
+
+
+def with_letters(good: Any, branches: list[Any], pipeline: Pipeline) -> Any:
+    if not branches:
+        return good
+    return good.unionByName(letters(branches, pipeline), allowMissingColumns=True)
+
+
+def start(spark: Any, frame: Any, pipeline: Pipeline, bootstrap: str, checkpoint: str) -> Any:
+    if isinstance(pipeline.sink, Topic):
+        return _start_topic(spark, frame, pipeline, bootstrap, checkpoint, pipeline.name)
+    sink = pipeline.sink
+    try:
+        return tables.start_sink(
+            frame,
+            sink.kind,
+            table_options(sink, pipeline, bootstrap),
+            query_name=pipeline.name,
+            trigger=pipeline.trigger.for_spark(),
+            checkpoint=checkpoint,
+            output_mode=pipeline.output_mode,
+        )
+    except tables.TableError as error:
+        raise PipelineError(
+            f"sink: {error.message}",
+            where=str(sink.place) if sink.place else None,
+            hint=error.hint or None,
+        ) from error
+
+
+def start_letters(
+    spark: Any, frame: Any, pipeline: Pipeline, bootstrap: str, checkpoint: str
+) -> Any:
+    name = f"{pipeline.name}.dead-letter"
+    return _start_topic(spark, frame, pipeline, bootstrap, checkpoint, name)
+
+
+def _start_topic(
+    spark: Any, frame: Any, pipeline: Pipeline, bootstrap: str, checkpoint: str, name: str
+) -> Any:
+    from moldau.spark import topic_format
+
+    sink = pipeline.sink if isinstance(pipeline.sink, Topic) else Topic(pipeline.dead_letter)
+    # Only our own sink is exactly once: Spark's is used if it is asked for, not if it is there.
+    connector = topic_format(spark, "kafka" if pipeline.connector == "kafka" else "moldau")
+    options = sink_options(sink, pipeline.kafka, bootstrap=bootstrap, connector=connector)
+    own = name == pipeline.name
+    return (
+        frame.writeStream.format(connector)
+        .options(**options)
+        .option("checkpointLocation", checkpoint)
+        .outputMode(pipeline.output_mode if own else "append")
+        .trigger(**pipeline.trigger.for_spark())
+        .queryName(name)
+        .start()
+    )

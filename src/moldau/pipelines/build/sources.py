@@ -1,0 +1,61 @@
+"""Sources of a pipeline as DataFrames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.pipelines.build.sql_text import mentions
+from moldau.pipelines.build.table_options import table_options
+from moldau.pipelines.definition import Pipeline, Source, Sql, Topic
+from moldau.pipelines.definition.topic_options import source_options
+from moldau.pipelines.errors import PipelineError
+from moldau.spark import tables
+
+
+class Sources:
+    """Reads what one query of a pipeline reads, as the consumer group `group`."""
+
+    def __init__(self, spark: Any, pipeline: Pipeline, bootstrap: str, *, group: str) -> None:
+        self._spark = spark
+        self._pipeline = pipeline
+        self._bootstrap = bootstrap
+        self._group = group
+
+    def read(self, source: Source) -> Any:
+        if isinstance(source, Topic):
+            return self._topic(source)
+        try:
+            return tables.read(
+                self._spark,
+                source.kind,
+                table_options(source, self._pipeline, self._bootstrap),
+                streaming=source.streaming,
+            )
+        except tables.TableError as error:
+            raise PipelineError(
+                f"source: {error.message}",
+                where=str(source.place) if source.place else None,
+                hint=error.hint or None,
+            ) from error
+
+    def _topic(self, source: Topic) -> Any:
+        from moldau.spark import topic_format
+
+        connector = topic_format(self._spark, self._pipeline.connector)
+        options = source_options(
+            source,
+            self._pipeline.kafka,
+            bootstrap=self._bootstrap,
+            group=self._group,
+            connector=connector,
+            headers=self._wants_headers(),
+        )
+        return self._spark.readStream.format(connector).options(**options).load()
+
+    def _wants_headers(self) -> bool:
+        """Headers are costly to read, so they are read if somebody names them."""
+        sink = self._pipeline.sink
+        texts = [step.query for step in self._pipeline.steps if isinstance(step, Sql)]
+        if isinstance(sink, Topic):
+            texts += [text for text in (sink.key, *sink.header_expressions()) if text]
+        return any(mentions(text, "_headers") for text in texts)

@@ -1,0 +1,139 @@
+"""Starting a pipeline's queries, checking that they could be started, and showing their plan."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from moldau.pipelines.build import sinks
+from moldau.pipelines.build.environment import with_environment
+from moldau.pipelines.build.frames import Flow, Flows
+from moldau.pipelines.build.sources import Sources
+from moldau.pipelines.definition import Pipeline, Python, RowStep, Topic
+from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.errors import explain as explained
+
+DEAD_LETTER = "dead-letter"
+
+
+@dataclass(frozen=True)
+class _Built:
+    """The DataFrames that are written: the sink's, and that of a second query for dead letters."""
+
+    main: Any
+    letters: Any | None
+
+
+def start(spark: Any, definition: Pipeline, *, bootstrap: str, checkpoint: str) -> list[Any]:
+    """The pipeline's queries, running.
+
+    `checkpoint` is a folder for this pipeline alone; a definition that names its own has the last
+    word. If one of two queries cannot be started, the other is stopped again.
+    """
+    pipeline = with_environment(definition)
+    folder = _checkpoint(pipeline, checkpoint)
+    with _quiet(), _explaining(pipeline):
+        built = _build(spark, pipeline, bootstrap)
+        started = [sinks.start(spark, built.main, pipeline, bootstrap, f"{folder}/query")]
+        if built.letters is None:
+            return started
+        try:
+            query = sinks.start_letters(
+                spark, built.letters, pipeline, bootstrap, f"{folder}/{DEAD_LETTER}"
+            )
+        except BaseException:
+            started[0].stop()
+            raise
+        return [*started, query]
+
+
+def check(definition: Pipeline, spark: Any = None, *, bootstrap: str = "127.0.0.1:9092") -> None:
+    """Raises `PipelineError` if the pipeline cannot work.
+
+    Without Spark its functions are loaded, with Spark also its schemas and statements are analysed.
+    """
+    for step in definition.steps:
+        if isinstance(step, Python | RowStep):
+            with _explaining(definition):
+                step.function.load()
+    if spark is None:
+        return
+    pipeline = with_environment(definition)
+    with _quiet(), _explaining(pipeline):
+        built = _build(spark, pipeline, bootstrap)
+        for frame in (built.main, built.letters):
+            if frame is not None:
+                _ = frame.schema
+
+
+def explain(spark: Any, definition: Pipeline, *, bootstrap: str = "127.0.0.1:9092") -> str:
+    """Spark's plan of the pipeline, as `DataFrame.explain` shows it."""
+    pipeline = with_environment(definition)
+    with _quiet(), _explaining(pipeline):
+        built = _build(spark, pipeline, bootstrap)
+        plans = [built.main._explain_string(extended=True)]
+        if built.letters is not None:
+            plans += [f"== {pipeline.name}.{DEAD_LETTER} ==", built.letters._explain_string()]
+        return "\n".join(plans)
+
+
+def _build(spark: Any, pipeline: Pipeline, bootstrap: str) -> _Built:
+    flows, flow = _flows(spark, pipeline, bootstrap, group=pipeline.name)
+    if isinstance(pipeline.sink, Topic):
+        records = sinks.records(flow, pipeline, spark, bootstrap)
+        return _Built(sinks.with_letters(records, flows.letters, pipeline), None)
+    flow = flows.untagged(flow)
+    main = flow.frame.select(*[f"`{name}`" for name in flow.visible])
+    if not flows.letters:
+        return _Built(main, None)
+    # The second query reads the source by itself, and is to be seen as a group of its own.
+    again, flow = _flows(spark, pipeline, bootstrap, group=f"{pipeline.name}.{DEAD_LETTER}")
+    again.untagged(flow)
+    return _Built(main, sinks.letters(again.letters, pipeline))
+
+
+def _flows(spark: Any, pipeline: Pipeline, bootstrap: str, *, group: str) -> tuple[Flows, Flow]:
+    sources = Sources(spark, pipeline, bootstrap, group=group)
+    flows = Flows(spark, pipeline, bootstrap, sources.read)
+    return flows, flows.build()
+
+
+def _checkpoint(pipeline: Pipeline, given: str) -> str:
+    own = pipeline.checkpoint
+    if own is None:
+        return given.rstrip("/")
+    return own.rstrip("/") if "://" in own else str(Path(pipeline.base, own))
+
+
+@contextmanager
+def _explaining(pipeline: Pipeline) -> Iterator[None]:
+    """Mistakes that come out of Spark are told in the user's terms; what may pass is left alone."""
+    try:
+        yield
+    except PipelineError:
+        raise
+    except Exception as failure:
+        found = explained(failure, pipeline)
+        if found.retriable:
+            raise
+        raise found from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Spark's client prints each mistake in a statement with a page of Java before raising it."""
+    loggers = [
+        logging.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+    ]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
