@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from .files import configure_files_sink, read_files
+from .jdbc.address import OTHER, SQLITE, parse_address
+from .jdbc.by_driver import DriverBatch, read_by_driver
 from .options import FILE_KINDS, SINK, SOURCE, Options, check_options, check_output_mode
 
 
 def read(spark: Any, kind: str, options: Mapping[str, object], streaming: bool) -> Any:
     """The table as a DataFrame; with `streaming` one that goes on as the table grows."""
     checked = _resolved(check_options(kind, SOURCE, options))
-    return read_files(spark, checked, streaming=streaming)
+    if kind in FILE_KINDS:
+        return read_files(spark, checked, streaming=streaming)
+    if _is_other_database(checked):
+        return read_by_driver(spark, checked, streaming=streaming)
+    reader = spark.readStream if streaming else spark.read
+    if "schema" in checked:
+        reader = reader.schema(checked.text("schema"))
+    return reader.format(_registered(spark, kind)).options(**checked.as_spark()).load()
 
 
 def start_sink(
@@ -36,12 +46,62 @@ def start_sink(
     writer = writer.option("checkpointLocation", checkpoint)
     if trigger:
         writer = writer.trigger(**trigger)
-    return configure_files_sink(writer, checked).start()
+    if kind in FILE_KINDS:
+        return configure_files_sink(writer, checked).start()
+    if _is_other_database(checked):
+        return writer.foreachBatch(DriverBatch(checked, mode)).start()
+    if mode == "update":
+        # Spark gives a Python data source no rows of a query in update mode, only those of a batch.
+        return writer.foreachBatch(EachBatch(kind, checked.as_spark(), checkpoint)).start()
+    name = _registered(frame.sparkSession, kind)
+    return writer.format(name).options(**checked.as_spark()).start()
+
+
+class EachBatch:
+    """Writes each batch as a batch write that carries the query's id and the batch's number."""
+
+    def __init__(self, kind: str, options: Mapping[str, str], checkpoint: str) -> None:
+        self._kind = kind
+        self._options = dict(options)
+        self._checkpoint = checkpoint
+        self._query_id = ""
+
+    def __call__(self, frame: Any, batch_id: int) -> None:
+        spark = frame.sparkSession
+        if not self._query_id:
+            lines = spark.read.text(f"{self._checkpoint}/metadata").collect()
+            self._query_id = json.loads(lines[0][0])["id"]
+        writer = frame.write.format(_registered(spark, self._kind)).mode("append")
+        transaction = {"txnAppId": self._query_id, "txnVersion": str(batch_id)}
+        writer.options(**self._options, **transaction).save()
+
+
+def _registered(spark: Any, kind: str) -> str:
+    """The name of the data source for this kind, known to the session from now on."""
+    from . import datasource
+
+    source = {
+        "delta": datasource.DeltaDataSource,
+        "iceberg": datasource.IcebergDataSource,
+        "jdbc": datasource.JdbcDataSource,
+    }[kind]
+    spark.dataSource.register(source)
+    return source.name()
+
+
+def _is_other_database(options: Options) -> bool:
+    return options.kind == "jdbc" and parse_address(options.address).database == OTHER
 
 
 def _resolved(options: Options) -> Options:
-    """A relative folder means the caller's, not that of the server that runs the query."""
+    """A relative path means the caller's, not that of the server that runs the query."""
     address = options.address
-    if options.kind not in FILE_KINDS + ("delta", "iceberg") or "://" in address:
-        return options
-    return Options(options.kind, options.role, {**options.given, "path": os.path.abspath(address)})
+    name = "path"
+    if options.kind == "jdbc":
+        found = parse_address(address)
+        if found.database != SQLITE:
+            return options
+        name, address = "url", f"jdbc:sqlite:{os.path.abspath(found.path)}"
+    elif "://" not in address:
+        address = os.path.abspath(address)
+    return Options(options.kind, options.role, {**options.given, name: address})

@@ -116,6 +116,8 @@ _TABLE_SINK: dict[str, Parser] = {
     "compression": values.one_of("snappy", "zstd", "gzip", "lz4", "none"),
     "targetFileSize": values.size,
 }
+# Delta's names for what makes a batch write idempotent.
+_TRANSACTION: dict[str, Parser] = {"txnAppId": values.text, "txnVersion": values.not_negative}
 _TABLE_SOURCE: dict[str, Parser] = {
     "path": values.text,
     "maxFilesPerTrigger": values.positive,
@@ -152,14 +154,14 @@ _OPTIONS: dict[tuple[str, str], dict[str, Parser]] = {
         "startingVersion": values.text,
         "versionAsOf": values.not_negative,
     },
-    ("delta", SINK): _TABLE_SINK,
+    ("delta", SINK): {**_TABLE_SINK, **_TRANSACTION},
     ("iceberg", SOURCE): {
         **_TABLE_SOURCE,
         **_ICEBERG,
         "startingVersion": values.text,
         "snapshot-id": values.number,
     },
-    ("iceberg", SINK): {**_TABLE_SINK, **_ICEBERG},
+    ("iceberg", SINK): {**_TABLE_SINK, **_TRANSACTION, **_ICEBERG},
     ("jdbc", SOURCE): {
         **_JDBC,
         "table": values.text,
@@ -179,6 +181,7 @@ _OPTIONS: dict[tuple[str, str], dict[str, Parser]] = {
     },
     ("jdbc", SINK): {
         **_JDBC,
+        **_TRANSACTION,
         "table": values.text,
         "mode": values.one_of("append"),
         "upsert": values.names,
@@ -287,6 +290,8 @@ def check_options(kind: str, role: str, options: Mapping[str, object]) -> Option
 
 def _check_combinations(options: Options) -> None:
     where = f"{options.kind} {options.role}"
+    if ("txnAppId" in options) != ("txnVersion" in options):
+        raise OptionError(f"{where}: 'txnAppId' and 'txnVersion' name a batch only together")
     if "sequenceBy" in options and "upsert" not in options:
         raise OptionError(
             f"{where}: 'sequenceBy' orders the rows of one key, and there is no key",

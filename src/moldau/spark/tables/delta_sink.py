@@ -1,0 +1,202 @@
+"""Delta sink: tasks write Parquet files, the driver adds them to the table in one commit.
+
+The commit carries Delta's own application transaction (`txn`: query id, batch number), so a batch
+that runs again is recognised by what the table itself says, and two drivers that race with the same
+batch conflict in the log. With `upsert` the staged rows are merged by key in that same commit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from . import delta_table
+from .batches import Attempt, finished_markers, is_committed, lost_tokens
+from .columns import added_columns, fit, last_of_each_key, require_columns
+from .errors import SchemaMismatchError, TableError
+from .options import Options
+from .parquet_files import DataFile, ParquetFiles
+from .sinks import Staged
+
+# Staged rows of an upsert are no data files of the table; Delta's vacuum leaves `_` folders alone.
+_STAGING_FOLDER = "_moldau/staging"
+_FILE_SIZE_MAX = 128 << 20
+
+
+class DeltaSink:
+    def __init__(self, options: Options, schema: Any, *, overwrite: bool) -> None:
+        self._folder = options.address
+        self._where = f"the Delta table {self._folder}"
+        self._options = options
+        self._frame = schema
+        self._overwrite = overwrite
+        self._upsert = options.names("upsert")
+        self._partition_by = options.names("partitionBy")
+        self._storage_options = options.prefixed("storage.")
+        self._schema: Any = None
+
+    def prepare(self) -> None:
+        """Create the table or check that the rows fit it, adding columns if that was asked for."""
+        require_columns(self._where, "partitionBy", self._partition_by, self._frame)
+        require_columns(self._where, "upsert", self._upsert, self._frame)
+        require_columns(self._where, "sequenceBy", self._sequence_by(), self._frame)
+        if not delta_table.exists(self._folder, self._storage_options):
+            self._create()
+        table = self._open()
+        delta_table.check_writable(table, self._folder)
+        added = added_columns(
+            self._where,
+            delta_table.columns(table),
+            self._frame,
+            merge_schema=self._options.flag("mergeSchema"),
+        )
+        if added:
+            table.alter.add_columns(_delta_schema(added).fields)
+            table = self._open()
+        existing = tuple(table.metadata().partition_columns)
+        if self._partition_by and self._partition_by != existing:
+            raise SchemaMismatchError(
+                f"{self._where} is partitioned by {list(existing)}, "
+                f"not by {list(self._partition_by)}",
+                "Leave out partitionBy, or write to a new folder",
+            )
+        self._partition_by = existing
+        self._schema = delta_table.columns(table)
+
+    def _create(self) -> None:
+        # `ignore` lets the process that comes second take what the first has made.
+        delta_table.library().DeltaTable.create(
+            self._folder,
+            schema=_delta_schema(self._frame),
+            mode="ignore",
+            partition_by=list(self._partition_by),
+            storage_options=self._storage_options,
+        )
+
+    def _open(self) -> Any:
+        return delta_table.open_table(self._folder, self._storage_options)
+
+    def _storage(self) -> Any:
+        return delta_table.table_storage(self._folder, self._storage_options)
+
+    def _sequence_by(self) -> tuple[str, ...]:
+        return (self._options.text("sequenceBy"),) if "sequenceBy" in self._options else ()
+
+    def write(self, batches: Iterator[Any], attempt: Attempt) -> Staged:
+        storage = self._storage()
+        storage.mark(attempt)
+        files = ParquetFiles(
+            storage,
+            token=attempt.token,
+            partition_by=() if self._upsert else self._partition_by,
+            compression=self._options.text("compression", "snappy"),
+            file_size_max=self._options.number("targetFileSize", _FILE_SIZE_MAX),
+            folder=_STAGING_FOLDER if self._upsert else "",
+        )
+        row_count = 0
+        try:
+            for batch in batches:
+                files.write(fit(self._where, batch, self._schema))
+                row_count += batch.num_rows
+            return Staged(attempt, row_count, files.close())
+        except BaseException:
+            files.abandon()
+            storage.delete([attempt.marker])
+            raise
+
+    def commit(self, staged: Sequence[Staged], batch_id: int) -> bool:
+        if not staged:
+            return False
+        query_id = staged[0].attempt.query_id
+        table, storage = self._open(), self._storage()
+        markers = storage.markers()
+        files = [file for part in staged for file in part.parts]
+        done = is_committed(batch_id, table.transaction_version(query_id) if query_id else None)
+        if done:
+            storage.delete(file.path for file in files)
+        else:
+            kept = [part.attempt.token for part in staged]
+            lost = lost_tokens(markers, query_id=query_id, batch_id=batch_id, kept=kept)
+            storage.delete_attempts(lost)
+            self._add(table, files, query_id, batch_id)
+        if self._upsert:
+            storage.delete(file.path for file in files)
+        storage.delete(finished_markers(markers, query_id=query_id, batch_id=batch_id))
+        return not done
+
+    def _add(self, table: Any, files: list[DataFile], query_id: str, batch_id: int) -> None:
+        delta = delta_table.library()
+        from deltalake.transaction import CommitProperties, Transaction
+
+        properties = CommitProperties(app_transactions=[Transaction(query_id, batch_id)])
+        try:
+            if self._upsert:
+                self._merge(table, files, properties)
+            else:
+                table.create_write_transaction(
+                    _add_actions(files),
+                    "overwrite" if self._overwrite else "append",
+                    table.schema(),
+                    list(self._partition_by),
+                    commit_properties=properties,
+                )
+        except delta.exceptions.DeltaError as error:
+            raise TableError(
+                f"batch {batch_id} could not be committed to {self._where}: {error}",
+                "Nothing of it is visible; the batch runs again when the query is restarted",
+            ) from error
+
+    def _merge(self, table: Any, files: list[DataFile], properties: Any) -> None:
+        rows = self._staged_rows(files)
+        sequence = "".join(self._sequence_by())
+        rows = last_of_each_key(rows, self._upsert, sequence)
+        # Keys that are null match each other here, as they do where a batch is made unique.
+        matches = " AND ".join(f"{_same(name)}" for name in self._upsert)
+        newer = f"t.{_quoted(sequence)} <= s.{_quoted(sequence)}" if sequence else None
+        merge = table.merge(
+            rows, matches, source_alias="s", target_alias="t", commit_properties=properties
+        )
+        merge.when_matched_update_all(predicate=newer).when_not_matched_insert_all().execute()
+
+    def _staged_rows(self, files: list[DataFile]) -> Any:
+        storage = self._storage()
+        tables = []
+        for file in files:
+            with storage.open(file.path) as stream:
+                tables.append(pq.read_table(stream))
+        return pa.concat_tables(tables) if tables else self._schema.empty_table()
+
+    def abort(self, staged: Sequence[Staged], batch_id: int) -> None:
+        storage = self._storage()
+        storage.delete(file.path for part in staged for file in part.parts)
+        storage.delete(part.attempt.marker for part in staged)
+
+
+def _delta_schema(fields: Any) -> Any:
+    delta_table.library()
+    from deltalake import Schema
+
+    return Schema.from_arrow(pa.schema(fields))
+
+
+def _add_actions(files: list[DataFile]) -> list[Any]:
+    from deltalake.transaction import AddAction
+
+    now_ms = int(time.time() * 1000)
+    return [
+        AddAction(file.path, file.size, dict(file.partition), now_ms, True, file.statistics)
+        for file in files
+    ]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _same(name: str) -> str:
+    quoted = _quoted(name)
+    return f"(t.{quoted} = s.{quoted} OR (t.{quoted} IS NULL AND s.{quoted} IS NULL))"

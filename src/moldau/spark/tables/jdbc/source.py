@@ -1,0 +1,141 @@
+"""Rows of PostgreSQL and SQLite: a table or query at once, in parts, or as it grows."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import OptionError, TableError
+from ..options import Options
+from . import postgres, queries, sqlite, statements
+from .address import POSTGRESQL, Address
+from .queries import Cursor, Progress
+
+_FETCH_SIZE = 10_000
+
+
+class JdbcSource:
+    """What a query needs to read a database; travels to tasks by pickle."""
+
+    def __init__(self, options: Options, address: Address) -> None:
+        self._options = options
+        self._address = address
+        self._is_postgres = address.database == POSTGRESQL
+        query = options.text("query").strip().rstrip(";")
+        self._relation = f"({query})" if query else statements.qualified(options.text("table"))
+
+    def _connect(self) -> Any:
+        connection = (
+            postgres.connect(self._address)
+            if self._is_postgres
+            else sqlite.connect(self._address.path)
+        )
+        return contextlib.closing(connection)
+
+    def _library(self) -> Any:
+        return postgres if self._is_postgres else sqlite
+
+    def columns(self) -> list[tuple[str, Any, str]]:
+        try:
+            with self._connect() as connection:
+                found: list[tuple[str, Any, str]] = self._library().relation_columns(
+                    connection, self._relation
+                )
+        except self._errors() as error:
+            raise TableError(
+                f"{self._what()} cannot be read: {str(error).strip()}", "Check table: or query:"
+            ) from None
+        if not found:
+            raise TableError(f"{self._what()} has no columns, or there is no such table")
+        return found
+
+    def _errors(self) -> Any:
+        return postgres.driver().Error if self._is_postgres else sqlite3.Error
+
+    def _escaped(self, text: str) -> str:
+        """Text for a statement with placeholders, in which psycopg takes % for one."""
+        return text.replace("%", "%%") if self._is_postgres else text
+
+    def _what(self) -> str:
+        table = self._options.text("table")
+        return f"table {table}" if table else "the query"
+
+    def schema(self) -> Any:
+        return pa.schema([(name, arrow_type) for name, arrow_type, _ in self.columns()])
+
+    # A batch of parts
+
+    def conditions(self) -> Sequence[tuple[str, list[Any]]]:
+        column = self._options.text("partitionColumn")
+        if not column:
+            return [("", [])]
+        options = self._options
+        cut = queries.parts(
+            column,
+            options.text("lowerBound"),
+            options.text("upperBound"),
+            options.number("numPartitions"),
+        )
+        return [(condition, []) for condition in cut]
+
+    def read(self, condition: tuple[str, list[Any]], schema: Any, order: str = "") -> Iterator[Any]:
+        where, values = condition
+        expressions = {
+            name: _wanted(name, given, expression, schema)
+            for name, given, expression in self.columns()
+        }
+        missing = [name for name in schema.names if name not in expressions]
+        if missing:
+            raise TableError(f"{self._what()} has no column {', '.join(missing)} any more")
+        selected = ", ".join(expressions[name] for name in schema.names)
+        statement = self._escaped(f"SELECT {selected} FROM {self._relation} moldau_source")
+        statement += f" WHERE {where}" if where else ""
+        statement += f" ORDER BY {order}" if order else ""
+        fetch_size = self._options.number("fetchsize", _FETCH_SIZE)
+        with self._connect() as connection:
+            yield from self._library().select(connection, statement, values, schema, fetch_size)
+
+    # A stream
+
+    def cursor(self) -> Cursor:
+        options = self._options
+        if "mode" not in options:
+            raise OptionError(
+                "jdbc source: a stream needs to know how new rows are told",
+                "Add mode: incrementing, timestamp or timestamp+incrementing and its columns",
+            )
+        delay_ms = options.number("timestamp.delay.interval.ms")
+        now = ""
+        if delay_ms and self._is_postgres:
+            now = f"CURRENT_TIMESTAMP - interval '{delay_ms} milliseconds'"
+        elif delay_ms:
+            now = f"strftime('%Y-%m-%d %H:%M:%f', 'now', '-{delay_ms / 1000:.3f} seconds')"
+        return Cursor(
+            options.text("timestamp.column.name"),
+            options.text("incrementing.column.name"),
+            "%s" if self._is_postgres else "?",
+            now,
+        )
+
+    def latest(self, start: Progress, rows_max: int) -> Progress:
+        cursor = self.cursor()
+        statement, values = cursor.latest(self._escaped(self._relation), start, rows_max)
+        try:
+            with self._connect() as connection:
+                row = connection.execute(statement, values).fetchone()
+        except self._errors() as error:
+            raise TableError(
+                f"{self._what()} cannot be followed: {str(error).strip()}",
+                "Check incrementing.column.name and timestamp.column.name",
+            ) from None
+        return start if row is None else cursor.position(row)
+
+
+def _wanted(name: str, given: Any, expression: str, schema: Any) -> str:
+    """The column, as text if `schema:` asks for text where the database has something else."""
+    as_text = name in schema.names and schema.field(name).type == pa.string() != given
+    return f"CAST({expression} AS text)" if as_text else expression

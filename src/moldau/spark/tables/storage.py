@@ -1,0 +1,83 @@
+"""A table's folder, local or in an object store, through pyarrow's file systems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow.fs as arrow_fs
+
+from .batches import MARKER_FOLDER, Attempt, Marker, parse_markers
+
+
+class Storage:
+    """Paths are relative to the table's folder and use `/`. It travels to tasks by pickle."""
+
+    def __init__(self, file_system: Any, root: str) -> None:
+        self._files = file_system
+        self._root = root.rstrip("/")
+
+    def _full(self, path: str) -> str:
+        return f"{self._root}/{path}" if self._root else path
+
+    def create(self, path: str) -> Any:
+        full = self._full(path)
+        self._files.create_dir(full.rpartition("/")[0], recursive=True)
+        return self._files.open_output_stream(full)
+
+    def open(self, path: str) -> Any:
+        return self._files.open_input_file(self._full(path))
+
+    def read(self, path: str) -> bytes:
+        with self._files.open_input_stream(self._full(path)) as stream:
+            data: bytes = stream.read()
+            return data
+
+    def size(self, path: str) -> int:
+        return int(self._files.get_file_info([self._full(path)])[0].size)
+
+    def exists(self, path: str) -> bool:
+        info = self._files.get_file_info([self._full(path)])[0]
+        return bool(info.type == arrow_fs.FileType.File)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Remove files; one that is gone already is as good as removed."""
+        for path in paths:
+            try:
+                self._files.delete_file(self._full(path))
+            except FileNotFoundError:
+                continue
+
+    def walk(self, folder: str = "", *, recursive: bool = True) -> Iterator[str]:
+        """Paths of all files below a folder; none if there is no such folder."""
+        selector = arrow_fs.FileSelector(
+            self._full(folder) if folder else self._root, allow_not_found=True, recursive=recursive
+        )
+        for info in self._files.get_file_info(selector):
+            if info.type == arrow_fs.FileType.File:
+                yield info.path.removeprefix(self._root).lstrip("/")
+
+    def mark(self, attempt: Attempt) -> None:
+        """Say that files with the attempt's token may exist from now on."""
+        with self.create(attempt.marker):
+            pass
+
+    def markers(self) -> list[Marker]:
+        names = (path.rpartition("/")[2] for path in self.walk(MARKER_FOLDER, recursive=False))
+        return parse_markers(names)
+
+    def delete_attempts(self, tokens: Iterable[str]) -> None:
+        """Remove all data files of these attempts, wherever in the table's folder they are."""
+        wanted = tuple(tokens)
+        if wanted:
+            # A crash is rare, so looking through the whole folder then is no loss.
+            self.delete(
+                path
+                for path in list(self.walk())
+                if not path.startswith(f"{MARKER_FOLDER}/")
+                and any(token in path.rpartition("/")[2] for token in wanted)
+            )
+
+
+def local_storage(folder: str) -> Storage:
+    return Storage(arrow_fs.LocalFileSystem(), folder)
