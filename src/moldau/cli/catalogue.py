@@ -45,6 +45,8 @@ TOOLS: dict[str, Tool] = {
         _tool(_RUN, "start", "start a broker, making ready whatever is missing", None),
         _tool(_RUN, "cluster", "run several nodes here as one cluster, or ask one", None),
         _tool(_RUN, "spark", "start, show or stop the Spark that runs pipelines", None),
+        _tool(_RUN, "pipelines", "start, stop and watch flows of data between topics and tables",
+              None),
         _tool(_RUN, "server-start", "start a broker from a file, storage formatted before"),
         _tool(_RUN, "server-stop", "stop the brokers of this machine"),
         _tool(_RUN, "storage", "format and inspect storage"),

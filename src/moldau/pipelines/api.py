@@ -199,13 +199,20 @@ class Pipelines:
         self._ensure_running()
         return self._wait_until_started(record, timeout) if wait else self.show(name)
 
-    def delete(self, name: str, *, checkpoint: bool = False, timeout: float | None = None) -> None:
+    def delete(
+        self,
+        name: str,
+        *,
+        checkpoint: bool = False,
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> None:
         """Stop and forget it; with `checkpoint` also how far it has come."""
         self._want(name, Desired.DELETED, delete_checkpoint=checkpoint)
         self._ensure_running()
         limit = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + limit
-        while name in (view := self._registry.read()).pipelines:
+        while wait and name in (view := self._registry.read()).pipelines:
             if time.monotonic() > deadline:
                 info = _Looked(self._folder, view).info(view.pipelines[name])
                 raise self._too_late(info, "deleted", limit)

@@ -30,6 +30,7 @@ __all__ = ["ServerWatch", "Workers"]
 _ANSWER_EVERY_SECONDS: Final = 15.0
 _ANSWER_SECONDS_MAX: Final = 10.0
 _SILENT_MAX: Final = 6
+_TIDY_EVERY_SECONDS: Final = 600.0
 _MIRROR_SECONDS_MAX: Final = 10.0
 _MIRROR_RETRY_SECONDS: Final = 60.0
 _DETAIL_LENGTH_MAX: Final = 20_000
@@ -43,7 +44,7 @@ class ServerWatch:
     def __init__(self, server: Any) -> None:
         self._server = server
         self._silent = 0
-        self._asked_at = time.monotonic()
+        self._asked_at = self._tidied_at = time.monotonic()
         self.server_id: str | None = None
         self.url: str | None = None
 
@@ -53,6 +54,9 @@ class ServerWatch:
             self.server_id = self.url = None
             return decisions.ServerSeen(None)
         self._note()
+        if time.monotonic() - self._tidied_at >= _TIDY_EVERY_SECONDS:
+            self._tidied_at = time.monotonic()
+            self._server.tidy()
         if time.monotonic() - self._asked_at >= _ANSWER_EVERY_SECONDS:
             self._asked_at = time.monotonic()
             answers = self._server.answers(seconds_max=_ANSWER_SECONDS_MAX)
