@@ -156,30 +156,72 @@ class SourceCluster:
 
     # Offsets.
 
-    def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
+    def latest_there(self) -> Offsets:
+        """The ends of the partitions that are there; those that are deleted just now are not."""
+        for _ in range(self._options.fetch_offset_num_retries):
+            partitions = self.partitions(may_miss=True)
+            try:
+                return self.latest(partitions, waits_for_unknown=False)
+            except UnknownTopicOrPartitionError:
+                self._partitions_until_s = 0.0
+        return self.latest(self.partitions(may_miss=True))
+
+    def latest(
+        self, partitions: Collection[TopicPartition], *, waits_for_unknown: bool = True
+    ) -> Offsets:
         """The ends of partitions; with read_committed the last stable offsets."""
-        return self._edges(partitions, LATEST)
+        return self._edges(partitions, LATEST, waits_for_unknown)
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The first offsets. Partitions that are not there any more are left out."""
         there = self.partitions(may_miss=True)
-        return self._edges([key for key in partitions if key in there], EARLIEST)
+        return self._edges([key for key in partitions if key in there], EARLIEST, True)
 
-    def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+    def at_times(
+        self, times: Mapping[TopicPartition, int], *, waits_for_unknown: bool = True
+    ) -> dict[TopicPartition, int | None]:
         """The first offset at or after each time; -2 is the first, -1 the last."""
+        if not times:
+            return {}
+        return self._retrying(lambda: self._find(times), waits_for_unknown)
 
-        async def ask() -> dict[TopicPartition, int | None]:
-            deadline = Deadline(self._cluster.clock, self._api_timeout_ms)
-            found = await self._finder.find(times, deadline)
-            return {key: None if each is None else each.offset for key, each in found.items()}
-
-        return self._retrying(ask) if times else {}
-
-    def _edges(self, partitions: Collection[TopicPartition], which: int) -> Offsets:
-        found = self.at_times(dict.fromkeys(partitions, which))
+    def _edges(
+        self, partitions: Collection[TopicPartition], which: int, waits_for_unknown: bool
+    ) -> Offsets:
+        times = dict.fromkeys(partitions, which)
+        found = self.at_times(times, waits_for_unknown=waits_for_unknown)
         return {key: 0 if offset is None else offset for key, offset in found.items()}
 
-    def _retrying(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _find(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """Raises at once for a partition that is not there: whoever asks may know a later list."""
+        deadline = Deadline(self._cluster.clock, self._api_timeout_ms)
+        found: dict[TopicPartition, int | None] = {}
+        failures = 0
+        while True:
+            left = {key: each for key, each in times.items() if key not in found}
+            answers, error = await self._finder.find_once(left)
+            found.update(
+                {key: None if each is None else each.offset for key, each in answers.items()}
+            )
+            if len(found) == len(times):
+                return found
+            if error is None or not error.retriable:
+                raise error or KafkaError(f"no offsets of {', '.join(map(str, left))}")
+            if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise error
+            failures += 1
+            delay_ms = self._cluster.backoff.delay_ms(failures, self._cluster.random)
+            if deadline.left_ms() <= delay_ms:
+                raise KafkaTimeoutError(
+                    f"No offsets of {', '.join(sorted(map(str, left)))} within "
+                    f"{deadline.timeout_ms} ms (default.api.timeout.ms): {error}"
+                ) from error
+            self._cluster.request_refresh()
+            await asyncio.sleep(delay_ms / 1000)
+
+    def _retrying(
+        self, ask: Callable[[], Coroutine[Any, Any, T]], waits_for_unknown: bool = True
+    ) -> T:
         """As often as `fetchOffset.numRetries` says; what took its whole time is not repeated."""
         for attempt in range(1, self._options.fetch_offset_num_retries + 1):
             try:
@@ -187,10 +229,13 @@ class SourceCluster:
             except KafkaTimeoutError:
                 raise
             except KafkaError as error:
+                if isinstance(error, UnknownTopicOrPartitionError) and not waits_for_unknown:
+                    raise
                 if attempt == self._options.fetch_offset_num_retries:
                     raise
                 _log.warning("Error in attempt %d getting Kafka offsets: %s", attempt, error)
                 time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
+                self._partitions_until_s = 0.0
         raise AssertionError("there is at least one attempt")
 
     # Waiting.

@@ -85,7 +85,8 @@ class StreamRun:
     def prepare_available_now(self) -> None:
         """Fix what this run reads: what is there now."""
         self._check_group()
-        self._target = self._cluster.latest(self._cluster.partitions(fresh=True, may_miss=True))
+        self._cluster.partitions(fresh=True, may_miss=True)
+        self._target = self._cluster.latest_there()
 
     def latest(self, start: Offsets, *, limited: bool) -> Offsets:
         """Where the next batch ends; `start` if there is none. All before `start` is done."""
@@ -93,11 +94,7 @@ class StreamRun:
         if self._mirror is not None:
             self._mirror.done(start)
         if self._target is not None:
-            # The beginning was found after the target, so that it may be past it.
-            self._target = {
-                key: max(offset, start.get(key, offset)) for key, offset in self._target.items()
-            }
-            latest = self._target
+            latest = self._target = self._reachable(self._target, start)
             if latest == start and self._mirror is not None:
                 # The run ends here, and this process with it.
                 self._mirror.flush(_FLUSH_S)
@@ -143,6 +140,16 @@ class StreamRun:
             self._mirror.check_group()
         self._is_checked = True
 
+    def _reachable(self, target: Offsets, start: Offsets) -> Offsets:
+        """The target, not behind the beginning, which was found after it: it may be further on,
+        and may have partitions that are younger than the target. Those that it has because they
+        were there before, and are no more, stay out."""
+        younger: Offsets = {}
+        if not start.keys() <= target.keys():
+            there = self._cluster.partitions(fresh=True, may_miss=True)
+            younger = {key: start[key] for key in start.keys() - target.keys() if key in there}
+        return {**{key: max(at, start.get(key, at)) for key, at in target.items()}, **younger}
+
     def _latest_or_wait(self, start: Offsets) -> Offsets:
         latest = self._known_latest(start)
         if latest == start and self._cluster.wait(start, _IDLE_WAIT_S):
@@ -153,7 +160,7 @@ class StreamRun:
         """Asked for again where an end is below what was read: a broker that has just become the
         leader may not know better yet."""
         for attempt in range(1, self._options.fetch_offset_num_retries + 1):
-            latest = self._cluster.latest(self._cluster.partitions(may_miss=True))
+            latest = self._cluster.latest_there()
             low = sorted(key for key, offset in latest.items() if offset < start.get(key, 0))
             if not low or attempt == self._options.fetch_offset_num_retries:
                 break
