@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from moldau.pipelines.definition.places import Place
 
 BAD_RECORD = "moldau: bad record: "
-"""What our own message begins with inside of Spark's."""
+ROW_STEP = "moldau: row step: "
+"""What our own messages begin with inside of Spark's."""
 
 _MESSAGE_SIZE_MAX = 600
 
@@ -92,19 +93,14 @@ def explain(
     if isinstance(failure, PipelineError):
         return failure
     text = failure if isinstance(failure, str) else _text_of(failure)
-    places = _Places(pipeline, step)
     if not isinstance(failure, str) and (own := _raised_here(failure)) is not None:
         return _user_code(own, text)
-    if (record := _bad_record(text)) is not None:
-        return PipelineError(
-            f"bad record: {record}",
-            where=str(pipeline.place) if pipeline and pipeline.place else None,
-            hint="dead_letter: TOPIC sends such records there, errors: ignore leaves them out",
-            detail=text,
-        )
-    if (own := _raised_in_worker(text)) is not None:
+    if (found := _told_by_us(text, pipeline)) is not None:
+        return found
+    if (own := _raised_in_worker(_head(text)) or _raised_in_worker(text)) is not None:
         return _user_code(own, text)
-    return _spark(text, places)
+    places = _Places(pipeline, step)
+    return _told_by_data_source(text, places) or _spark(text, places)
 
 
 def short(failure: BaseException | str) -> str:
@@ -141,6 +137,11 @@ _PASSING = re.compile(
 )
 
 
+def is_not_the_users(file: str) -> bool:
+    """Whether a file of a traceback is Python's, Spark's or ours."""
+    return _NOT_THE_USERS.search(file) is not None
+
+
 def _user_code(raised: _Raised, text: str) -> PipelineError:
     return PipelineError(
         _cut(f"in {raised.function}: {raised.said}"),
@@ -156,7 +157,7 @@ def _raised_here(failure: BaseException) -> _Raised | None:
     trace = failure.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not _NOT_THE_USERS.search(code.co_filename):
+        if not is_not_the_users(code.co_filename):
             found = (code.co_filename, trace.tb_lineno, code.co_name)
         trace = trace.tb_next
     if found is None or not _inside_step(failure):
@@ -175,7 +176,7 @@ def _inside_step(failure: BaseException) -> bool:
         name = trace.tb_frame.f_code.co_filename
         if "/moldau/pipelines/build/" in name:
             seen = True
-        elif seen and not _NOT_THE_USERS.search(name):
+        elif seen and not is_not_the_users(name):
             return True
         trace = trace.tb_next
     return False
@@ -188,7 +189,7 @@ def _raised_in_worker(text: str) -> _Raised | None:
     """
     for block in _tracebacks(text):
         frames = [found for line in block if (found := _FRAME.match(line))]
-        users = [frame for frame in frames if not _NOT_THE_USERS.search(frame["file"])]
+        users = [frame for frame in frames if not is_not_the_users(frame["file"])]
         said = _last_words(block)
         if users and said:
             last = users[-1]
@@ -214,12 +215,67 @@ def _last_words(block: Sequence[str]) -> str | None:
     return None
 
 
-def _bad_record(text: str) -> str | None:
-    at = text.find(BAD_RECORD)
-    if at >= 0:
-        record = text[at + len(BAD_RECORD) :].splitlines()[0]
-        return _cut(re.sub(r"\s*SQLSTATE: \w+\s*$", "", record))
+_RECORD = re.compile(re.escape(BAD_RECORD) + r"(?P<said>(?:record \S+ at offset \d+|a record): .*)")
+_ROW = re.compile(re.escape(ROW_STEP) + r"(?P<where>[^:\n]+:\d+): (?P<said>.*)")
+_TO_DEAD_LETTERS = "dead_letter: TOPIC sends such records there, errors: ignore leaves them out"
+
+
+def _told_by_us(text: str, pipeline: Pipeline | None) -> PipelineError | None:
+    """A record that nobody takes: it was found bad by Spark, or a row step failed for it."""
+    if row := _ROW.search(text):
+        said = _without_state(row["said"])
+        return PipelineError(
+            _cut(said),
+            where=row["where"],
+            hint=_TO_DEAD_LETTERS,
+            detail=text,
+            retriable=_PASSING.search(said) is not None,
+        )
+    if record := _RECORD.search(text):
+        sources = pipeline.sources.values() if pipeline else ()
+        place = next((source.place for source in sources if source.place), None)
+        return PipelineError(
+            _cut(f"bad {_without_state(record['said'])}"),
+            where=str(place) if place else None,
+            hint=_TO_DEAD_LETTERS,
+            detail=text,
+        )
     return None
+
+
+# Exceptions of our sources and sinks that say what is wrong with the definition or the data.
+_FINAL = re.compile(
+    r"(OptionError|TableError|SchemaMismatchError|RejectedRowError|ChangedRowsError|DataLossError"
+    r"|RowError|ColumnsError|PipelineError)$"
+)
+
+
+def _told_by_data_source(text: str, places: _Places) -> PipelineError | None:
+    """A source or sink written in Python failed: its last words say why."""
+    said = None
+    for block in _tracebacks(_head(text)):
+        said = _last_words(block) or said
+    if said is None:
+        return None
+    kind, _, message = said.partition(": ")
+    final = _FINAL.search(kind) is not None
+    place = places.of(None, None)
+    shown = message if kind.startswith("moldau.") and message else said
+    return PipelineError(
+        _cut(_without_state(shown)),
+        where=str(place) if place else None,
+        detail=text,
+        retriable=not final,
+    )
+
+
+def _without_state(text: str) -> str:
+    return re.sub(r"(\s*SQLSTATE: \w+)+\s*$", "", text)
+
+
+def _head(text: str) -> str:
+    """What comes before the plan and the stack."""
+    return re.split(r"\n=== Streaming Query ===|\n\s*JVM stacktrace:", text, maxsplit=1)[0]
 
 
 # Spark
@@ -228,11 +284,18 @@ def _bad_record(text: str) -> str | None:
 _CONDITION = re.compile(r"^\[(?P<condition>[A-Z][A-Z0-9_.]+)\]\s*(?P<text>.*)", re.DOTALL)
 _POSITION = re.compile(r"\(?line (?P<line>\d+),? pos(?:ition)? (?P<position>\d+)\)?")
 _QUERY = re.compile(
-    r"(?:\[STREAM_FAILED\]\s*)?Query \[id = [^\]]*\] terminated with exception:\s*", re.IGNORECASE
+    r"^[\[(]STREAM_FAILED[\])]\s*(?:Query \[id = [^\]]*\] terminated with exception:\s*)?"
 )
 _CAUSE = re.compile(r"^Caused by: (?P<kind>[\w.$]+): (?P<text>.+)$", re.MULTILINE)
 _JAVA = re.compile(r"^(?:[a-z][\w$]*\.)+(?P<kind>[A-Z][\w$]*): ")
-_STACK = re.compile(r"\n\s*(?:JVM stacktrace:|at [\w.$]+\(|== SQL)|\nDriver stacktrace")
+_STACK = re.compile(
+    r"\n\s*(?:JVM stacktrace:|at [\w.$]+\(|== SQL|=== Streaming Query)|\nDriver stacktrace"
+)
+# Advice that Spark adds to its sentences and that does not fit a pipeline.
+_ADVICE = re.compile(
+    r"\s*(?:Verify the spelling|If you did not|To tolerate|Correct the value|Search path:).*",
+    re.DOTALL,
+)
 _EMPTY = re.compile(
     r"^(Job aborted|Writing job aborted|Task failed|Exception thrown in awaitResult"
     r"|Failed to execute|Boxed Error|null$)"
@@ -256,6 +319,13 @@ class _Places:
         self._pipeline = pipeline
         self._step = step
 
+    def views(self) -> list[str]:
+        """What a statement can read."""
+        if self._pipeline is None:
+            return []
+        steps = [step.name for step in self._pipeline.steps if step.name is not None]
+        return list(dict.fromkeys(["input", *self._pipeline.sources, *steps]))
+
     def of(self, line: int | None, query: str | None) -> Place | None:
         place = None
         step = self._step
@@ -268,8 +338,11 @@ class _Places:
                 ),
                 None,
             )
+        if step is None and query is None and self._pipeline is not None:
+            return self._pipeline.place
         if step is not None and step.place is not None:
-            place = step.place
+            function = getattr(step, "function", None)
+            place = (function.place if function else None) or step.place
             if line is not None and hasattr(step, "query"):
                 place = place.below(line - 1)
         return place
@@ -281,7 +354,7 @@ def _spark(text: str, places: _Places) -> PipelineError:
     if found := _CONDITION.match(cause):
         condition = found["condition"]
     sentence = _sentence(cause)
-    position = _POSITION.search(cause.partition("JVM stacktrace")[0])
+    position = _POSITION.search(_head(cause).partition("== SQL")[0])
     context = _CONTEXT.search(cause)
     line = int(position["line"]) if position else int(context["line"]) if context else None
     place = places.of(line, context["query"] if context else None)
@@ -290,17 +363,22 @@ def _spark(text: str, places: _Places) -> PipelineError:
     return PipelineError(
         sentence,
         where=str(place) if place else None,
-        hint=_HINTS.get(condition or ""),
+        hint=_hint(condition or "", places),
         detail=text,
         retriable=condition is None or _LASTING.match(condition) is None,
     )
 
 
-_HINTS = {
-    "AVRO_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE": (
-        "start the server with it: moldau spark start --packages org.apache.spark:spark-avro_2.13"
-    ),
-}
+def _hint(condition: str, places: _Places) -> str | None:
+    if condition.startswith("TABLE_OR_VIEW_NOT_FOUND"):
+        return f"there are {', '.join(places.views())}" if places.views() else None
+    if condition.startswith("STREAMING_OUTPUT_MODE"):
+        return "outputMode: update, or a watermark step before the grouping"
+    if "AVRO" in condition or "PROTOBUF" in condition:
+        kind = "avro" if "AVRO" in condition else "protobuf"
+        package = f"org.apache.spark:spark-{kind}_2.13:VERSION"
+        return f"if Spark has no {kind} functions: moldau spark start --packages {package}"
+    return None
 
 
 def _root(text: str) -> str:
@@ -321,7 +399,7 @@ def _stripped(text: str) -> str:
 def _sentence(text: str) -> str:
     text = _QUERY.sub("", text.strip())
     text = _STACK.split(text, maxsplit=1)[0]
-    text = _stripped(text)
+    text = _ADVICE.sub("", _stripped(text))
     text = re.split(r"\s*SQLSTATE: \w+", text, maxsplit=1)[0]
     # An analysed plan follows the sentence, line by line.
     text = re.split(r";?\n['+:!]|;\n", text, maxsplit=1)[0]

@@ -10,12 +10,14 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from moldau.pipelines.build.records import TRANSFORMATION
 from moldau.pipelines.build.sql_text import ERROR
 from moldau.pipelines.definition.code import Code
 from moldau.pipelines.definition.model import FAIL, IGNORE
+from moldau.pipelines.errors import ROW_STEP, is_not_the_users
 
 TAG = "tag"
 _TEXT_SIZE_MAX = 8 * 1024
@@ -72,8 +74,11 @@ class RowRunner:
             return
         if self.on_error == FAIL:
             at = [along.get(name) for name in ("_topic", "_partition", "_offset")]
-            record = f" for the record {at[0]}-{at[1]} at offset {at[2]}" if at[0] else ""
-            raise RowStepError(f"row step failed{record}") from error
+            record = f" (record {at[0]}-{at[1]} at offset {at[2]})" if at[0] else ""
+            said = f"{_raised_at(error, self.code)}: {_class_name(error)}: {error}"
+            raise RowStepError(
+                f"{ROW_STEP}{' '.join(said.split())[:_TEXT_SIZE_MAX]}{record}"
+            ) from error
         below = error.__traceback__.tb_next if error.__traceback__ else None  # without our own call
         trace = "".join(traceback.format_exception(type(error), error, below))
         along[ERROR] = {
@@ -221,6 +226,16 @@ def _class_name(error: Exception) -> str:
     if kind.__module__ == "builtins":
         return kind.__qualname__
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _raised_at(error: Exception, code: Mapping[str, Any]) -> str:
+    """`steps.py:34: in check`: the last line of the user's own, seen from our call."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not is_not_the_users(frame.filename)]
+    if own:
+        return f"{PurePath(own[-1].filename).name}:{own[-1].lineno}: in {own[-1].name}"
+    place = Code.from_json(code).place
+    return f"{place or 'row:0'}: in {code['function']}"
 
 
 def _arrow_schema(schema_json: str) -> Any:

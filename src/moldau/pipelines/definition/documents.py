@@ -6,6 +6,8 @@ the data, so that each mistake, and each line of SQL in a block, can be told by 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,11 @@ from moldau.pipelines.definition.reading import PipelinePath, pipeline_of
 from moldau.pipelines.errors import DefinitionError, PipelineError
 
 DOCUMENT_SIZE_MAX = 1024 * 1024
+# `${env:NAME}` is not meant: it is put in when the pipeline starts.
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 
 
-def load(path: Path) -> Pipeline:
+def load(path: Path, variables: Mapping[str, object] | None = None) -> Pipeline:
     """The pipeline of a YAML file; the functions it names are read from the files beside it."""
     try:
         if path.stat().st_size > DOCUMENT_SIZE_MAX:
@@ -28,13 +32,24 @@ def load(path: Path) -> Pipeline:
         raise PipelineError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise PipelineError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from None
-    return loads(text, file=str(path), base=path.parent)
+    return loads(text, file=str(path), base=path.parent, variables=variables)
 
 
-def loads(text: str, *, file: str = "pipeline.yaml", base: Path | None = None) -> Pipeline:
-    """The pipeline of a YAML text; `file` is the name that mistakes are told with."""
+def loads(
+    text: str,
+    *,
+    file: str = "pipeline.yaml",
+    base: Path | None = None,
+    variables: Mapping[str, object] | None = None,
+) -> Pipeline:
+    """The pipeline of a YAML text; `file` is the name that mistakes are told with.
+
+    Given `variables`, every `${name}` in a value is replaced by the variable of that name.
+    """
     folder = (base or Path.cwd()).absolute()
     data, lines = _parsed(text, file)
+    if variables is not None:
+        data = _with_variables(data, variables, lines, file)
 
     def place(path: PipelinePath) -> Place | None:
         line = lines.get(path)
@@ -46,6 +61,39 @@ def loads(text: str, *, file: str = "pipeline.yaml", base: Path | None = None) -
         resolve=lambda reference: resolve(reference, folder),
         base=str(folder),
     )
+
+
+def _with_variables(
+    data: Any, variables: Mapping[str, object], lines: Mapping[PipelinePath, int], file: str
+) -> Any:
+    mistakes: list[PipelineError] = []
+
+    def walk(value: Any, path: PipelinePath) -> Any:
+        if isinstance(value, dict):
+            return {name: walk(one, (*path, name)) for name, one in value.items()}
+        if isinstance(value, list):
+            return [walk(one, (*path, index)) for index, one in enumerate(value)]
+        if not isinstance(value, str):
+            return value
+
+        def put(found: re.Match[str]) -> str:
+            if found[1] not in variables:
+                where = f"{Path(file).name}:{lines[path]}"
+                known = ", ".join(variables) or "none"
+                mistakes.append(
+                    PipelineError(
+                        f"no variable {found[1]!r} is given", where=where, hint=f"given: {known}"
+                    )
+                )
+                return ""
+            return str(variables[found[1]])
+
+        return _VARIABLE.sub(put, value)
+
+    replaced = walk(data, ())
+    if mistakes:
+        raise DefinitionError(mistakes)
+    return replaced
 
 
 def _parsed(text: str, file: str) -> tuple[Any, dict[PipelinePath, int]]:

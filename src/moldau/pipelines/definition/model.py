@@ -373,11 +373,11 @@ class Pipeline:
         return self.trigger.finite
 
     @classmethod
-    def load(cls, path: str | Path) -> Pipeline:
-        """The pipeline that a YAML file declares."""
+    def load(cls, path: str | Path, variables: Mapping[str, object] | None = None) -> Pipeline:
+        """The pipeline that a YAML file declares; `variables` are put in for `${name}`."""
         from moldau.pipelines.definition.documents import load
 
-        return load(Path(path))
+        return load(Path(path), variables)
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Pipeline:
