@@ -40,10 +40,14 @@ _FAILS_AT_ONCE: Final = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTH
 
 
 class Part(NamedTuple):
-    """Batches, and the offset after the last of them. None: nothing is left below that offset."""
+    """Batches, and the offset after the last of them. None: nothing is left below that offset.
+
+    What they have below `position` is not to be read: it was read before, or it was deleted.
+    """
 
     records: memoryview | None
     aborted: Sequence[tuple[int, int]]
+    position: int
     next_offset: int
 
 
@@ -107,7 +111,7 @@ class RangeFetcher:
                     continue
             if deadline.passed:
                 self._give_up(meaning, part, position, problem, timeout_ms)
-                return Part(None, (), self._end)
+                return Part(None, (), self._end, self._end)
             if meaning is Meaning.STALE:
                 self._cluster.request_refresh()
             if meaning in (Meaning.STALE, Meaning.PASSING):
@@ -122,7 +126,7 @@ class RangeFetcher:
         if meaning is Meaning.RECORDS and part.records is not None:
             return self._part(part, part.records, position)
         if meaning is Meaning.COMPLETE:
-            return Part(None, (), self._end)
+            return Part(None, (), self._end, self._end)
         if meaning is Meaning.ELSEWHERE:
             self._replica = part.preferred_read_replica
         elif meaning is Meaning.OUT_OF_RANGE:
@@ -136,17 +140,19 @@ class RangeFetcher:
 
     def _part(self, part: FetchedPart, records: memoryview, position: int) -> Part:
         next_offset = end_of_batches(records)
+        if next_offset is not None and next_offset <= position:
+            raise KafkaError(f"{self._key}: batches up to {next_offset} came for offset {position}")
         if next_offset is None:
             if len(records) > MAGIC_POSITION and records[MAGIC_POSITION] != MAGIC:
                 # The decoder refuses them with the reason.
-                return Part(records, (), position)
+                return Part(records, (), position, position)
             raise KafkaError(
                 f"no whole batch came for {self._key} at offset {position}",
                 advice="raise max.partition.fetch.bytes and fetch.max.bytes",
             )
-        self._seen_count += max(1, next_offset - position)
+        self._seen_count += next_offset - position
         self._seen_size += len(records)
-        return Part(records, part.aborted or (), max(next_offset, position))
+        return Part(records, part.aborted or (), position, next_offset)
 
     async def _on_out_of_range(self, position: int, deadline: Deadline) -> int | Part:
         finder = OffsetFinder(self._cluster, read_committed=False)
@@ -159,7 +165,7 @@ class RangeFetcher:
             raise DataLossError(
                 self._key.topic, self._key.partition, (position, self._end), (first, last)
             )
-        return first if position < first < self._end else Part(None, (), self._end)
+        return first if position < first < self._end else Part(None, (), self._end, self._end)
 
     def _give_up(
         self,

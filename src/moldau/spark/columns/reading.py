@@ -104,6 +104,7 @@ def _read(
                 if part.next_offset < end:
                     coming = client.thread.submit(fetcher.fetch(part.next_offset))
                 if part.records is not None:
+                    decoder.skip_to(part.position)
                     decoder.open(part.records, part.aborted)
                     while decoder.fill():
                         yield made.batch(decoder.take())
