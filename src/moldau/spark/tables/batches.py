@@ -5,9 +5,9 @@ failed. So a table remembers, in the very commit that adds the rows, the last ba
 a batch that is not newer has been committed before and its second copy is dropped.
 
 The files of an attempt carry the attempt's token in their names, and a marker with the same token
-is there before the first of them. What a marker names and the commit does not is what a crash left
-behind. Order within a commit: drop what lost, commit, drop the markers; then a crash at any point
-leaves nothing that a later look would take for the wrong thing.
+is there before the first of them. Only when a batch is committed are the files of its other
+attempts removed: before that, any of them might still be the one that wins. The markers go last, so
+a crash at any point leaves a trace of what is still to be removed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MARKER_FOLDER = "_moldau"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try of one task at its part of a batch. `token` is unique among all tries."""
+    """One try of one task at its part of a batch. `token` is a UUID, unlike that of any other."""
 
     query_id: str
     batch_id: int
@@ -57,20 +57,23 @@ def parse_markers(names: Iterable[str]) -> list[Marker]:
     return found
 
 
-def lost_tokens(
-    markers: Sequence[Marker], *, query_id: str, batch_id: int, kept: Iterable[str]
-) -> set[str]:
-    """Tokens of attempts at this batch, not yet committed, whose files nobody will commit.
-
-    Markers of older batches are left from a crash after their commit: what lost was dropped before
-    it, so their tokens may name committed files.
-    """
-    keep = set(kept)
+def tokens_of(markers: Iterable[Marker], *, query_id: str, batch_id: int) -> set[str]:
+    """The tokens of all known attempts at one batch."""
     return {
         marker.token
         for marker in markers
-        if marker.query_id == query_id and marker.batch_id == batch_id and marker.token not in keep
+        if marker.query_id == query_id and marker.batch_id == batch_id
     }
+
+
+def losing_tokens(tokens: set[str], table_files: Iterable[str]) -> set[str]:
+    """Which attempts at a committed batch lost, seen from the names of the table's files.
+
+    If none of them is in the table (its files have been rewritten since), nothing can be told, and
+    nothing is called lost.
+    """
+    won = {token for name in table_files for token in tokens if token in name}
+    return tokens - won if won else set()
 
 
 def finished_markers(markers: Sequence[Marker], *, query_id: str, batch_id: int) -> list[str]:

@@ -73,7 +73,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> StagedMessage:
         partition = _task().partitionId()
-        attempt = Attempt(self._query_id, self._batch_id, partition, uuid.uuid4().hex)
+        attempt = Attempt(self._query_id, self._batch_id, partition, str(uuid.uuid4()))
         return StagedMessage(self._sink.write(iterator, attempt))
 
     def commit(self, messages: list[Any]) -> None:
@@ -93,7 +93,7 @@ def _attempt() -> Attempt:
         task.getLocalProperty("sql.streaming.queryId"),
         int(task.getLocalProperty("streaming.sql.batchId")),
         task.partitionId(),
-        uuid.uuid4().hex,
+        str(uuid.uuid4()),
     )
 
 

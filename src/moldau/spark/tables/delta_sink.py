@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from . import delta_table
-from .batches import Attempt, finished_markers, is_committed, lost_tokens
+from .batches import Attempt, is_committed
 from .columns import added_columns, fit, last_of_each_key, require_columns
 from .errors import SchemaMismatchError, TableError
 from .options import Options
@@ -113,20 +113,25 @@ class DeltaSink:
             return False
         query_id = staged[0].attempt.query_id
         table, storage = self._open(), self._storage()
-        markers = storage.markers()
         files = [file for part in staged for file in part.parts]
-        done = is_committed(batch_id, table.transaction_version(query_id) if query_id else None)
-        if done:
-            storage.delete(file.path for file in files)
-        else:
-            kept = [part.attempt.token for part in staged]
-            lost = lost_tokens(markers, query_id=query_id, batch_id=batch_id, kept=kept)
-            storage.delete_attempts(lost)
+        done = is_committed(batch_id, table.transaction_version(query_id))
+        if not done:
             self._add(table, files, query_id, batch_id)
-        if self._upsert:
+        if done or self._upsert:
             storage.delete(file.path for file in files)
-        storage.delete(finished_markers(markers, query_id=query_id, batch_id=batch_id))
+        storage.settle(
+            query_id=query_id,
+            batch_id=batch_id,
+            winners=self._winners(staged, done=done),
+            table_files=table.file_uris,
+        )
         return not done
+
+    def _winners(self, staged: Sequence[Staged], *, done: bool) -> set[str] | None:
+        if self._upsert:
+            # Staged rows are no files of the table, so those of every attempt can go.
+            return set()
+        return None if done else {part.attempt.token for part in staged}
 
     def _add(self, table: Any, files: list[DataFile], query_id: str, batch_id: int) -> None:
         delta = delta_table.library()

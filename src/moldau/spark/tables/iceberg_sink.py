@@ -8,6 +8,7 @@ batch cannot both win. The snapshots' summaries name query and batch too, for pe
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import uuid
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from . import iceberg_table
-from .batches import Attempt, finished_markers, is_committed, lost_tokens
+from .batches import Attempt, is_committed
 from .columns import added_columns, fit, last_of_each_key, require_columns
 from .errors import SchemaMismatchError, TableError
 from .options import Options
@@ -126,17 +127,12 @@ class IcebergSink:
         if not staged:
             return False
         query_id = staged[0].attempt.query_id
-        markers = self._storage.markers()
         committed = False
-        for attempt in range(_COMMIT_TRIES):
+        for _ in range(_COMMIT_TRIES):
             table = iceberg_table.open_table(self._options)
             last = table.properties.get(_property(query_id))
             if is_committed(batch_id, None if last is None else int(last)):
                 break
-            if not attempt:
-                kept = [part.attempt.token for part in staged]
-                lost = lost_tokens(markers, query_id=query_id, batch_id=batch_id, kept=kept)
-                self._storage.delete_attempts(lost)
             if self._try_commit(table, staged, query_id, batch_id):
                 committed = True
                 break
@@ -148,8 +144,19 @@ class IcebergSink:
             )
         if self._upsert or not committed:
             self._delete_staged(staged)
-        self._storage.delete(finished_markers(markers, query_id=query_id, batch_id=batch_id))
+        self._storage.settle(
+            query_id=query_id,
+            batch_id=batch_id,
+            winners=self._winners(staged, committed=committed),
+            table_files=lambda: (task.file.file_path for task in table.scan().plan_files()),
+        )
         return committed
+
+    def _winners(self, staged: Sequence[Staged], *, committed: bool) -> set[str] | None:
+        if self._upsert:
+            # Staged rows are no files of the table, so those of every attempt can go.
+            return set()
+        return {part.attempt.token for part in staged} if committed else None
 
     def _try_commit(
         self, table: Any, staged: Sequence[Staged], query_id: str, batch_id: int
@@ -221,7 +228,8 @@ class IcebergSink:
             if self._upsert:
                 self._storage.delete([file.path])
             else:
-                self._io.delete(file.file_path)
+                with contextlib.suppress(FileNotFoundError):
+                    self._io.delete(file.file_path)
 
     def abort(self, staged: Sequence[Staged], batch_id: int) -> None:
         self._delete_staged(staged)

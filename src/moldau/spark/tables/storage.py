@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow.fs as arrow_fs
 
-from .batches import MARKER_FOLDER, Attempt, Marker, parse_markers
+from .batches import (
+    MARKER_FOLDER,
+    Attempt,
+    Marker,
+    finished_markers,
+    losing_tokens,
+    parse_markers,
+    tokens_of,
+)
 
 
 class Storage:
@@ -66,6 +74,28 @@ class Storage:
         names = (path.rpartition("/")[2] for path in self.walk(MARKER_FOLDER, recursive=False))
         return parse_markers(names)
 
+    def settle(
+        self,
+        *,
+        query_id: str,
+        batch_id: int,
+        winners: set[str] | None,
+        table_files: Callable[[], Iterable[str]],
+    ) -> None:
+        """Remove what other attempts at a committed batch have left, then the batch's markers.
+
+        `winners` are the tokens whose files were committed; None if that was before our time, then
+        the names of the table's files tell.
+        """
+        markers = self.markers()
+        tokens = tokens_of(markers, query_id=query_id, batch_id=batch_id)
+        if winners is None:
+            losers = losing_tokens(tokens, table_files()) if tokens else set()
+        else:
+            losers = tokens - winners
+        self.delete_attempts(losers)
+        self.delete(finished_markers(markers, query_id=query_id, batch_id=batch_id))
+
     def delete_attempts(self, tokens: Iterable[str]) -> None:
         """Remove all data files of these attempts, wherever in the table's folder they are."""
         wanted = tuple(tokens)
@@ -74,7 +104,7 @@ class Storage:
             self.delete(
                 path
                 for path in list(self.walk())
-                if not path.startswith(f"{MARKER_FOLDER}/")
+                if path.endswith(".parquet")
                 and any(token in path.rpartition("/")[2] for token in wanted)
             )
 
