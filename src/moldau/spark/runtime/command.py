@@ -54,7 +54,6 @@ def server_conf(
         "spark.connect.grpc.binding.port": str(environment.port),
         CONNECTOR_KEY: "kafka" if environment.jars else "moldau",
         "spark.sql.warehouse.dir": str(places.warehouse),
-        "spark.local.dir": str(places.local),
         **_history(places),
         "spark.driver.extraJavaOptions": _java_options(places),
     }

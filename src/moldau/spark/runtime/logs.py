@@ -1,7 +1,7 @@
 """What of a server's log tells a user why it did not start, and where its UI is.
 
-Pure: text in, a line out. Known failures are put into words; of others the innermost cause is
-shown, not the page of frames around it.
+Pure: text in, a line out. Known failures are put into words; of others the innermost cause of the
+first error is shown, not the page of frames around it and not what failed while all was ending.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import re
 __all__ = ["failure_line", "port_taken", "ui_port"]
 
 _UI = re.compile(r"Successfully started service 'SparkUI' on port (\d+)")
-_PREFIX = re.compile(r"^\d{2,4}[-/]\d\d[-/]\d\d \d\d:\d\d:\d\d \w+ \S+: ")
-_CAUSE = re.compile(r"^(?:Caused by: |Exception in thread \"[^\"]*\" )(.*)")
-_EXCEPTION = re.compile(r"^(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error|Failure))(?:: (.*))?$")
-_NOISE = ("WARNING:", "Using Spark's default log4j", "\tat ", "    at ", "\t... ", ":: ", "\t")
-_BOUND = "Address already in use"
+_LOGGED = re.compile(r"^\d{2,4}[-/]\d\d[-/]\d\d \d\d:\d\d:\d\d (\w+) \S+: (.*)")
+_TOP = re.compile(r'^(?:Exception in thread "[^"]*" )?((?:[a-z]\w*\.)+[A-Z][\w$]*(?:: .*)?)$')
+_CAUSE = re.compile(r"^Caused by: (.*)")
+_EXCEPTION = re.compile(r"^(?:[a-z]\w*\.)+([A-Z][\w$]*)(?:: (.*))?$")
+_ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\] |\s*SQLSTATE: \w+\s*$")
+_NOISE = ("WARNING:", "Using Spark's default log4j", ":: ", "Ivy Default Cache", "The jars for the")
 
 _KNOWN = (
     (
@@ -23,11 +24,15 @@ _KNOWN = (
         "this Java is too old for Spark: Java 17 or newer is needed",
     ),
     (
-        re.compile(r"(?:Could not reserve enough space|insufficient memory)"),
+        re.compile(r"Invalid (?:maximum|initial) heap size: -Xm[xs](\S*)"),
+        "spark.driver.memory is not a size: write it as 512m or 4g",
+    ),
+    (
+        re.compile(r"(?:Could not reserve enough space|insufficient memory for the Java)", re.I),
         "there is not enough memory for the server: give less with --conf spark.driver.memory=1g",
     ),
     (
-        re.compile(r"All masters are unresponsive|Failed to connect to master (\S+)"),
+        re.compile(r"All masters are unresponsive"),
         "nobody answers at the address of --master: is the cluster running there?",
     ),
     (
@@ -35,6 +40,7 @@ _KNOWN = (
         "the master yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR in the environment",
     ),
 )
+_UNRESOLVED = re.compile(r"unresolved dependency: ([^\s:#]+)#([^\s:;]+);([^\s:]+)")
 
 
 def ui_port(log: str) -> int | None:
@@ -44,38 +50,55 @@ def ui_port(log: str) -> int | None:
 
 def port_taken(log: str) -> bool:
     """Whether another program took the server's port between our look and its start."""
-    return _BOUND in log and "SparkConnect" in log
+    return "Failed to bind to address" in log and "SparkConnectService" in log
 
 
 def failure_line(log: str) -> str:
-    """The line that says why; empty if there is none."""
+    """Why it failed, without a full stop; empty if nothing says so."""
     for pattern, words in _KNOWN:
         if pattern.search(log):
             return words
-    unresolved = re.findall(r"unresolved dependency: ([^\s:]+#[^\s:]+;[^\s:]+)", log)
+    unresolved = [":".join(found) for found in _UNRESOLVED.findall(log)]
     if unresolved:
         names = ", ".join(dict.fromkeys(unresolved))
-        return f"--packages: cannot be had from any repository here: {names}"
-    causes: list[str] = []
-    last = ""
-    for raw in log.splitlines():
-        if not raw.strip() or raw.startswith(_NOISE):
+        return f"--packages: no repository that can be reached here has {names}"
+    return (_first_cause(log) or _first_words(log)).rstrip(". ")
+
+
+def _first_cause(log: str) -> str:
+    """The innermost cause of the first exception that was an error."""
+    level, cause = "ERROR", ""
+    for line in log.splitlines():
+        logged = _LOGGED.match(line)
+        if logged is not None:
+            if cause:
+                break
+            level = logged[1]
             continue
-        line = _PREFIX.sub("", raw).strip()
-        match = _CAUSE.match(line)
-        if match is not None:
-            causes.append(match[1])
-        elif _EXCEPTION.match(line):
-            causes.append(line)
-        if " ERROR " in raw or line.lower().startswith("error"):
-            last = line
-    return _short(causes[-1]) if causes else last
+        inner = _CAUSE.match(line)
+        if inner is not None and cause:
+            cause = inner[1]
+        elif level in ("ERROR", "FATAL") and not cause and (top := _TOP.match(line)) is not None:
+            cause = top[1]
+    return _short(cause)
 
 
 def _short(cause: str) -> str:
-    """An exception by its words; by its name too where the words alone say nothing."""
+    """An exception by its words; by its name too where the words alone say little."""
     match = _EXCEPTION.match(cause)
     if match is None:
         return cause
-    name, words = match[1], match[2] or ""
+    name, words = match[1], _ERROR_CLASS.sub("", match[2] or "")
     return words if len(words.split()) > 3 else f"{name}: {words}".rstrip(": ")
+
+
+def _first_words(log: str) -> str:
+    """The first line that is an error, else the first that is not mere chatter."""
+    first = ""
+    for line in log.splitlines():
+        logged = _LOGGED.match(line)
+        if logged is not None and logged[1] in ("ERROR", "FATAL"):
+            return logged[2]
+        if logged is None and not first and line.strip() and not line.startswith(_NOISE):
+            first = line.strip()
+    return first

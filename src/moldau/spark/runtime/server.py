@@ -253,6 +253,8 @@ class ConnectServer:
         version = str(require("pyspark").__version__)
         java = find_java(os.environ, cache_folder(os.environ))
         automatic = self.settings.port == 0
+        if not automatic and probe.listens(_bare(self.settings.host), self.settings.port):
+            raise _port_in_use(self.settings.port)
         for attempt in range(_PORT_TRIES):
             port = self.settings.port or _free_port(0 if attempt else self.settings.last_port)
             try:
@@ -260,9 +262,7 @@ class ConnectServer:
                 return
             except _PortTaken as taken:
                 if not automatic or attempt + 1 == _PORT_TRIES:
-                    raise ServerStartError(
-                        f"port {port} is in use: choose another with --port, or none for a free one"
-                    ) from taken
+                    raise _port_in_use(port) from taken
 
     def _start_on(self, port: int, java: JavaHome, version: str) -> None:
         places, settings = self.places, self.settings
@@ -339,6 +339,8 @@ class ConnectServer:
         environ |= {"JAVA_HOME": java.home, "SPARK_HOME": str(home)}
         python = self.settings.conf.get("spark.pyspark.python", sys.executable)
         environ |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
+        if "spark.local.dir" not in self.settings.conf:
+            environ.setdefault("SPARK_LOCAL_DIRS", str(self.places.local))
         if self.settings.is_local:
             # Also the UI, on which anybody may stop queries, is for this machine only.
             environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -444,8 +446,18 @@ def _address(url: str) -> tuple[str, int]:
     return parts.hostname or "127.0.0.1", parts.port or 15002
 
 
+def _port_in_use(port: int) -> ServerStartError:
+    return ServerStartError(
+        f"port {port} is in use: choose another with --port, or --port 0 for a free one"
+    )
+
+
+def _bare(host: str) -> str:
+    return _reachable(host).strip("[]")
+
+
 def _reachable(host: str) -> str:
-    """An address that leads to a server bound to `host`, from here."""
+    """An address that leads to a server bound to `host`, from here, as it stands in a URL."""
     if host in ("0.0.0.0", ""):
         return "127.0.0.1"
     if host in ("::", "::0"):

@@ -1,0 +1,125 @@
+"""The settings of a server: ours, the user's, and what becomes of both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from moldau.spark.runtime.command import (
+    Environment,
+    Shipped,
+    log_settings,
+    server_conf,
+    spark_submit,
+)
+from moldau.spark.runtime.errors import SparkRuntimeError
+from moldau.spark.runtime.places import Places, cache_folder
+from moldau.spark.runtime.settings import ServerSettings, ServerState, parse_conf
+
+GIB = 1 << 30
+
+
+def conf_of(settings: ServerSettings, **environment: object) -> dict[str, str]:
+    given = {"cores": 4, "memory_bytes": 16 * GIB, "port": 15002} | environment
+    return server_conf(settings, Places("/deploy"), Environment(**given))  # type: ignore[arg-type]
+
+
+def test_a_local_server_is_small_and_for_this_machine_only() -> None:
+    conf = conf_of(ServerSettings())
+    assert conf["spark.connect.grpc.binding.address"] == "127.0.0.1"
+    assert conf["spark.connect.grpc.binding.port"] == "15002"
+    assert conf["spark.driver.bindAddress"] == "127.0.0.1"
+    assert conf["spark.sql.shuffle.partitions"] == "4"
+    assert conf["spark.driver.memory"] == "2g"
+    assert conf["spark.eventLog.dir"] == "file:///deploy/events"
+    assert conf["spark.moldau.connector"] == "moldau"
+    assert "spark.archives" not in conf
+
+
+def test_a_cluster_gets_the_packages_and_its_own_defaults() -> None:
+    shipped = Shipped("/cache/abc.tar.gz", "/cache/abc")
+    conf = conf_of(ServerSettings(master="spark://host:7077"), shipped=shipped)
+    assert conf["spark.archives"] == "/cache/abc.tar.gz#moldau_packages"
+    assert conf["spark.executorEnv.PYTHONPATH"] == "moldau_packages"
+    assert "spark.sql.shuffle.partitions" not in conf
+    assert "spark.driver.host" not in conf
+
+
+def test_the_users_settings_win_and_lists_are_joined() -> None:
+    own = {
+        "spark.driver.memory": "8g",
+        "spark.jars": "/own.jar",
+        "spark.archives": "/env.tar.gz#env",
+        "spark.executorEnv.PYTHONPATH": "env",
+        "spark.driver.extraJavaOptions": "-Dx=y",
+    }
+    conf = conf_of(
+        ServerSettings(master="yarn", conf=own),
+        jars=["/kafka.jar"],
+        shipped=Shipped("/a.tar.gz", "/a"),
+    )
+    assert conf["spark.driver.memory"] == "8g"
+    assert conf["spark.jars"] == "/kafka.jar,/own.jar"
+    assert conf["spark.moldau.connector"] == "kafka"
+    assert conf["spark.archives"] == "/a.tar.gz#moldau_packages,/env.tar.gz#env"
+    assert conf["spark.executorEnv.PYTHONPATH"] == "moldau_packages:env"
+    assert conf["spark.driver.extraJavaOptions"].endswith(" -Dx=y")
+    assert "ExitOnOutOfMemoryError" in conf["spark.driver.extraJavaOptions"]
+
+
+def test_the_command_line() -> None:
+    settings = ServerSettings(master="local[2]")
+    command = spark_submit("/spark/bin/spark-submit", settings, {"b": "2", "a": "1"}, ["g:a:1"])
+    assert command[:7] == [
+        *("/spark/bin/spark-submit", "--master", "local[2]", "--conf", "a=1", "--conf", "b=2")
+    ]
+    assert command[7:9] == ["--packages", "g:a:1"]
+    assert command[-1] == "spark-internal"
+
+
+def test_the_log_rolls_over() -> None:
+    text = log_settings(Places("/deploy"))
+    assert "appender.file.fileName = /deploy/server.log" in text
+    assert "%d{yyyy-MM-dd HH:mm:ss}" in text
+    assert "strategy.max = 5" in text
+
+
+def test_settings_and_state_survive_a_file() -> None:
+    settings = ServerSettings(master="yarn", conf={"a": "b"}, packages=("g:a:1",), port=4)
+    assert ServerSettings.from_json(settings.to_json()) == settings
+    state = ServerState(
+        pid=3, mark="m", url="sc://h:1", master="yarn", log="l", versions={"a": "b"}
+    )
+    assert ServerState.from_json(state.to_json()) == state
+    newer = json.dumps({**json.loads(state.to_json()), "of_tomorrow": 1})
+    assert ServerState.from_json(newer) == state
+    for text in ("", "[]", '{"pid": 1}'):
+        with pytest.raises(ValueError):
+            ServerState.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"connector": "kafak"}, "choose one of auto, moldau, kafka"),
+        ({"port": 70000}, "between 0 and 65535"),
+        ({"master": " "}, "master is empty"),
+    ],
+)
+def test_settings_that_make_no_sense(wrong: dict[str, object], words: str) -> None:
+    with pytest.raises(SparkRuntimeError, match=words):
+        ServerSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_confs_are_parsed_as_by_spark_submit() -> None:
+    assert parse_conf(["a=b=c", "d="]) == {"a": "b=c", "d": ""}
+    with pytest.raises(SparkRuntimeError, match=r"--conf nothing: expected key=value"):
+        parse_conf(["nothing"])
+
+
+def test_where_the_cache_is() -> None:
+    assert cache_folder({"MOLDAU_CACHE": "/x"}) == Path("/x")
+    assert cache_folder({"XDG_CACHE_HOME": "/c"}) == Path("/c/moldau/spark")
+    assert cache_folder({}) == Path.home() / ".cache" / "moldau" / "spark"

@@ -1,0 +1,132 @@
+"""Spark's own connector: which jars, from where, and what is said where they cannot be had."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from moldau.spark import sessions
+from moldau.spark.runtime import connector
+from moldau.spark.runtime.connector import cached, candidates, coordinate, fetch, maven_problem
+from moldau.spark.runtime.errors import ConnectorUnavailable, SparkRuntimeError
+from moldau.spark.sessions import topic_format
+
+# Has the artifacts that `HAS` lists, else says what Maven says.
+MAVEN = f"""#!{sys.executable}
+import os, sys
+given = dict(word[2:].split("=", 1) for word in sys.argv if word.startswith("-D"))
+group, name, version = given["artifact"].split(":")
+with open(os.environ["ASKED"], "a") as file:
+    print(f"{{name}}:{{version}}", file=file)
+if os.environ.get("OFFLINE"):
+    sys.exit("[ERROR] Failed: Connect to repo failed: Connection refused")
+if version not in os.environ["HAS"].split(","):
+    sys.exit(f"[ERROR] Could not find artifact {{given['artifact']}} in central")
+open(os.path.join(given["outputDirectory"], f"{{name}}-{{version}}.jar"), "w").close()
+"""
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "mvn").write_text(MAVEN)
+    (tmp_path / "bin" / "mvn").chmod(0o755)
+    (tmp_path / "asked").write_text("")
+    return {
+        "PATH": str(tmp_path / "bin"),
+        "ASKED": str(tmp_path / "asked"),
+        "HAS": "4.2.0,3.9.1,2.12.0",
+    }
+
+
+def test_it_is_asked_for_at_sparks_own_version_first() -> None:
+    assert coordinate("4.3.0") == "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"
+    first, *_ = candidates("4.3.0")
+    assert first.versions[:2] == ("4.3.0", "4.2.0")
+    assert candidates("4.2.0")[0].versions[:2] == ("4.2.0", "4.1.1")
+
+
+def test_each_jar_is_the_newest_that_can_be_had(tmp_path: Path, environ: dict[str, str]) -> None:
+    jars = fetch(tmp_path / "cache", "4.3.0", environ)
+    assert [jar.name for jar in jars] == [
+        "commons-pool2-2.12.0.jar",
+        "kafka-clients-3.9.1.jar",
+        "spark-sql-kafka-0-10_2.13-4.2.0.jar",
+        "spark-token-provider-kafka-0-10_2.13-4.2.0.jar",
+    ]
+    asked = (tmp_path / "asked").read_text()
+    assert fetch(tmp_path / "cache", "4.3.0", environ) == jars
+    assert (tmp_path / "asked").read_text() == asked, "what was had once is not asked for again"
+
+
+def test_offline_is_one_line_after_one_question(tmp_path: Path, environ: dict[str, str]) -> None:
+    with pytest.raises(ConnectorUnavailable) as told:
+        fetch(tmp_path / "cache", "4.3.0", environ | {"OFFLINE": "1"})
+    assert str(told.value) == (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0 cannot be had with Maven here "
+        "(no repository can be reached)"
+    )
+    assert (tmp_path / "asked").read_text().count("\n") == 1
+    assert cached(tmp_path / "cache", "4.3.0") == []
+
+
+def test_half_of_it_is_not_kept(tmp_path: Path, environ: dict[str, str]) -> None:
+    with pytest.raises(ConnectorUnavailable, match=r"commons-pool2:2\.12\.1.*no repository has it"):
+        fetch(tmp_path / "cache", "4.3.0", environ | {"HAS": "4.3.0,3.9.1"})
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_other_words_of_maven() -> None:
+    assert maven_problem("[INFO] x\n[ERROR] Something odd\n[ERROR] more") == "Something odd"
+    assert maven_problem("") == "it failed without a word"
+
+
+def test_of_what_spark_resolves_only_what_it_lacks_is_kept() -> None:
+    found = [
+        Path("org.apache.spark_spark-sql-kafka-0-10_2.13-4.2.0.jar"),
+        Path("org.apache.kafka_kafka-clients-3.9.1.jar"),
+        Path("org.slf4j_slf4j-api-2.0.16.jar"),
+    ]
+    assert connector._needed(found) == found[:2]
+
+
+class Session:
+    """What is asked of a session: its settings."""
+
+    def __init__(self, **settings: str) -> None:
+        self.conf = {key.replace("_", "."): value for key, value in settings.items()}
+
+
+@pytest.mark.parametrize(
+    ("settings", "asked", "got"),
+    [
+        ({"spark_moldau_connector": "kafka"}, "auto", "kafka"),
+        ({"spark_moldau_connector": "kafka"}, "moldau", "moldau"),
+        ({"spark_moldau_connector": "moldau"}, "auto", "moldau"),
+        ({"spark_jars_packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"},
+         "kafka", "kafka"),
+        ({}, "auto", "moldau"),
+    ],
+)  # fmt: skip
+def test_which_connector_topics_go_through(settings: dict[str, str], asked: str, got: str) -> None:
+    assert topic_format(Session(**settings), asked) == got
+
+
+def test_a_connector_that_is_not_there() -> None:
+    with pytest.raises(SparkRuntimeError, match="moldau spark start --connector kafka"):
+        topic_format(Session(), "kafka")
+    with pytest.raises(SparkRuntimeError, match="choose one of"):
+        topic_format(Session(), "kafak")
+
+
+@pytest.mark.parametrize(
+    ("url", "got"),
+    [
+        ("sc://h:1", "sc://h:1/;user_id=moldau"),
+        ("sc://h:1/;token=a;user_id=x", "sc://h:1/;token=a;user_id=moldau"),
+    ],
+)
+def test_parameters_of_an_address(url: str, got: str) -> None:
+    assert sessions._with_parameter(url, "user_id", "moldau") == got
