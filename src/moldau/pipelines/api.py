@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from moldau.pipelines import daemon
 from moldau.pipelines.control.folder import ControlFolder
-from moldau.pipelines.control.logs import follow, tail
+from moldau.pipelines.control.logs import follow, is_headline, tail
 from moldau.pipelines.control.records import (
     Desired,
     ErrorRecord,
@@ -46,7 +46,7 @@ _POLL_SECONDS: Final = 0.1
 # A server may have to be started first.
 TIMEOUT_SECONDS: Final = 180.0
 # How long a query that has just started is watched for failing in its first batch.
-_SETTLE_SECONDS: Final = 5.0
+_SETTLE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +69,7 @@ class PipelineInfo:
     session_id: str | None = None
     queries: tuple[QueryRecord, ...] = ()
     progress: ProgressRecord | None = None
+    activity: str | None = None
     last_error: ErrorRecord | None = None
     updated_at_ms: int = 0
     #: Why its state may be old: nobody looks after it.
@@ -131,10 +132,18 @@ class Pipelines:
             raise _unknown(name, view)
         return _Looked(self._folder, view).info(record)
 
-    def logs(self, name: str, *, lines: int | None = None, follow: bool = False) -> Iterator[str]:
+    def logs(
+        self,
+        name: str,
+        *,
+        lines: int | None = None,
+        follow: bool = False,
+        detail: bool = False,
+    ) -> Iterator[str]:
         """The last `lines` of its log, or all; with `follow` then those to come, until it is gone.
 
-        The log is in the folder of the deployment that runs it.
+        With `detail` errors come with all that is known, stacks of Java's included. The log is in
+        the folder of the deployment that runs the pipeline.
         """
         record = self._registry.read().pipelines.get(name)
         path = self._folder.logs / f"{name}.log"
@@ -142,10 +151,16 @@ class Pipelines:
             raise _unknown(name, self._registry.view)
         if record is not None:
             self._check_deployment(record)
-        return self._follow(name, path, lines) if follow else tail(path, lines)
+        keep = (lambda line: True) if detail else is_headline
+        return self._follow(name, path, lines, keep) if follow else tail(path, lines, keep)
 
-    def _follow(self, name: str, path: Path, lines: int | None) -> Iterator[str]:
-        return follow(path, lines, until=lambda: name not in self._registry.read().pipelines)
+    def _follow(
+        self, name: str, path: Path, lines: int | None, keep: Callable[[str], bool]
+    ) -> Iterator[str]:
+        def is_gone() -> bool:
+            return name not in self._registry.read().pipelines
+
+        return follow(path, lines, keep, until=is_gone)
 
     def wait(self, name: str, *states: State | str, timeout: float | None = None) -> PipelineInfo:
         """Until the pipeline is in one of `states`; PipelineError if that takes too long."""
@@ -330,7 +345,7 @@ class Pipelines:
             if current and info.state == State.RUNNING and info.stale is None:
                 now = time.monotonic()
                 running_since = now if running_since is None else running_since
-                if info.progress is not None or now - running_since > _SETTLE_SECONDS:
+                if _has_settled(info) or now - running_since > _SETTLE_SECONDS:
                     return info
             if time.monotonic() > deadline:
                 raise self._too_late(info, State.RUNNING, limit)
@@ -387,6 +402,7 @@ class _Looked:
             session_id=None if status is None else status.session_id,
             queries=() if status is None else status.queries,
             progress=None if status is None else status.progress,
+            activity=None if status is None else status.activity,
             last_error=None if status is None else status.last_error,
             updated_at_ms=max(record.updated_at_ms, 0 if status is None else status.updated_at_ms),
             stale=stale,
@@ -403,6 +419,11 @@ def _shown_state(record: PipelineRecord, status: StatusRecord | None) -> State:
     elif state in (State.RUNNING, State.STARTING):
         return State.STOPPING
     return state
+
+
+def _has_settled(info: PipelineInfo) -> bool:
+    """Whether its first batch is behind it, or there was nothing to do."""
+    return info.progress is not None or (info.activity or "").startswith("Waiting")
 
 
 def _check(definition: Pipeline) -> None:

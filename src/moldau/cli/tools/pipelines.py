@@ -108,6 +108,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help=f"how many of the last lines, 0 for all ({_DEFAULT_LINES})",
     )
+    logs.add_argument("--detail", action="store_true", help="errors with all that is known of them")
     validate = commands.add("validate", "check a definition without starting it")
     validate.add_argument("file", metavar="FILE.yaml")
 
@@ -240,6 +241,8 @@ def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
     if info.state == "restarting" and info.retry_at_ms is not None:
         seconds = max(0.0, info.retry_at_ms / 1000 - time.time())
         yield "Next try", f"in {seconds:.0f} s, after {info.attempts} failures"
+    if info.activity is not None and info.state == "running":
+        yield "Activity", info.activity
     if (progress := info.progress) is not None:
         yield "Batch", f"{progress.batch_id}, {progress.input_rows} rows, at {progress.at}"
         yield "Rows/s", _number(progress.processed_rows_per_second)
@@ -305,7 +308,10 @@ def _delete(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
 
 def _logs(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
     lines = arguments.lines if arguments.lines > 0 else None
-    for line in pipelines.logs(arguments.name, lines=lines, follow=arguments.follow):
+    told = pipelines.logs(
+        arguments.name, lines=lines, follow=arguments.follow, detail=arguments.detail
+    )
+    for line in told:
         if arguments.json:
             print_json({"line": line})
         else:

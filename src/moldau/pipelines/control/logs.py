@@ -14,12 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
-__all__ = ["PipelineLogs", "follow", "tail"]
+__all__ = ["PipelineLogs", "follow", "is_headline", "tail"]
 
 SIZE_MAX: Final = 2 * 1024 * 1024
 FILES_MAX: Final = 3
 _LINE_LENGTH_MAX: Final = 64 * 1024
 _POLL_SECONDS: Final = 0.2
+_INDENT: Final = "    "
 
 
 class PipelineLogs:
@@ -37,7 +38,7 @@ class PipelineLogs:
         """Further lines of the text are indented, so that an entry's end can be seen."""
         first, *more = text.rstrip().splitlines() or [""]
         at = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
-        lines = [f"{at}Z {level:<5} {first}", *(f"    {line}" for line in more)]
+        lines = [f"{at}Z {level:<5} {first}", *(f"{_INDENT}{line}" for line in more)]
         entry = "".join(f"{line[:_LINE_LENGTH_MAX]}\n" for line in lines)
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,9 +67,16 @@ def _files(path: Path) -> list[Path]:
     return [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, FILES_MAX))]
 
 
-def tail(path: Path, lines_max: int | None) -> Iterator[str]:
+def is_headline(line: str) -> bool:
+    """Whether a line begins an entry; the others are details, mostly of Java's."""
+    return not line.startswith(_INDENT)
+
+
+def tail(
+    path: Path, lines_max: int | None, keep: Callable[[str], bool] = lambda line: True
+) -> Iterator[str]:
     """The last lines, without their ends, over all files of the log; all of them with None."""
-    yield from deque(_lines(_files(path)), maxlen=lines_max)
+    yield from deque(filter(keep, _lines(_files(path))), maxlen=lines_max)
 
 
 def _lines(files: Sequence[Path]) -> Iterator[str]:
@@ -82,14 +90,18 @@ def _lines(files: Sequence[Path]) -> Iterator[str]:
 
 
 def follow(
-    path: Path, lines_max: int | None, *, until: Callable[[], bool] = lambda: False
+    path: Path,
+    lines_max: int | None,
+    keep: Callable[[str], bool] = lambda line: True,
+    *,
+    until: Callable[[], bool] = lambda: False,
 ) -> Iterator[str]:
     """The last lines, then those to come; ends when `until` says so after a look at the file."""
-    kept = deque(_lines(_files(path)[1:]), maxlen=lines_max)
+    kept = deque(filter(keep, _lines(_files(path)[1:])), maxlen=lines_max)
     file = _opened(path)
     try:
         if file is not None:
-            kept.extend(file.read().splitlines())
+            kept.extend(filter(keep, file.read().splitlines()))
         yield from kept
         rest = ""
         while True:
@@ -99,11 +111,11 @@ def follow(
             if file is not None:
                 rest += file.read()
                 *lines, rest = rest.split("\n")
-                yield from lines
+                yield from filter(keep, lines)
                 if not _is_current(file, path):
                     rest += file.read()
                     *lines, rest = rest.split("\n")
-                    yield from lines
+                    yield from filter(keep, lines)
                     file.close()
                     file = _opened(path)
                     continue

@@ -21,9 +21,9 @@ def progress_record(progress: Mapping[str, Any]) -> ProgressRecord:
     has_topics = any(_offsets(source.get("endOffset")) for source in _sources(progress))
     return ProgressRecord(
         batch_id=int(progress.get("batchId", -1)),
-        input_rows=int(progress.get("numInputRows") or 0),
-        input_rows_per_second=_number(progress.get("inputRowsPerSecond")),
-        processed_rows_per_second=_number(progress.get("processedRowsPerSecond")),
+        input_rows=int(_total(progress, "numInputRows") or 0),
+        input_rows_per_second=_total(progress, "inputRowsPerSecond"),
+        processed_rows_per_second=_total(progress, "processedRowsPerSecond"),
         lag_records=behind.records if has_topics else None,
         lag_seconds=behind.seconds,
         at=str(progress.get("timestamp", "")),
@@ -92,8 +92,12 @@ def _offsets(value: Any) -> dict[TopicPartition, int]:
         return {}
 
 
-def _number(value: Any) -> float | None:
-    """A rate; Spark writes NaN and infinity where nothing was measured."""
-    if not isinstance(value, int | float) or value != value or abs(value) == float("inf"):
-        return None
-    return round(float(value), 3)
+def _total(progress: Mapping[str, Any], name: str) -> float | None:
+    """Of all sources: Spark's client leaves the sums out. NaN is what nobody measured."""
+    values = [source.get(name) for source in _sources(progress)]
+    numbers = [
+        float(value)
+        for value in values
+        if isinstance(value, int | float) and value == value and abs(value) != float("inf")
+    ]
+    return round(sum(numbers), 3) if numbers else None

@@ -31,8 +31,9 @@ class Look:
 
     active: tuple[bool, ...]
     error: BaseException | None
-    #: Of the main query, as Spark's JSON.
+    #: Of the main query, as Spark's JSON and in Spark's words.
     progress: Mapping[str, Any] | None
+    activity: str | None = None
 
 
 def is_gone(error: BaseException) -> bool:
@@ -49,6 +50,7 @@ class Sessions:
         }
         self._sessions: dict[str, Any] = {}
         self._queries: dict[str, list[Any]] = {}
+        _quieten_spark()
 
     def start(
         self, record: PipelineRecord, url: str, session_id: str
@@ -106,12 +108,14 @@ class Sessions:
                 query.exception() for query, runs in zip(queries, active, strict=True) if not runs
             ]
             progress = queries[0].lastProgress if queries else None
+            activity = str(queries[0].status["message"]) if queries else None
         except Exception as error:
             if is_gone(error):
                 return Look((False,), None, None)
             raise
         failure = next((each for each in errors if each is not None), None)
-        return Look(active, failure, None if progress is None else _as_json(progress))
+        told = None if progress is None else _as_json(progress)
+        return Look(active, failure, told, activity)
 
     def close(self, name: str, url: str, session_id: str, queries: Sequence[QueryRecord]) -> None:
         """Stop its queries in their order, then end its session; nothing of it runs afterwards."""
@@ -153,6 +157,17 @@ class Sessions:
         session.client.set_retry_policies([policy])
         self._sessions[name] = session
         return session
+
+
+def _quieten_spark() -> None:
+    """Spark's client logs every error by itself; ours are in the pipelines' logs.
+
+    It makes these loggers when it first needs them, in a way that fails in several threads.
+    """
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def _as_json(progress: Any) -> dict[str, Any]:

@@ -162,6 +162,8 @@ class StatusRecord:
     connector: str | None = None
     last_error: ErrorRecord | None = None
     progress: ProgressRecord | None = None
+    #: What its main query does, in Spark's words.
+    activity: str | None = None
     updated_at_ms: int = 0
 
     def to_json(self) -> dict[str, Any]:

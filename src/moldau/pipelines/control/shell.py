@@ -82,6 +82,7 @@ class ControlLoop:
         self._looking: set[str] = set()
         self._server_job = False
         self._progress: dict[str, ProgressRecord] = {}
+        self._activity: dict[str, str | None] = {}
         self._progress_written: dict[str, float] = {}
         self._progress_logged: dict[str, float] = {}
         self._unwritten: set[str] = set()
@@ -228,6 +229,7 @@ class ControlLoop:
         status = self._reconciler.status(name)
         if status is None or status.state is not State.RUNNING or not look.active:
             return
+        self._activity[name] = look.activity
         if look.progress is not None:
             self._on_progress(name, progress_record(look.progress))
         record = self._own().get(name)
@@ -245,7 +247,8 @@ class ControlLoop:
             return
         self._progress[name] = progress
         now = time.monotonic()
-        if now - self._progress_logged.get(name, -1e9) >= _PROGRESS_LOG_SECONDS:
+        due = now - self._progress_logged.get(name, -1e9) >= _PROGRESS_LOG_SECONDS
+        if progress.input_rows and due:
             self._progress_logged[name] = now
             self._logs.write(name, "INFO", line_of(progress))
         if now - self._progress_written.get(name, -1e9) >= _PROGRESS_WRITE_SECONDS:
@@ -307,10 +310,12 @@ class ControlLoop:
             self._events.put(decisions.StartFailed(name, error, lasting=False))
             return
         self._progress.pop(name, None)
+        self._activity.pop(name, None)
 
         def failed(error: BaseException) -> Event:
             told = self._workers.explain(error, record)
-            self._logs.write(name, "ERROR", _with_detail(told))
+            if self._watch.is_alive():
+                self._logs.write(name, "ERROR", _with_detail(told))
             return decisions.StartFailed(name, told, not self._workers.may_get_better(error))
 
         self._submit(lambda: self._workers.start(record, effect), failed, server_first=True)
@@ -341,7 +346,12 @@ class ControlLoop:
         assert self._reconciler is not None
         status = self._reconciler.status(name)
         assert status is not None
-        return replace(status, progress=self._progress.get(name), updated_at_ms=_now_ms())
+        return replace(
+            status,
+            progress=self._progress.get(name),
+            activity=self._activity.get(name) if status.state is State.RUNNING else None,
+            updated_at_ms=_now_ms(),
+        )
 
     # Telling.
 
