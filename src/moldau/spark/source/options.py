@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from moldau.client.config import CONSUMER_KEYS, parse_settings
+from moldau.client.config import CONSUMER_KEYS, PRODUCER_KEYS, parse_settings
 from moldau.client.errors import ConfigError
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.topics import TopicPartition
@@ -161,7 +161,17 @@ _NAMES: Final = (
 )
 # What Spark itself hands over, and the sink's options, which programs keep in one place with these.
 _IGNORED: Final = frozenset(
-    ("path", "paths", "checkpointlocation", "queryname", "topic", "outputmode")
+    (
+        "path",
+        "paths",
+        "checkpointlocation",
+        "queryname",
+        "outputmode",
+        "topic",
+        "exactlyonce",
+        "txnappid",
+        "txnversion",
+    )
 )
 _ONE_OF: Final = "subscribe, subscribePattern, assign"
 _REFUSED: Final = {
@@ -285,10 +295,15 @@ def _kafka_config(options: _Given) -> dict[str, str]:
     for name, problem in _REFUSED.items():
         if name in config:
             raise OptionError(problem)
-    for name in config:
-        if name not in CONSUMER_KEYS and did_you_mean(name, CONSUMER_KEYS):
+    for name in [name for name in config if name not in CONSUMER_KEYS]:
+        if name in PRODUCER_KEYS:
+            # For a sink that is given the same options.
+            del config[name]
+            continue
+        guess = did_you_mean(name, CONSUMER_KEYS)
+        if guess:
             raise OptionError(
-                f"Unknown option 'kafka.{name}'.{did_you_mean('kafka.' + name, _consumer_names())}"
+                f"Unknown option 'kafka.{name}'.{guess.replace('mean ', 'mean kafka.')}"
             )
     if not config.get("bootstrap.servers", "").strip():
         raise OptionError(
@@ -301,10 +316,6 @@ def _kafka_config(options: _Given) -> dict[str, str]:
     except ConfigError as error:
         raise OptionError(f"Option 'kafka.{error.key}': {error}") from None
     return config
-
-
-def _consumer_names() -> list[str]:
-    return [_PREFIX + name for name in CONSUMER_KEYS]
 
 
 def _strategy(options: _Given) -> Strategy:

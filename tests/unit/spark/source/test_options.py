@@ -75,6 +75,7 @@ def test_defaults_are_those_of_spark() -> None:
         ({"kafkaConsumer.pollTimeoutMs": "5000"}, "poll_timeout_ms", 5_000),
         ({"fetchOffset.retryIntervalMs": "0"}, "fetch_offset_retry_interval_ms", 0),
         ({"path": "x", "checkpointLocation": "y", "topic": "z"}, "warnings", ()),
+        ({"exactlyOnce": "true", "txnAppId": "a", "txnVersion": "1"}, "warnings", ()),
     ],
 )
 def test_an_option(given: dict[str, str], field: str, value: Any) -> None:
@@ -89,6 +90,7 @@ def test_settings_of_the_client_are_passed_on_without_group_and_isolation_level(
             "kafka.fetch.max.bytes": "1000",
             "kafka.group.id": "g",
             "kafka.isolation.level": "read_committed",
+            "kafka.linger.ms": "5",
         }
     )
     assert options.config == {"bootstrap.servers": "localhost:9092", "fetch.max.bytes": "1000"}
