@@ -1,0 +1,199 @@
+"""Kill driver, executors, Python workers, broker and control loop while a pipeline copies a topic.
+
+    python -m spark.chaos --rounds 20 --seed 1
+
+Each round produces numbered records for some seconds, kills one or two processes with SIGKILL at
+moments that the seed decides, brings back what has nobody to bring it back (broker and control
+loop), and waits until every number is in the output. After every round, and once more from the
+beginning at the end, each number must be there exactly once under read_committed. One line per
+round; the exit code is 0 if all of them were good.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from moldau.client import Admin
+from moldau.client.admin import NewTopic
+from moldau.pipelines import daemon
+from moldau.pipelines.api import Pipelines
+from moldau.pipelines.definition import Definition
+from moldau.spark import ConnectServer
+from spark.chaos.counting import Counts, Numbers
+from spark.chaos.victims import KINDS, Deployment, kill
+from support.processes import BrokerProcess, free_port, moldau
+
+PARTITIONS = 3
+INPUT, OUTPUT, NAME = "chaos-in", "chaos-out", "chaos"
+SETTLE_SECONDS_MAX = 240.0
+
+PIPELINE = f"""\
+name: {NAME}
+source: {{topic: {INPUT}, format: string, startingOffsets: earliest}}
+steps:
+  - sql: SELECT string(_key) AS id, value FROM input
+sink: {{topic: {OUTPUT}, format: string, key: id}}
+trigger: 300 milliseconds
+connector: moldau
+"""
+# Executors are processes of their own, two of them with one core each.
+MASTER = "local-cluster[2,1,512]"
+CONF = {
+    "spark.driver.memory": "1g",
+    "spark.executor.memory": "512m",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+class Chaos:
+    def __init__(self, folder: Path, *, seed: int, rate: float) -> None:
+        self.choose = random.Random(seed)
+        self.folder = folder
+        self.broker: BrokerProcess = moldau(folder / "broker", port=free_port())
+        self.broker.start()
+        self.bootstrap = self.broker.bootstrap
+        self.deployment = Deployment(folder / "spark")
+        with Admin({"bootstrap.servers": self.bootstrap}) as admin:
+            admin.create_topics([NewTopic(each, PARTITIONS, 1) for each in (INPUT, OUTPUT)])
+        self.numbers = Numbers(self.bootstrap, INPUT, rate=rate)
+        self.counts = Counts(self.bootstrap, OUTPUT, PARTITIONS)
+
+    def start(self) -> None:
+        ConnectServer(self.deployment.folder, master=MASTER, conf=CONF, connector="moldau").start()
+        path = self.folder / f"{NAME}.yaml"
+        path.write_text(PIPELINE)
+        with Pipelines(self.bootstrap, folder=self.deployment.folder) as pipelines:
+            pipelines.start(Definition.load(path), timeout=180.0)
+
+    def run_round(self, kinds: list[str]) -> str:
+        """What was done; raises RuntimeError for a round that is not good."""
+        first = self.numbers.count
+        seconds = self.choose.uniform(4.0, 8.0)
+        producing = self.numbers.start(seconds)
+        moments = sorted(self.choose.uniform(0.5, seconds) for _ in kinds)
+        begun = time.monotonic()
+        told, coming_back = [], []
+        for moment, kind in zip(moments, kinds, strict=True):
+            time.sleep(max(0.0, begun + moment - time.monotonic()))
+            done, thread = self._strike(kind)
+            told.append(f"{done} at {moment:.1f} s")
+            coming_back += [thread] if thread is not None else []
+        for each in (*coming_back, producing):
+            each.join(300.0)
+        taken = self.counts.wait_for(self.numbers.count, seconds_max=SETTLE_SECONDS_MAX)
+        self.counts.read_to_end()
+        problem = self.counts.problem(self.numbers.count)
+        if problem is not None:
+            raise RuntimeError(f"{', '.join(told)}: {problem}")
+        count = self.numbers.count - first
+        return f"{', '.join(told)}; {count} records, all once {taken:.1f} s after the last"
+
+    def _strike(self, kind: str) -> tuple[str, threading.Thread | None]:
+        if kind == "broker":
+            self.broker.kill()
+            pause = self.choose.uniform(0.0, 3.0)
+            return f"broker (for {pause:.1f} s)", _later(pause, self.broker.start)
+        pid = self.deployment.pick(kind, self.choose)
+        if pid is None or not kill(pid):
+            return f"{kind} (none was running)", None
+        if kind == "loop":
+            pause = self.choose.uniform(0.0, 3.0)
+            return f"loop (for {pause:.1f} s)", _later(pause, self._start_loop)
+        return kind, None
+
+    def _start_loop(self) -> None:
+        daemon.ensure_running(self.deployment.folder, self.bootstrap, timeout=120.0)
+
+    def final_check(self) -> str | None:
+        """Everything once more, by a reader that has seen nothing yet."""
+        counts = Counts(self.bootstrap, OUTPUT, PARTITIONS)
+        try:
+            counts.read_to_end()
+            return counts.problem(self.numbers.count)
+        finally:
+            counts.close()
+
+    def close(self) -> None:
+        for each in (self.numbers.close, self.counts.close, self._stop_spark, self.broker.kill):
+            try:
+                each()
+            except Exception as error:
+                print(f"while ending: {error}", file=sys.stderr)
+
+    def _stop_spark(self) -> None:
+        daemon.stop(self.deployment.folder)
+        ConnectServer(self.deployment.folder).stop()
+
+
+def _later(seconds: float, act: object) -> threading.Thread:
+    def run() -> None:
+        time.sleep(seconds)
+        act()  # type: ignore[operator]
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def plan_of(number: int, choose: random.Random, kinds: tuple[str, ...]) -> list[str]:
+    """Every kind in turn, and half of the time another one soon before or after it."""
+    chosen = [kinds[number % len(kinds)]]
+    if choose.random() < 0.5:
+        chosen.append(choose.choice(kinds))
+    choose.shuffle(chosen)
+    return chosen
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m spark.chaos", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=None, help="default: another one every time")
+    parser.add_argument("--rate", type=float, default=200.0, help="records per second")
+    parser.add_argument("--only", choices=KINDS, action="append", help="kill only these")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
+    options = parser.parse_args(argv)
+    seed = random.randrange(2**32) if options.seed is None else options.seed
+    folder = Path(tempfile.mkdtemp(prefix="moldau-chaos-"))
+    print(f"seed {seed}, folder {folder}", flush=True)
+    good = 0
+    chaos = Chaos(folder, seed=seed, rate=options.rate)
+    begun = time.monotonic()
+    try:
+        chaos.start()
+        print(f"running after {time.monotonic() - begun:.0f} s", flush=True)
+        for number in range(options.rounds):
+            kinds = plan_of(number, chaos.choose, tuple(options.only or KINDS))
+            since = time.monotonic()
+            try:
+                told = chaos.run_round(kinds)
+            except RuntimeError as error:
+                print(f"round {number + 1}: FAILED: killed {error}", flush=True)
+                break
+            good += 1
+            spent = time.monotonic() - since
+            print(f"round {number + 1}: killed {told}; {spent:.0f} s", flush=True)
+        problem = chaos.final_check()
+        print(f"{chaos.numbers.count} records in all: {problem or 'each exactly once'}")
+    finally:
+        chaos.close()
+    is_good = good == options.rounds and problem is None
+    print(f"{good} of {options.rounds} rounds good")
+    if is_good and not options.keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        print(f"logs are in {folder}")
+    return 0 if is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

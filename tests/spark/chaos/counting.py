@@ -1,0 +1,113 @@
+"""Numbers into a topic, and how often each came out of another under read_committed."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import Counter
+
+from moldau.client import Admin, Consumer, Producer, TopicPartition
+from moldau.client.admin import OffsetSpec
+from moldau.client.errors import KafkaError
+
+
+class Numbers:
+    """Produces 0, 1, 2, ... until told to stop; survives brokers that go away."""
+
+    def __init__(self, bootstrap: str, topic: str, *, rate: float) -> None:
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "delivery.timeout.ms": "600000",
+                "max.block.ms": "600000",
+                "linger.ms": "5",
+            }
+        )
+        self._topic = topic
+        self._rate = rate
+        self.count = 0
+
+    def produce_for(self, seconds: float) -> None:
+        """At a rate, and wait until all is acknowledged."""
+        start, first = time.monotonic(), self.count
+        errors: list[Exception] = []
+
+        def done(_: object, error: Exception | None) -> None:
+            if error is not None:
+                errors.append(error)
+
+        while (elapsed := time.monotonic() - start) < seconds:
+            while self.count - first < elapsed * self._rate:
+                text = str(self.count).encode()
+                self._producer.send(self._topic, text, text, on_delivery=done)
+                self.count += 1
+            time.sleep(0.02)
+        self._producer.flush(600.0)
+        if errors:
+            raise RuntimeError(f"the input itself could not be produced: {errors[0]}")
+
+    def start(self, seconds: float) -> threading.Thread:
+        thread = threading.Thread(target=self.produce_for, args=(seconds,), daemon=True)
+        thread.start()
+        return thread
+
+    def close(self) -> None:
+        self._producer.close(5.0)
+
+
+class Counts:
+    """What a reader of committed records has seen of a topic, from its beginning."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+        self._config = {"bootstrap.servers": bootstrap}
+        self._places = [TopicPartition(topic, each) for each in range(partitions)]
+        self._consumer = Consumer(
+            self._config | {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+        )
+        self._consumer.assign(self._places)
+        self.seen: Counter[int] = Counter()
+
+    def poll(self) -> None:
+        for record in self._consumer.poll(0.25):
+            self.seen[int(record.value)] += 1
+
+    def wait_for(self, count: int, *, seconds_max: float) -> float:
+        """Until every number below `count` was seen; how long that took, or a RuntimeError."""
+        start = time.monotonic()
+        while len(self.seen) < count:
+            if time.monotonic() - start > seconds_max:
+                missing = [each for each in range(count) if each not in self.seen]
+                raise RuntimeError(
+                    f"{len(missing)} of {count} records did not arrive within {seconds_max:.0f} s,"
+                    f" such as {missing[:5]}"
+                )
+            self.poll()
+        return time.monotonic() - start
+
+    def read_to_end(self, *, seconds_max: float = 60.0) -> None:
+        """All that is in the topic now, once nothing hides it any more."""
+        with Admin(self._config) as admin:
+            latest = admin.list_offsets(dict.fromkeys(self._places, OffsetSpec.latest()))
+            ends = {place: latest[place].offset for place in self._places}
+        deadline = time.monotonic() + seconds_max
+        while any(self._consumer.position(place) < end for place, end in ends.items()):
+            if time.monotonic() > deadline:
+                raise RuntimeError("an open transaction holds readers up")
+            self.poll()
+
+    def problem(self, count: int) -> str | None:
+        """What is wrong with what was seen, if anything is."""
+        missing = [each for each in range(count) if each not in self.seen]
+        twice = [each for each, times in self.seen.items() if times > 1]
+        strange = [each for each in self.seen if not 0 <= each < count]
+        found = [
+            f"{len(each)} {what}, such as {sorted(each)[:5]}"
+            for each, what in ((missing, "lost"), (twice, "more than once"), (strange, "unknown"))
+            if each
+        ]
+        return "; ".join(found) or None
+
+    def close(self) -> None:
+        with contextlib.suppress(KafkaError):
+            self._consumer.close()
