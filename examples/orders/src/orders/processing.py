@@ -28,6 +28,7 @@ from moldau.client import (
     Producer,
     TopicPartition,
 )
+from moldau.client.consumer import GroupMembershipOperation
 from moldau.client.errors import (
     AuthorizationError,
     ConfigError,
@@ -137,6 +138,7 @@ class _Life(ConsumerRebalanceListener):
         self._records = 0
         self._commit_at = 0.0
         self._lost = False
+        self._is_behind_marks = False
 
     def run(self, committed: Callable[[int], None]) -> None:
         self._committed = committed
@@ -149,6 +151,8 @@ class _Life(ConsumerRebalanceListener):
             while not self._stopping.is_set():
                 self._poll()
             self._commit()
+            # Asked to end, it does not come back at once: others need not wait for the session.
+            self._consumer.close(operation=GroupMembershipOperation.LEAVE_GROUP)
 
     def _connect(self, clients: ExitStack) -> None:
         self._producer = clients.enter_context(
@@ -185,8 +189,10 @@ class _Life(ConsumerRebalanceListener):
         batch = self._consumer.poll(max(0.0, wait))
         if self._lost:
             raise KafkaTimeoutError("the group has gone on without this instance")
-        if batch:
-            self._follow_global_table()
+        if not batch and not self._records:
+            self._commit_position()
+            return
+        self._follow_global_table()
         for record in batch:
             self._take(record)
         if self._records and time.monotonic() >= self._commit_at:
@@ -248,6 +254,22 @@ class _Life(ConsumerRebalanceListener):
         self._committed(self._records)
         self._records = 0
         self._next_offsets.clear()
+        self._is_behind_marks = True
+
+    def _commit_position(self) -> None:
+        """Behind the last record lie the marks that end transactions, which nobody is given. With
+        nothing else to do the group's offsets are put after them, so that its lag is zero."""
+        if not self._is_behind_marks:
+            return
+        self._is_behind_marks = False
+        positions = {
+            place: self._consumer.position(place)
+            for place in self._consumer.assignment()
+            if place.topic in self._service.sources
+        }
+        self._producer.begin_transaction()
+        self._producer.send_offsets_to_transaction(positions, self._consumer.group_metadata())
+        self._producer.commit_transaction()
 
     # Partitions come and go.
 
