@@ -12,7 +12,7 @@ from .errors import (
     SchemaMismatchError,
     TableError,
 )
-from .frames import read, start_sink
+from .frames import read, register, start_sink
 from .options import FILE_KINDS, KINDS, SINK, SOURCE, Options, check_options, check_output_mode
 
 __all__ = [
@@ -29,5 +29,6 @@ __all__ = [
     "check_options",
     "check_output_mode",
     "read",
+    "register",
     "start_sink",
 ]

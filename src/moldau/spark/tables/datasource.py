@@ -202,7 +202,7 @@ class RowsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, source: Any, schema: Any, options: Options) -> None:
         self._source = source
         self._schema = schema
-        self._cursor = source.cursor()
+        self._cursor = source.checked_cursor()
         self._rows_max = options.number("batch.max.rows")
         self._poll_seconds = options.number("poll.interval.ms", _DATABASE_POLL_MS) / 1000
         self._last: Progress | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import urllib.parse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -79,7 +81,7 @@ class DeltaLog:
         actions = pa.table(table.get_add_actions(flatten=False)).to_pylist()
         files = [
             DeltaFile(
-                action["path"],
+                urllib.parse.unquote(action["path"]),
                 tuple((k, partition_text(v)) for k, v in (action.get("partition") or {}).items()),
             )
             for action in actions
@@ -147,10 +149,20 @@ def _batch(rows: Any, count: int, partition: dict[str, str | None], schema: Any)
     columns = []
     for field in schema:
         if field.name in partition:
-            value = pa.scalar(partition[field.name], pa.string()).cast(field.type)
+            value = _partition_value(partition[field.name], field.type)
             columns.append(pa.repeat(value, count))
         elif rows is not None and field.name in rows.schema.names:
             columns.append(rows.column(field.name).cast(field.type))
         else:
             columns.append(pa.nulls(count, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _partition_value(text: str | None, arrow_type: Any) -> Any:
+    """A partition's value from the log's text, where times without a zone are UTC."""
+    if text is not None and pa.types.is_timestamp(arrow_type) and arrow_type.tz:
+        time = datetime.datetime.fromisoformat(text)
+        return pa.scalar(time if time.tzinfo else time.replace(tzinfo=datetime.UTC), arrow_type)
+    if text is not None and pa.types.is_binary(arrow_type):
+        return pa.scalar(text.encode("latin-1"), arrow_type)
+    return pa.scalar(text, pa.string()).cast(arrow_type)

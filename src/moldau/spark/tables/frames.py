@@ -23,7 +23,7 @@ def read(spark: Any, kind: str, options: Mapping[str, object], streaming: bool) 
     reader = spark.readStream if streaming else spark.read
     if "schema" in checked:
         reader = reader.schema(checked.text("schema"))
-    return reader.format(_registered(spark, kind)).options(**checked.as_spark()).load()
+    return reader.format(register(spark, kind)).options(**checked.as_spark()).load()
 
 
 def start_sink(
@@ -53,7 +53,7 @@ def start_sink(
     if mode == "update":
         # Spark gives a Python data source no rows of a query in update mode, only those of a batch.
         return writer.foreachBatch(EachBatch(kind, checked.as_spark(), checkpoint)).start()
-    name = _registered(frame.sparkSession, kind)
+    name = register(frame.sparkSession, kind)
     return writer.format(name).options(**checked.as_spark()).start()
 
 
@@ -71,13 +71,13 @@ class EachBatch:
         if not self._query_id:
             lines = spark.read.text(f"{self._checkpoint}/metadata").collect()
             self._query_id = json.loads(lines[0][0])["id"]
-        writer = frame.write.format(_registered(spark, self._kind)).mode("append")
+        writer = frame.write.format(register(spark, self._kind)).mode("append")
         transaction = {"txnAppId": self._query_id, "txnVersion": str(batch_id)}
         writer.options(**self._options, **transaction).save()
 
 
-def _registered(spark: Any, kind: str) -> str:
-    """The name of the data source for this kind, known to the session from now on."""
+def register(spark: Any, kind: str) -> str:
+    """The format's name for `spark.read` and `df.write`, known to the session from now on."""
     from . import datasource
 
     source = {

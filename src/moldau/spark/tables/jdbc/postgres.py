@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -31,6 +32,8 @@ _TYPES = {
 # As in Spark's own JDBC source: numeric without bounds.
 _ANY_NUMERIC = pa.decimal128(38, 18)
 _DECIMAL_DIGITS_MAX = 38
+# As many digits as PostgreSQL's numeric may have are rounded right.
+_WIDE = decimal.Context(prec=150_000)
 
 
 def driver() -> Any:
@@ -132,4 +135,6 @@ def _decimals(values: list[Any], arrow_type: Any) -> Any:
 def _to_scale(value: Any, scale: int) -> Any:
     if value is None or not value.is_finite():
         return None
-    return value if -value.as_tuple().exponent <= scale else round(value, scale)
+    if -value.as_tuple().exponent <= scale:
+        return value
+    return value.quantize(decimal.Decimal(1).scaleb(-scale), context=_WIDE)

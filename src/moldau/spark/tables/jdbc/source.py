@@ -47,7 +47,7 @@ class JdbcSource:
                 )
         except self._errors() as error:
             raise TableError(
-                f"{self._what()} cannot be read: {str(error).strip()}", "Check table: or query:"
+                f"{self._what()} cannot be read: {_first_line(error)}", "Check table: or query:"
             ) from None
         if not found:
             raise TableError(f"{self._what()} has no columns, or there is no such table")
@@ -73,6 +73,7 @@ class JdbcSource:
         column = self._options.text("partitionColumn")
         if not column:
             return [("", [])]
+        self._require("partitionColumn")
         options = self._options
         cut = queries.parts(
             column,
@@ -99,7 +100,24 @@ class JdbcSource:
         with self._connect() as connection:
             yield from self._library().select(connection, statement, values, schema, fetch_size)
 
+    def _require(self, *options: str) -> None:
+        """The columns that these options name exist. SQLite would take a wrong one for a text."""
+        present = [name for name, _, _ in self.columns()]
+        for option in options:
+            if option in self._options and self._options.text(option) not in present:
+                raise TableError(
+                    f"{self._what()} has no column {self._options.text(option)!r}, which {option} "
+                    "names",
+                    f"Its columns are {', '.join(present)}",
+                )
+
     # A stream
+
+    def checked_cursor(self) -> Cursor:
+        """The cursor, once it is known that its columns exist."""
+        cursor = self.cursor()
+        self._require("incrementing.column.name", "timestamp.column.name")
+        return cursor
 
     def cursor(self) -> Cursor:
         options = self._options
@@ -124,14 +142,8 @@ class JdbcSource:
     def latest(self, start: Progress, rows_max: int) -> Progress:
         cursor = self.cursor()
         statement, values = cursor.latest(self._escaped(self._relation), start, rows_max)
-        try:
-            with self._connect() as connection:
-                row = connection.execute(statement, values).fetchone()
-        except self._errors() as error:
-            raise TableError(
-                f"{self._what()} cannot be followed: {str(error).strip()}",
-                "Check incrementing.column.name and timestamp.column.name",
-            ) from None
+        with self._connect() as connection:
+            row = connection.execute(statement, values).fetchone()
         return start if row is None else cursor.position(row)
 
 
@@ -139,3 +151,7 @@ def _wanted(name: str, given: Any, expression: str, schema: Any) -> str:
     """The column, as text if `schema:` asks for text where the database has something else."""
     as_text = name in schema.names and schema.field(name).type == pa.string() != given
     return f"CAST({expression} AS text)" if as_text else expression
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

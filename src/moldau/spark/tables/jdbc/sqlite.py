@@ -21,6 +21,8 @@ from .json_values import is_nested, json_text
 
 # How long a write waits for another one: SQLite has one writer at a time.
 _BUSY_SECONDS = 60.0
+# Spark's decimals have up to 38 digits; Python's own default is 28.
+_EXACT = decimal.Context(prec=100)
 
 
 def connect(path: str) -> sqlite3.Connection:
@@ -114,7 +116,7 @@ def _reading(arrow_type: Any) -> Callable[[Any], Any]:
         return float
     if pa.types.is_decimal(arrow_type):
         step = decimal.Decimal(1).scaleb(-arrow_type.scale)
-        return lambda value: decimal.Decimal(str(value)).quantize(step)
+        return lambda value: decimal.Decimal(str(value)).quantize(step, context=_EXACT)
     if pa.types.is_date(arrow_type):
         return lambda value: datetime.date.fromisoformat(str(value)[:10])
     if pa.types.is_timestamp(arrow_type):
