@@ -131,7 +131,7 @@ def _subparser(parser: Parser, name: str) -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with _told():
+    with _told(arguments):
         if arguments.command == "validate":
             return _validate(arguments)
         with _open(arguments) as pipelines:
@@ -139,15 +139,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Turns what users can do something about into lines, the rest into the log's place."""
+def _told(arguments: argparse.Namespace) -> Iterator[None]:
+    """Turns errors into lines that users can do something about."""
     from moldau.pipelines.errors import PipelineError
     from moldau.spark.runtime.errors import SparkRuntimeError
 
     try:
         yield
     except PipelineError as error:
-        raise ToolError(_error_text(error)) from None
+        raise ToolError(_error_text(error, arguments)) from None
     except SparkRuntimeError as error:
         raise ToolError(str(error)) from None
 
@@ -265,7 +265,7 @@ def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
         yield "Last error", f"{_short(str(error))} (at {at})"
         if error.hint:
             yield "", error.hint
-        if (code := _own_line(error.where, info.definition)) is not None:
+        if (code := _own_line(error.where, Path(info.definition.get("base", ".")))) is not None:
             yield "", code
 
 
@@ -368,24 +368,26 @@ def _waiting(arguments: argparse.Namespace, what: str) -> Iterator[None]:
         yield
 
 
-def _error_text(error: PipelineError) -> str:
+def _error_text(error: PipelineError, arguments: argparse.Namespace) -> str:
     """The error, and the line of the user's that it is about."""
     text = str(error)
-    code = _own_line(error.where, {})
+    named = getattr(arguments, "definition", None) or getattr(arguments, "file", None) or "."
+    code = _own_line(error.where, Path(named).parent)
     return text if code is None or "\n" in text else f"{text}\n{code}"
 
 
-def _own_line(where: str | None, definition: Any) -> str | None:
+def _own_line(where: str | None, base: Path) -> str | None:
     """The line of a file that `where` names, as it is there now; None if it cannot be found."""
     match = re.fullmatch(r"(.+):(\d+)", where or "")
     if match is None:
         return None
-    base = Path(str(definition.get("base", ".")))
-    try:
-        lines = (base / match[1]).read_text(encoding="utf-8").splitlines()
-        return f"  {match[2]} | {lines[int(match[2]) - 1].strip()}"
-    except (OSError, UnicodeDecodeError, IndexError):
-        return None
+    for folder in (base, Path()):
+        try:
+            lines = (folder / match[1]).read_text(encoding="utf-8").splitlines()
+            return f"  {match[2]} | {lines[int(match[2]) - 1].strip()}"
+        except (OSError, UnicodeDecodeError, IndexError):
+            continue
+    return None
 
 
 def _endpoint(definition: Any, kind: str) -> str:

@@ -17,14 +17,15 @@ __all__ = ["line_of", "mirror_group", "progress_record", "read_offsets"]
 
 
 def progress_record(progress: Mapping[str, Any]) -> ProgressRecord:
-    behind = lag(progress)
-    has_topics = any(_offsets(source.get("endOffset")) for source in _sources(progress))
+    # What other sources call offsets means nothing here.
+    topics = [source for source in _sources(progress) if _offsets(source.get("endOffset"))]
+    behind = lag({"sources": topics})
     return ProgressRecord(
         batch_id=int(progress.get("batchId", -1)),
         input_rows=int(_total(progress, "numInputRows") or 0),
         input_rows_per_second=_total(progress, "inputRowsPerSecond"),
         processed_rows_per_second=_total(progress, "processedRowsPerSecond"),
-        lag_records=behind.records if has_topics else None,
+        lag_records=behind.records if topics else None,
         lag_seconds=behind.seconds,
         at=str(progress.get("timestamp", "")),
     )
