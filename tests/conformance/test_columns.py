@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 
 from moldau.client import Admin, NewTopic, OffsetSpec
-from moldau.client.admin import RecordsToDelete
+from moldau.client.admin import FeatureUpdate, RecordsToDelete, UpgradeType
 from moldau.client.cluster import ClusterClient, CoordinatorType
 from moldau.client.config import CONSUMER_KEYS, parse_settings
 from moldau.client.errors import (
@@ -363,3 +363,32 @@ def test_a_batch_that_the_broker_finds_too_large_is_split(config: dict[str, str]
     batch = table([os.urandom(1000) for _ in range(100)])
     write({**config, "batch.size": "60000"}, topic, batch)
     assert values(config, topic, 0, 100) == batch.column("value").to_pylist()
+
+
+def test_transactions_of_the_older_version(config: dict[str, str]) -> None:
+    topic = new_topic(config, 2)
+    batch = table(
+        [b"%d" % index for index in range(100)], key=[b"%d" % (i % 9) for i in range(100)]
+    )
+    with Admin(config) as admin:
+        older = FeatureUpdate(1, UpgradeType.SAFE_DOWNGRADE)
+        admin.update_features({"transaction.version": older})
+        try:
+            name = f"{topic}-w"
+            with ColumnWriter(config, transactional_id=name, default_topic=topic) as writer:
+                writer.write(batch)
+                prepared = writer.prepared()
+            assert prepared.transaction_version == 1
+            end_transaction(config, prepared, committed=True)
+            with ColumnWriter(config, transactional_id=name, default_topic=topic) as writer:
+                writer.write(batch)
+                writer.flush()
+        finally:
+            admin.update_features({"transaction.version": FeatureUpdate(2)})
+    found: list[bytes] = []
+    for partition in range(2):
+        end = end_of(config, topic, partition)
+        found += values(
+            config, topic, 0, end, partition=partition, isolation_level="read_committed"
+        )
+    assert sorted(found) == sorted(batch.column("value").to_pylist())
