@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -104,3 +105,68 @@ def test_the_tests_of_the_project_pass(project_tests: subprocess.Popen[str]) -> 
     written = sum(path.read_text().count("\ndef test_") for path in PROJECT.rglob("test_*.py"))
     assert counted is not None
     assert int(counted[1]) >= written > 40
+
+
+SHELL_BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        return int(holder.getsockname()[1])
+
+
+def test_the_walk_in_the_readme(tmp_path: Path) -> None:
+    """`By hand`: one block for each of two terminals, as written but for ports and folders."""
+    text = (PROJECT / "README.md").read_text()
+    services, orders, _ = SHELL_BLOCKS.findall(text[text.index("## By hand") :])
+    kafka, http = free_port(), free_port()
+    environment = dict(
+        os.environ,
+        PYTHONPATH=str(PROJECT / "src"),
+        PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    )
+
+    def begin_terminal(block: str) -> subprocess.Popen[str]:
+        block = block.replace("9092", str(kafka)).replace("8080", str(http))
+        for module in ("topics", "load", "services"):
+            ours = f"-m orders.{module} --bootstrap-server 127.0.0.1:{kafka}"
+            block = block.replace(f"-m orders.{module}", ours)
+        block = block.replace("-m orders.load", f"-m orders.load --url http://127.0.0.1:{http}")
+        return subprocess.Popen(
+            ["bash", "-e", "-c", block],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    first = begin_terminal(services)
+    try:
+        assert first.stdout is not None
+        assert any("running: orders" in line for line in first.stdout), "the services did not start"
+        second = begin_terminal(orders)
+        try:
+            output, _ = second.communicate(timeout=SECONDS_MAX)
+        finally:
+            stop(second)
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        stop(first)
+    assert second.returncode == 0, output
+    assert '"id": "my-1"' in output
+    assert '"state": "VALIDATED"' in output
+    assert output.count('"check":') == 3
+    assert "my-1.eml" in output
+
+
+def test_the_pipelines_are_right() -> None:
+    from moldau.pipelines import Pipeline
+
+    names = {path.stem for path in (PROJECT / "pipelines").glob("*.yaml")}
+    assert names == {"revenue-per-minute", "orders-to-table", "orders-to-parquet"}
+    for name in names:
+        pipeline = Pipeline.load(PROJECT / "pipelines" / f"{name}.yaml")
+        assert pipeline.name == name
+        assert pipeline.kafka == {"isolation.level": "read_committed"}
