@@ -53,7 +53,7 @@ def connect(address: Address, *, autocommit: bool = False) -> Any:
     except psycopg.OperationalError as error:
         where = f"{parameters.get('host', 'localhost')}:{parameters.get('port', '5432')}"
         raise TableError(
-            f"PostgreSQL at {where} cannot be reached: {str(error).strip()}",
+            f"PostgreSQL at {where} cannot be reached: {str(error).partition(chr(10))[0]}",
             "Check host, port, user and password of the jdbc: address",
         ) from None
     connection.execute("SET TIME ZONE 'UTC'")
