@@ -128,7 +128,8 @@ _SAID = re.compile(
 )
 _TRACEBACK = "Traceback (most recent call last):"
 _NOT_THE_USERS = re.compile(
-    r"(^<)|(/(site|dist)-packages/)|(/pyspark(\.zip)?/)|(/lib/python3\.\d+/)|(/moldau/(pipelines|spark)/)"
+    r"(^<)|(/(site|dist)-packages/)|(/pyspark(\.zip)?/)|(/lib/python3\.\d+/)"
+    r"|(/moldau/(pipelines|spark|client|peers|wire|config)/)"
 )
 # Failures of the surroundings, which may be over when the step is tried again.
 _PASSING = re.compile(

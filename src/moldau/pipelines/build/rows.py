@@ -60,9 +60,10 @@ class RowRunner:
             maker.add({}, along)
             return
         row.pop(ERROR, None)
+        before = frozenset(row)
         try:
             results = _as_rows(function(row, **self.args))
-            made = [maker.checked(result) for result in results]
+            made = [maker.checked(result, before) for result in results]
         except Exception as error:
             self._failed(error, along, maker)
             return
@@ -101,10 +102,13 @@ class _Batches:
         self._values: dict[str, list[Any]] = {name: [] for name in schema.names}
         self.size = 0
 
-    def checked(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The row's values, if they are of the schema; what is not raises here, for this row."""
-        unknown = [name for name in row if name not in self._types and name not in self._values]
-        unknown = [name for name in unknown if not str(name).startswith("_")]
+    def checked(self, row: Mapping[str, Any], before: frozenset[str]) -> dict[str, Any]:
+        """The row's values, if they are of the schema; what is not raises here, for this row.
+
+        Columns of the row before that the schema leaves out may be there; new ones may not, for
+        they would be lost without a word.
+        """
+        unknown = [name for name in row if name not in self._types and name not in before]
         if unknown:
             raise ValueError(
                 f"the row has {unknown[0]!r}, which is no column of the step's schema "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from moldau.pipelines.build.batches import TopicBatches
 from moldau.pipelines.build.frames import Flow
 from moldau.pipelines.build.letters import HEADERS_TYPE
 from moldau.pipelines.build.letters import letter as letter_of
@@ -16,6 +17,7 @@ from moldau.pipelines.build.records import value_of
 from moldau.pipelines.build.sql_text import ERROR
 from moldau.pipelines.build.table_options import table_options
 from moldau.pipelines.definition import Pipeline, Topic
+from moldau.pipelines.definition.model import APPEND, UPDATE
 from moldau.pipelines.definition.topic_options import sink_options
 from moldau.pipelines.errors import PipelineError, short
 from moldau.spark import tables
@@ -151,13 +153,13 @@ def _start_topic(
     # Only our own sink is exactly once: Spark's is used if it is asked for, not if it is there.
     connector = topic_format(spark, "kafka" if pipeline.connector == "kafka" else "moldau")
     options = sink_options(sink, pipeline.kafka, bootstrap=bootstrap, connector=connector)
-    own = name == pipeline.name
-    return (
-        frame.writeStream.format(connector)
-        .options(**options)
-        .option("checkpointLocation", checkpoint)
-        .outputMode(pipeline.output_mode if own else "append")
+    mode = pipeline.output_mode if name == pipeline.name else APPEND
+    writer = (
+        frame.writeStream.option("checkpointLocation", checkpoint)
+        .outputMode(mode)
         .trigger(**pipeline.trigger.for_spark())
         .queryName(name)
-        .start()
     )
+    if connector == "moldau" and mode == UPDATE:
+        return writer.foreachBatch(TopicBatches(options, checkpoint)).start()
+    return writer.format(connector).options(**options).start()

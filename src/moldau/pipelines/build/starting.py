@@ -13,6 +13,7 @@ from moldau.pipelines.build import sinks
 from moldau.pipelines.build.environment import with_environment
 from moldau.pipelines.build.frames import Flow, Flows
 from moldau.pipelines.build.sources import Sources
+from moldau.pipelines.build.topics import make_topics
 from moldau.pipelines.definition import Pipeline, Python, RowStep, Topic
 from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.errors import explain as explained
@@ -38,6 +39,7 @@ def start(spark: Any, definition: Pipeline, *, bootstrap: str, checkpoint: str) 
     folder = _checkpoint(pipeline, checkpoint)
     with _quiet(), _explaining(pipeline):
         built = _build(spark, pipeline, bootstrap)
+        make_topics(pipeline, bootstrap=bootstrap)
         started = [sinks.start(spark, built.main, pipeline, bootstrap, f"{folder}/query")]
         if built.letters is None:
             return started

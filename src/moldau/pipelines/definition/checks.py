@@ -29,9 +29,14 @@ from moldau.pipelines.definition.model import (
     Watermark,
 )
 from moldau.pipelines.definition.places import Place
+from moldau.pipelines.definition.topic_options import sink_options, source_options
 from moldau.pipelines.definition.triggers import is_interval
 from moldau.pipelines.errors import DefinitionError, PipelineError
 from moldau.spark import tables
+from moldau.spark.sink.options import SinkOptionError
+from moldau.spark.sink.options import parse as sink_parser
+from moldau.spark.source.options import OptionError
+from moldau.spark.source.options import parse_options as source_parser
 
 SOURCE_FORMATS = ("json", "csv", "string", "binary", "avro", "protobuf")
 SINK_FORMATS = SOURCE_FORMATS
@@ -63,6 +68,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _DEAD_LETTER_QUERY = ".dead-letter"
+_ANY_CLUSTER = "127.0.0.1:9092"
+_LATER = "${env:"
+"""What is put in when the pipeline starts; it is checked then."""
 
 
 def check(pipeline: Pipeline) -> None:
@@ -79,7 +87,10 @@ def mistakes(pipeline: Pipeline) -> Iterable[PipelineError]:
         where = "source" if name == INPUT else f"sources.{name}"
         if not _VIEW.fullmatch(name):
             yield _mistake(source.place, f"{where}: {name!r} cannot be the name of a view in SQL")
-        yield from _source(source, where)
+        found = list(_source(source, where))
+        yield from found
+        if isinstance(source, Topic) and not found:
+            yield from _values(source, pipeline, where)
     if pipeline.sources and not any(source.streaming for source in pipeline.sources.values()):
         yield _mistake(pipeline.place, "source: none is streaming, so there is nothing to wait for")
     yield from _steps(pipeline)
@@ -186,8 +197,27 @@ def _settings(topic: Topic, where: str) -> Iterable[PipelineError]:
             )
 
 
+def _values(topic: Topic, pipeline: Pipeline, where: str) -> Iterable[PipelineError]:
+    """What the source and the sink themselves have to say about their options' values."""
+    if _LATER in f"{topic.settings} {pipeline.kafka}":
+        return
+    try:
+        if where == "sink":
+            given = sink_options(topic, pipeline.kafka, bootstrap=_ANY_CLUSTER)
+            sink_parser(given | {"checkpointLocation": "-"}, is_stream=True)
+        else:
+            given = source_options(
+                topic, pipeline.kafka, bootstrap=_ANY_CLUSTER, group=pipeline.name
+            )
+            source_parser(given, streaming=True)
+    except (OptionError, SinkOptionError) as error:
+        yield _mistake(topic.place, f"{where}: {error}")
+
+
 def _table(table: Table, role: str, where: str) -> Iterable[PipelineError]:
     options = dict(table.options)
+    if _LATER in str(options):
+        return
     if str(options.get("onError", "")).lower() == "dead_letter":
         # Where they go is said once, by the pipeline's own dead_letter.
         options.setdefault("deadLetterTopic", "-")
@@ -263,6 +293,13 @@ def _sink(pipeline: Pipeline) -> Iterable[PipelineError]:
     if isinstance(sink, Table):
         yield from _table_sink(pipeline, sink)
         return
+    found = list(_topic_sink(sink))
+    yield from found
+    if not found:
+        yield from _values(sink, pipeline, "sink")
+
+
+def _topic_sink(sink: Topic) -> Iterable[PipelineError]:
     if sink.topics or sink.pattern or sink.assign or sink.topic is None:
         yield _mistake(sink.place, "sink: exactly one topic")
     else:
@@ -289,7 +326,8 @@ def _table_sink(pipeline: Pipeline, sink: Table) -> Iterable[PipelineError]:
             "sink: 'onError: dead_letter' needs the pipeline's 'dead_letter'",
             "dead_letter: name of a topic",
         )
-    if found or pipeline.output_mode not in (APPEND, UPDATE, COMPLETE):
+    known_mode = pipeline.output_mode in (APPEND, UPDATE, COMPLETE)
+    if found or not known_mode or _LATER in str(sink.options):
         return
     filled = {"deadLetterTopic": "-", "kafka.bootstrap.servers": "-"} if to_dead_letter else {}
     try:

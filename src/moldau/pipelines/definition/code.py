@@ -247,35 +247,38 @@ class _Sources:
         self, home: PurePosixPath, target: str, fromlist: tuple[str, ...]
     ) -> ModuleType | None:
         """The carried module that `import target` means; None if it is somebody else's."""
-        file = next((c for c in _candidates(home, target) if c in self._files), None)
-        if not target or file is None:
-            holder = ModuleType(target or home.name)
-            below = {
-                name: found
-                for name in fromlist
-                if (found := self._sibling(home, f"{target}.{name}".lstrip("."), ()))
-            }
-            vars(holder).update(below)
-            return holder if below else None
-        module = self.load(file)
+        module = self._module(home, target) if target else None
+        below = {
+            name: found
+            for name in fromlist
+            if (found := self._module(home, f"{target}.{name}" if target else name))
+        }
+        if module is None and not below:
+            return None
         if fromlist:
-            for name in fromlist:
-                below_file = next(
-                    (c for c in _candidates(home, f"{target}.{name}") if c in self._files), None
-                )
-                if below_file and not hasattr(module, name):
-                    setattr(module, name, self.load(below_file))
-            return module
+            holder = module or ModuleType(target)
+            for name, found in below.items():
+                if not hasattr(holder, name):
+                    setattr(holder, name, found)
+            return holder
+        return self._package(home, target)
+
+    def _module(self, home: PurePosixPath, target: str) -> ModuleType | None:
+        file = next((c for c in _candidates(home, target) if c in self._files), None)
+        return None if file is None else self.load(file)
+
+    def _package(self, home: PurePosixPath, target: str) -> ModuleType | None:
+        """What `import a.b.c` binds: `a`, from which the rest can be reached."""
+        module = self._module(home, target)
         head, _, rest = target.partition(".")
-        if not rest:
+        if module is None or not rest:
             return module
-        root = self._sibling(home, head, ()) or ModuleType(head)
+        root = self._module(home, head) or ModuleType(head)
         _attach(root, rest.split("."), module)
         return root
 
 
 def _attach(root: ModuleType, names: list[str], module: ModuleType) -> None:
-    """`import a.b.c` binds `a`; the rest must be reachable through its attributes."""
     for name in names[:-1]:
         if not isinstance(getattr(root, name, None), ModuleType):
             setattr(root, name, ModuleType(name))

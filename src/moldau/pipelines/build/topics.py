@@ -1,0 +1,38 @@
+"""The topics a pipeline writes to are there before it starts.
+
+Clusters that make topics by themselves would make them at the first record; others never would,
+and whoever reads a result before there is one would be told that there is no such topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from moldau.client import Admin
+from moldau.client.config import ADMIN_KEYS
+from moldau.pipelines.definition import Pipeline, Topic
+
+CREATE_SECONDS_MAX = 30.0
+
+
+def make_topics(pipeline: Pipeline, *, bootstrap: str) -> None:
+    """Makes what is missing, with the brokers' defaults.
+
+    Raises what the client raises if the cluster cannot be reached. A topic that may not be made is
+    none of our business: it may be there, and if not, the first write says so.
+    """
+    sink = pipeline.sink.topic if isinstance(pipeline.sink, Topic) else None
+    wanted = [name for name in (sink, pipeline.dead_letter) if name is not None]
+    if not wanted:
+        return
+    with Admin(_config(pipeline.kafka, bootstrap)) as admin:
+        missing = set(wanted) - set(admin.list_topics(timeout=CREATE_SECONDS_MAX))
+        if missing:
+            admin.create_topics(sorted(missing), timeout=CREATE_SECONDS_MAX, check=False)
+
+
+def _config(kafka: Mapping[str, str], bootstrap: str) -> dict[str, str]:
+    return {
+        "bootstrap.servers": bootstrap,
+        **{name: value for name, value in kafka.items() if name in ADMIN_KEYS},
+    }
