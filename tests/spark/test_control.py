@@ -147,6 +147,9 @@ def test_the_mended_definition_starts_and_everything_comes_out(
     header, row = capsys.readouterr().out.splitlines()
     assert header.split()[:2] == ["NAME", "STATE"]
     assert row.split()[:2] == ["doubled", "running"]
+    eventually(
+        lambda: deployment.pipelines.show("doubled").progress, what="a progress", seconds_max=60
+    )
     assert deployment.run("show", "doubled", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["progress"]["lag_records"] == 0

@@ -3,11 +3,10 @@
 | where | what |
 |---|---|
 | `records.py` | what the registry holds of a pipeline: its definition, its status; pure |
-| `decisions.py` | what to start, stop, adopt or remove, and when to try again; pure |
+| `events.py`, `decisions.py` | what happens; what to do about it, and when; pure |
 | `progress.py` | what a query's progress says: rates, lag, offsets to mirror; pure |
-| `explain.py` | a failure in the user's terms: which line of theirs; pure |
 | `queries.py` | acts on Spark: sessions, queries, progress |
-| `shell.py` | one thread that owns the decisions, and workers that act |
+| `shell.py`, `workers.py` | one thread that owns the decisions, and workers that act |
 | `logs.py`, `folder.py` | what a deployment folder holds: logs, lock, heartbeat |
 
 What always holds: a pipeline's queries are started only when none of it can still run, because

@@ -22,8 +22,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from moldau.client.errors import KafkaError
-from moldau.pipelines.control import decisions
-from moldau.pipelines.control.decisions import Effect, Event, Reconciler, Spec
+from moldau.pipelines.control import events
+from moldau.pipelines.control.decisions import Reconciler
+from moldau.pipelines.control.events import Effect, Event, Spec
 from moldau.pipelines.control.folder import ControlFolder, Heartbeat
 from moldau.pipelines.control.logs import PipelineLogs
 from moldau.pipelines.control.progress import line_of, progress_record
@@ -134,20 +135,31 @@ class ControlLoop:
             self._round_at_ms = _now_ms()
             if deadline is None and self._ending.is_set():
                 deadline = time.monotonic() + _SHUTDOWN_SECONDS_MAX
-                if self._take(decisions.Shutdown()):
+                if self._take(events.Shutdown()):
                     return
-            registry.poll(0.0)
+            self._poll(registry)
             if self._take(self._wanted()):
                 return
             self._look_at_server()
             self._look_at_queries(reconciler)
             self._write_what_waits()
             self._show()
-            if self._take_all() or self._take(decisions.Tick()):
+            if self._take_all() or self._take(events.Tick()):
                 return
             if deadline is not None and time.monotonic() > deadline:
                 log.error("queries did not stop in %.0f s", _SHUTDOWN_SECONDS_MAX)
                 return
+
+    def _poll(self, registry: Registry, *, to_the_end: bool = False) -> None:
+        """What users want now; while nobody can tell, it is what they wanted."""
+        try:
+            if to_the_end:
+                registry.read()
+            else:
+                registry.poll(0.0)
+        except (KafkaError, PipelineError, OSError) as error:
+            log.warning("the registry cannot be read: %s", error)
+            self._ending.wait(_REGISTRY_RETRY_SECONDS)
 
     def _take_all(self) -> bool:
         """What workers have reported; waits a little for the first."""
@@ -166,12 +178,13 @@ class ControlLoop:
     def _take(self, event: Event) -> bool:
         """True if the loop is to end."""
         assert self._reconciler is not None
-        if isinstance(event, decisions.ServerSeen | decisions.ServerStartFailed):
+        if isinstance(event, events.ServerSeen | events.ServerStartFailed):
             self._server_job = False
-        if isinstance(event, decisions.Removed):
-            # The decision must not see the record that has just been removed.
+        if isinstance(event, events.Removed):
+            # The decision should not see the record that has just been removed; if it does, it
+            # is removed once more.
             assert self._registry is not None
-            self._registry.read()
+            self._poll(self._registry, to_the_end=True)
             self._reconciler.step(self._wanted(), _now_ms())
         effects = self._reconciler.step(event, _now_ms())
         error = self._reconciler.server_error
@@ -191,19 +204,19 @@ class ControlLoop:
             if record.deployment == self._deployment
         }
 
-    def _wanted(self) -> decisions.SpecsRead:
+    def _wanted(self) -> events.SpecsRead:
         specs = {
             name: Spec(record.desired, record.revision, record.finite, record.delete_checkpoint)
             for name, record in self._own().items()
         }
-        return decisions.SpecsRead(specs, self._folder.keep_server)
+        return events.SpecsRead(specs, self._folder.keep_server)
 
     # Looking.
 
     def _look_at_server(self) -> None:
         if not self._server_job and self._is_time("", _LOOK_SECONDS):
             self._server_job = True
-            self._submit(self._watch.look, lambda error: decisions.ServerSeen(None))
+            self._submit(self._watch.look, lambda error: events.ServerSeen(None))
 
     def _look_at_queries(self, reconciler: Reconciler) -> None:
         for name in reconciler.running():
@@ -240,7 +253,7 @@ class ControlLoop:
             if look.error is not None:
                 error = self._workers.explain(look.error, record)
                 self._logs.write(name, "ERROR", _with_detail(error))
-            self._take(decisions.Ended(name, error))
+            self._take(events.Ended(name, error))
 
     def _on_progress(self, name: str, progress: ProgressRecord) -> None:
         if self._progress.get(name) == progress:
@@ -265,49 +278,49 @@ class ControlLoop:
 
     def _perform(self, effect: Effect) -> bool:
         match effect:
-            case decisions.Exit():
+            case events.Exit():
                 return True
-            case decisions.Report(name):
+            case events.Report(name):
                 self._log_state(name)
                 self._write(name)
-            case decisions.StartServer():
+            case events.StartServer():
                 log.info("starting the Spark server")
                 self._server_job = True
                 self._submit(
                     self._watch.start,
-                    lambda error: decisions.ServerStartFailed(self._workers.explain(error, None)),
+                    lambda error: events.ServerStartFailed(self._workers.explain(error, None)),
                 )
-            case decisions.Start(name):
+            case events.Start(name):
                 self._start(effect)
-            case decisions.Reattach(name):
+            case events.Reattach(name):
                 status = self._status(name)
                 self._logs.write(name, "INFO", "taking over its queries from an earlier loop")
                 self._submit(
                     lambda: self._workers.reattach(status),
-                    lambda error: decisions.Reattached(name, found=False),
+                    lambda error: events.Reattached(name, found=False),
                 )
-            case decisions.Stop(name):
+            case events.Stop(name):
                 status = self._status(name)
                 self._submit(
                     lambda: self._workers.stop(status),
-                    lambda error: decisions.Stopped(name, self._workers.explain(error, None)),
+                    lambda error: events.Stopped(name, self._workers.explain(error, None)),
                     server_first=True,
                 )
-            case decisions.Remove(name, delete_checkpoint):
+            case events.Remove(name, delete_checkpoint):
                 self._progress.pop(name, None)
                 self._submit(
                     lambda: self._workers.remove(name, delete_checkpoint),
-                    lambda error: decisions.Removed(name, self._workers.explain(error, None)),
+                    lambda error: events.Removed(name, self._workers.explain(error, None)),
                 )
         return False
 
-    def _start(self, effect: decisions.Start) -> None:
+    def _start(self, effect: events.Start) -> None:
         name = effect.name
         record = self._own().get(name)
         if record is None or name in self._unwritten:
             reason = "the registry cannot be written: nothing is started that nobody could find"
             error = ErrorRecord(message=reason, at_ms=_now_ms())
-            self._events.put(decisions.StartFailed(name, error, lasting=False))
+            self._events.put(events.StartFailed(name, error, lasting=False))
             return
         self._progress.pop(name, None)
         self._activity.pop(name, None)
@@ -316,7 +329,7 @@ class ControlLoop:
             told = self._workers.explain(error, record)
             if self._watch.is_alive():
                 self._logs.write(name, "ERROR", _with_detail(told))
-            return decisions.StartFailed(name, told, not self._workers.may_get_better(error))
+            return events.StartFailed(name, told, not self._workers.may_get_better(error))
 
         self._submit(lambda: self._workers.start(record, effect), failed, server_first=True)
 
@@ -336,7 +349,7 @@ class ControlLoop:
                 log.debug("a worker failed", exc_info=True)
                 if server_first and not self._watch.is_alive():
                     # What fails because the server is gone is no failure of the pipeline's.
-                    self._events.put(decisions.ServerSeen(None))
+                    self._events.put(events.ServerSeen(None))
                 event = on_error(error)
             self._events.put(event)
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from moldau.client import Admin, OffsetAndMetadata, TopicPartition
 from moldau.client.errors import KafkaError
-from moldau.pipelines.control import decisions
+from moldau.pipelines.control import events
 from moldau.pipelines.control.logs import PipelineLogs
 from moldau.pipelines.control.progress import mirror_group, read_offsets
 from moldau.pipelines.control.queries import Look, Sessions
@@ -48,11 +48,11 @@ class ServerWatch:
         self.server_id: str | None = None
         self.url: str | None = None
 
-    def look(self) -> decisions.ServerSeen:
+    def look(self) -> events.ServerSeen:
         """Which server runs. One that has not answered for long is ended."""
         if not self._server.alive():
             self.server_id = self.url = None
-            return decisions.ServerSeen(None)
+            return events.ServerSeen(None)
         self._note()
         if time.monotonic() - self._tidied_at >= _TIDY_EVERY_SECONDS:
             self._tidied_at = time.monotonic()
@@ -66,14 +66,14 @@ class ServerWatch:
                 self._server.stop()
                 self._silent = 0
                 self.server_id = self.url = None
-        return decisions.ServerSeen(self.server_id)
+        return events.ServerSeen(self.server_id)
 
-    def start(self) -> decisions.ServerSeen:
+    def start(self) -> events.ServerSeen:
         self._server.start()
         self._silent = 0
         self._asked_at = time.monotonic()
         self._note()
-        return decisions.ServerSeen(self.server_id)
+        return events.ServerSeen(self.server_id)
 
     def is_alive(self) -> bool:
         """A quick look, beside another job."""
@@ -112,21 +112,21 @@ class Workers:
         if self._admin is not None:
             self._admin.close()
 
-    def start(self, record: PipelineRecord, effect: decisions.Start) -> decisions.Started:
+    def start(self, record: PipelineRecord, effect: events.Start) -> events.Started:
         queries, connector = self._sessions.start(record, self._url(), effect.session_id)
-        return decisions.Started(record.name, queries, connector)
+        return events.Started(record.name, queries, connector)
 
-    def reattach(self, status: StatusRecord) -> decisions.Reattached:
+    def reattach(self, status: StatusRecord) -> events.Reattached:
         assert status.session_id is not None
         found = self._sessions.reattach(status.name, self._url(), status.session_id, status.queries)
-        return decisions.Reattached(status.name, found)
+        return events.Reattached(status.name, found)
 
-    def stop(self, status: StatusRecord) -> decisions.Stopped:
+    def stop(self, status: StatusRecord) -> events.Stopped:
         if status.session_id is not None:
             self._sessions.close(status.name, self._url(), status.session_id, status.queries)
-        return decisions.Stopped(status.name)
+        return events.Stopped(status.name)
 
-    def remove(self, name: str, delete_checkpoint: bool) -> decisions.Removed:
+    def remove(self, name: str, delete_checkpoint: bool) -> events.Removed:
         """Its record goes last: whatever fails before is tried again."""
         self._sessions.forget(name)
 
@@ -142,7 +142,7 @@ class Workers:
                 _delete_checkpoint(record.checkpoint)
             if registry.change(name, gone) is None:
                 self._logs.remove(name)
-        return decisions.Removed(name)
+        return events.Removed(name)
 
     def look(self, name: str, record: PipelineRecord | None, status: StatusRecord | None) -> Look:
         look = self._sessions.look(name)

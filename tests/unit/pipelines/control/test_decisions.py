@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.pipelines.control.decisions import (
+from moldau.pipelines.control.decisions import Reconciler
+from moldau.pipelines.control.events import (
     Effect,
     Ended,
     Event,
     Exit,
     Reattach,
     Reattached,
-    Reconciler,
     Remove,
     Removed,
     Report,
