@@ -129,6 +129,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._skip_changes = options.flag("skipChangeCommits")
         self._log: Any = None
         self._last: int | None = None
+        self._newest = 0
         self._looked = 0.0
 
     def _opened(self) -> Any:
@@ -150,12 +151,12 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if since < _POLL_SECONDS and self._last is None:
             time.sleep(_POLL_SECONDS - since)
         position = position_of(start)
-        latest = self._opened().latest()
+        self._newest = self._opened().latest()
         end = advance(
             self._log,
             position,
             files_max=self._files_max,
-            last=latest if self._last is None else self._last,
+            last=self._newest if self._last is None else self._last,
             skip_changes=self._skip_changes,
         )
         if end == position:
@@ -163,7 +164,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end.as_offset()
 
     def reportLatestOffset(self) -> dict[str, object]:
-        return Position(self._opened().latest(), 0).as_offset()
+        return Position(self._newest, 0).as_offset()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         self._opened().latest()

@@ -12,18 +12,18 @@ from .errors import TableError
 from .sinks import missing_extra
 from .storage import Storage, local_storage
 
-# Features whose promises only deltalake's own writers keep: files added by hand could break them.
-_WRITER_FEATURES_REFUSED = {
-    "columnMapping",
-    "checkConstraints",
-    "generatedColumns",
-    "identityColumns",
-    "rowTracking",
-    "allowColumnDefaults",
-    "icebergCompatV1",
-    "icebergCompatV2",
+# What only deltalake's own writers keep: files added by hand could break it. A table's protocol may
+# name a feature that the table does not use, so its settings and columns are looked at.
+_SETTINGS_REFUSED = (
+    "delta.enableRowTracking",
+    "delta.enableIcebergCompatV1",
+    "delta.enableIcebergCompatV2",
+)
+_COLUMNS_REFUSED = {
+    "delta.generationExpression": "generated columns",
+    "delta.identity.start": "identity columns",
+    "delta.invariants": "column invariants",
 }
-_READER_FEATURES_REFUSED = {"columnMapping", "variantType", "typeWidening"}
 
 
 def library() -> Any:
@@ -67,34 +67,28 @@ def columns(table: Any) -> Any:
 
 
 def check_writable(table: Any, folder: str) -> None:
-    protocol = table.protocol()
-    refused = set(protocol.writer_features or ()) & _WRITER_FEATURES_REFUSED
     configuration = table.metadata().configuration
-    if configuration.get("delta.columnMapping.mode", "none") != "none":
-        refused.add("columnMapping")
-    if any(name.startswith("delta.constraints.") for name in configuration):
-        refused.add("checkConstraints")
-    # Older protocol versions imply features without naming them; only those used count.
-    present = {f for f in refused if f != "checkConstraints" or _has_constraints(configuration)}
-    if present:
+    refused = {name for name in _SETTINGS_REFUSED if configuration.get(name) == "true"}
+    refused |= {name for name in configuration if name.startswith("delta.constraints.")}
+    for field in table.schema().fields:
+        refused |= {text for name, text in _COLUMNS_REFUSED.items() if name in field.metadata}
+    if _maps_columns(configuration):
+        refused.add("column mapping")
+    if refused:
         raise TableError(
-            f"the Delta table {folder} uses {', '.join(sorted(present))}, which this sink "
+            f"the Delta table {folder} uses {', '.join(sorted(refused))}, which this sink "
             "does not keep",
             "Write to a table without it",
         )
 
 
-def _has_constraints(configuration: Mapping[str, str]) -> bool:
-    return any(name.startswith("delta.constraints.") for name in configuration)
-
-
 def check_readable(table: Any, folder: str) -> None:
-    refused = set(table.protocol().reader_features or ()) & _READER_FEATURES_REFUSED
-    if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
-        refused.add("columnMapping")
-    if refused:
+    if _maps_columns(table.metadata().configuration):
         raise TableError(
-            f"the Delta table {folder} uses {', '.join(sorted(refused))}, which this source "
-            "does not know",
+            f"the Delta table {folder} uses column mapping, which this source does not know",
             "Read it with deltalake's own scan, or copy it into a table without it",
         )
+
+
+def _maps_columns(configuration: Mapping[str, str]) -> bool:
+    return configuration.get("delta.columnMapping.mode", "none") != "none"

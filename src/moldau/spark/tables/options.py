@@ -9,6 +9,7 @@ their case does not matter. `Options` always holds the canonical names and parse
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -396,4 +397,7 @@ def _example(kind: str) -> str:
 def _as_text(value: Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return ",".join(value) if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        # A name may have a comma in it.
+        return json.dumps(list(value)) if any("," in name for name in value) else ",".join(value)
+    return str(value)

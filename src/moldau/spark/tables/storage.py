@@ -30,7 +30,8 @@ class Storage:
 
     def create(self, path: str) -> Any:
         full = self._full(path)
-        self._files.create_dir(full.rpartition("/")[0], recursive=True)
+        if folder := full.rpartition("/")[0]:
+            self._files.create_dir(folder, recursive=True)
         return self._files.open_output_stream(full)
 
     def open(self, path: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from moldau.spark.tables import SchemaMismatchError
+from moldau.spark.tables import SchemaMismatchError, TableError
 
 FIRST = [(1, "a"), (2, "b")]
 SECOND = [(3, "c")]
@@ -250,3 +250,43 @@ def test_statistics_let_delta_skip_files(of_kind: Any) -> None:
         )
     )
     assert bounds == [(1, 5, 2), (7, 7, 1)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        pytest.param({"delta.constraints.positive": "id > 0"}, "delta.constraints", id="checks"),
+        pytest.param({"delta.columnMapping.mode": "name"}, "column mapping", id="mapped columns"),
+    ],
+)
+def test_delta_tables_whose_rules_would_be_broken_are_refused(
+    of_kind: Any, settings: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltalake.table import Metadata
+
+    table = of_kind("delta")
+    table.write(0, FIRST)
+    monkeypatch.setattr(Metadata, "configuration", settings)
+    with pytest.raises(TableError, match=message):
+        table.sink()
+
+
+def test_the_folder_of_an_object_store_is_written_the_same_way(
+    of_kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow.fs as arrow_fs
+    from deltalake.fs import DeltaStorageHandler
+
+    from moldau.spark.tables import delta_table
+    from moldau.spark.tables.storage import Storage
+
+    def through_deltalake(folder: str, options: Any) -> Storage:
+        return Storage(arrow_fs.PyFileSystem(DeltaStorageHandler(folder, dict(options))), "")
+
+    monkeypatch.setattr(delta_table, "table_storage", through_deltalake)
+    table = of_kind("delta")
+    table.stage(table.sink(), 0, [(9, "never committed")])
+    assert table.write(0, FIRST, SECOND)
+    assert table.write(0, FIRST) is False
+    assert table.ids() == [1, 2, 3]
+    assert table.staged_things() == []

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import os
 import re
 import sqlite3
+import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -25,12 +27,15 @@ _BUSY_SECONDS = 60.0
 _EXACT = decimal.Context(prec=100)
 
 
-def connect(path: str) -> sqlite3.Connection:
+def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
     """A connection in which transactions begin and end where the statements say so."""
+    new = create and not os.path.exists(path)
+    uri = f"file:{urllib.parse.quote(path)}?mode={'rwc' if create else 'rw'}"
     try:
-        connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-        # Readers then do not wait for the writer, nor the writer for them.
-        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+        if new:
+            # Readers then do not wait for the writer. A database that was there keeps its own way.
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
     except sqlite3.Error as error:
         raise TableError(
             f"the SQLite database {path} cannot be opened: {error}",

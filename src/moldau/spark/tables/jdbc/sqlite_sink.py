@@ -42,7 +42,7 @@ class SqliteSink:
         sequence = [self._sequence_by] if self._sequence_by else []
         require_columns(self._where, "sequenceBy", sequence, self._frame)
         columns = [(f.name, statements.sqlite_type(f.type)) for f in self._frame]
-        connection = sqlite.connect(self._path)
+        connection = sqlite.connect(self._path, create=True)
         try:
             connection.execute(statements.create_table(self._table, columns, self._upsert))
             connection.execute(statements.create_batches())
