@@ -349,7 +349,8 @@ class RowAppender:
         if number < 0 or number >= place.partition_count:
             return False
         slot = place.slots[number]
-        if slot is None:
+        # A batch that was sent and acknowledged at once has no builder any more.
+        if slot is None or slot.builder is None:
             return False
         if cython.compiled:
             key_chars: Any = _NO_HEADERS

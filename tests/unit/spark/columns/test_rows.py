@@ -168,6 +168,14 @@ def test_it_stops_where_a_batch_is_full_or_missing(rows_module: ModuleType) -> N
     assert place.sticky_size == 2 * (60 - 1 + 10)
 
 
+def test_a_batch_that_was_done_before_its_next_row_takes_none(rows_module: ModuleType) -> None:
+    rows, _ = rows_of(rows_module, one(value=b"x"))
+    place = open_place(rows_module, "t", 1)
+    place.slots[0] = rows_module.Slot(SimpleNamespace(builder=None))
+    appender = rows_module.RowAppender(digests=True, ignore_keys=False)
+    assert appender.append(rows, 0, [place]) == 0
+
+
 def test_partitions_that_are_not_there_are_left_to_the_ordinary_way(
     rows_module: ModuleType,
 ) -> None:
