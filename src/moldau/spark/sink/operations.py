@@ -16,7 +16,7 @@ from moldau.client.admin import AsyncAdmin, ConfigResource, NewPartitions, NewTo
 from moldau.client.admin.driver import Answer, Call
 from moldau.client.admin.routes import CoordinatorRoute, LeaderRoute
 from moldau.client.cluster import CoordinatorType
-from moldau.client.errors import KafkaError, TopicExistsError, error_for
+from moldau.client.errors import KafkaError, KafkaTimeoutError, TopicExistsError, error_for
 from moldau.client.topics import TopicPartition
 from moldau.spark.sink.log import PARTITION_COUNT, TOPIC, SinksLog
 from moldau.spark.sink.protocol import SinkError, Token, Transaction
@@ -292,8 +292,11 @@ class SinkOperations(AsyncAdmin):
     async def read_log(self, partition: int, log: SinksLog) -> SinksLog:
         """Read on from where `log` ends, to the end of the partition."""
         place = TopicPartition(TOPIC, partition)
+        deadline = self._driver.deadline(None)
         high_watermark = log.next_offset + 1
         while log.next_offset < high_watermark:
+            if deadline.passed:
+                raise KafkaTimeoutError(f"{place} was not read within {deadline.timeout_ms} ms")
             found = await self._fetch(place, log.next_offset)
             if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 # Compaction has no lower end, but the topic may have been made anew.
