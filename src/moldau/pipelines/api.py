@@ -47,6 +47,9 @@ _POLL_SECONDS: Final = 0.1
 TIMEOUT_SECONDS: Final = 180.0
 # How long a query that has just started is watched for failing in its first batch.
 _SETTLE_SECONDS: Final = 60.0
+# Who has done nothing else for so long has no first batch to fail in.
+_IDLE: Final = ("looking for records", "waiting for records", "waiting for the next trigger")
+_IDLE_SECONDS: Final = 2.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,6 +336,7 @@ class Pipelines:
         limit = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + limit
         running_since: float | None = None
+        idle_since: float | None = None
         while True:
             info = self.show(record.name)
             status = _Looked(self._folder, self._registry.view).status(record.name)
@@ -345,7 +349,10 @@ class Pipelines:
             if current and info.state == State.RUNNING and info.stale is None:
                 now = time.monotonic()
                 running_since = now if running_since is None else running_since
-                if _has_settled(info) or now - running_since > _SETTLE_SECONDS:
+                idle_since = (idle_since or now) if info.activity in _IDLE else None
+                if info.progress is not None or now - running_since > _SETTLE_SECONDS:
+                    return info
+                if idle_since is not None and now - idle_since > _IDLE_SECONDS:
                     return info
             if time.monotonic() > deadline:
                 raise self._too_late(info, State.RUNNING, limit)
@@ -419,11 +426,6 @@ def _shown_state(record: PipelineRecord, status: StatusRecord | None) -> State:
     elif state in (State.RUNNING, State.STARTING):
         return State.STOPPING
     return state
-
-
-def _has_settled(info: PipelineInfo) -> bool:
-    """Whether its first batch is behind it, or there was nothing to do."""
-    return info.progress is not None or (info.activity or "").startswith("Waiting")
 
 
 def _check(definition: Pipeline) -> None:

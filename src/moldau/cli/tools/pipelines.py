@@ -215,7 +215,7 @@ def _show(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
     width = max(len(name) for name, _ in lines)
     if not on_terminal():
         for name, value in lines:
-            print(f"{name + ':':<{width + 2}}{value}")
+            print(f"{name + ':' if name else '':<{width + 2}}{value}")
         return 0
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -254,15 +254,16 @@ def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
             )
     yield "From", _endpoint(info.definition, "source")
     yield "To", _endpoint(info.definition, "sink")
-    yield "Trigger", str(info.definition.get("trigger", ""))
+    trigger = str(info.definition.get("trigger", ""))
+    yield "Trigger", "as fast as possible" if trigger in ("", "0 seconds") else trigger
     yield "Connector", info.connector or str(info.definition.get("connector", "auto"))
     yield "Checkpoint", info.checkpoint
     yield "Generation", f"{info.generation}, revision {info.revision}"
     for query in info.queries:
         yield "Query", f"{query.name} {query.id} run {query.run_id}"
     if (error := info.last_error) is not None:
-        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(error.at_ms / 1000))
-        yield "Last error", f"{_short(str(error))} (at {at})"
+        recovered = ", recovered" if info.state in ("running", "finished") else ""
+        yield "Last error", f"{_short(str(error))} ({_age(error.at_ms)} ago{recovered})"
         if error.hint:
             yield "", error.hint
         if (code := _own_line(error.where, Path(info.definition.get("base", ".")))) is not None:
@@ -415,10 +416,13 @@ def _age(since_ms: int | None) -> str:
     if not since_ms:
         return "-"
     seconds = max(0, int(time.time() - since_ms / 1000))
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m{seconds % 60:02}s"
+    if seconds < 86400:
+        return f"{seconds // 3600}h{seconds % 3600 // 60:02}m"
+    return f"{seconds // 86400}d{seconds % 86400 // 3600}h"
 
 
 def _number(value: float | None) -> str:

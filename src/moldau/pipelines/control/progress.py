@@ -13,7 +13,7 @@ from moldau.client.topics import TopicPartition
 from moldau.pipelines.control.records import ProgressRecord
 from moldau.spark.source.lag import lag
 
-__all__ = ["line_of", "mirror_group", "progress_record", "read_offsets"]
+__all__ = ["activity_of", "line_of", "mirror_group", "progress_record", "read_offsets"]
 
 
 def progress_record(progress: Mapping[str, Any]) -> ProgressRecord:
@@ -40,6 +40,22 @@ def line_of(progress: ProgressRecord) -> str:
         age = "" if progress.lag_seconds is None else f" ({progress.lag_seconds:.1f} s)"
         parts.append(f"lag {progress.lag_records} records{age}")
     return ", ".join(parts)
+
+
+def activity_of(message: str | None) -> str | None:
+    """What a query does just now; Spark's words for it name classes of Java."""
+    text = message or ""
+    if text.startswith("Waiting for data"):
+        return "waiting for records"
+    if text.startswith("Waiting for next trigger"):
+        return "waiting for the next trigger"
+    if text.startswith("Getting offsets"):
+        return "looking for records"
+    if text.startswith("Processing new data"):
+        return "working on a batch"
+    if text.startswith("Initializing"):
+        return "starting"
+    return None
 
 
 def read_offsets(progress: Mapping[str, Any]) -> dict[TopicPartition, int]:

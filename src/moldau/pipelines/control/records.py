@@ -162,7 +162,7 @@ class StatusRecord:
     connector: str | None = None
     last_error: ErrorRecord | None = None
     progress: ProgressRecord | None = None
-    #: What its main query does, in Spark's words.
+    #: What its main query does just now.
     activity: str | None = None
     updated_at_ms: int = 0
 

@@ -27,7 +27,7 @@ from moldau.pipelines.control.decisions import Reconciler
 from moldau.pipelines.control.events import Effect, Event, Spec
 from moldau.pipelines.control.folder import ControlFolder, Heartbeat
 from moldau.pipelines.control.logs import PipelineLogs
-from moldau.pipelines.control.progress import line_of, progress_record
+from moldau.pipelines.control.progress import activity_of, line_of, progress_record
 from moldau.pipelines.control.queries import Look
 from moldau.pipelines.control.records import (
     ErrorRecord,
@@ -242,9 +242,9 @@ class ControlLoop:
         status = self._reconciler.status(name)
         if status is None or status.state is not State.RUNNING or not look.active:
             return
-        self._activity[name] = look.activity
         if look.progress is not None:
             self._on_progress(name, progress_record(look.progress))
+        self._activity[name] = activity_of(look.activity)
         record = self._own().get(name)
         finite = record is not None and record.finite
         ended = not any(look.active) if finite and look.error is None else not all(look.active)

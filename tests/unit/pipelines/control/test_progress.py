@@ -8,6 +8,7 @@ import pytest
 
 from moldau.client import TopicPartition
 from moldau.pipelines.control.progress import (
+    activity_of,
     line_of,
     mirror_group,
     progress_record,
@@ -90,6 +91,22 @@ def test_a_progress_in_one_line() -> None:
         "batch 7: 200 rows, 89 rows/s, lag 10 records (2.5 s)"
     )
     assert line_of(ProgressRecord(batch_id=0)) == "batch 0: 0 rows"
+
+
+@pytest.mark.parametrize(
+    ("message", "activity"),
+    [
+        ("Waiting for data to arrive", "waiting for records"),
+        ("Waiting for next trigger", "waiting for the next trigger"),
+        ("Getting offsets from org.apache.spark.X@5ec182b", "looking for records"),
+        ("Processing new data", "working on a batch"),
+        ("Initializing sources", "starting"),
+        ("org.apache.spark.Whatever@1", None),
+        (None, None),
+    ],
+)
+def test_what_a_query_does(message: str | None, activity: str | None) -> None:
+    assert activity_of(message) == activity
 
 
 def test_only_what_spark_s_own_connector_read_is_mirrored() -> None:
