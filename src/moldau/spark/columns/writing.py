@@ -34,8 +34,9 @@ from moldau.spark.columns.schema import pyarrow
 
 __all__ = ["ColumnWriter", "Prepared"]
 
-# In place of Kafka's 16 KiB, where nothing was set: rows come in bulk, not one by one.
-BATCH_BYTES: Final = 256 * 1024
+# In place of Kafka's own, where nothing was set. Rows come in bulk, not one by one; and a writer is
+# made for every batch of a query, while the transaction before it may still be ending.
+DEFAULTS: Final = {"batch.size": 256 * 1024, "retry.backoff.ms": 20}
 # Beyond what a broker needs to abort; closing must not hold a task back for ever.
 _CLOSE_S: Final = 30.0
 # Errors of the writer as a whole, whatever row it was that met them.
@@ -70,7 +71,7 @@ class ColumnWriter:
         """`config` has the producer's keys by Kafka's names. With a transactional id a transaction
         is begun: earlier writers with the same id are fenced, what they left is aborted. Rows
         without a topic go to `default_topic`."""
-        settings: dict[str, Any] = {"batch.size": BATCH_BYTES, **config}
+        settings: dict[str, Any] = {**DEFAULTS, **config}
         settings.pop("transactional.id", None)
         if transactional_id is not None:
             settings["transactional.id"] = transactional_id
