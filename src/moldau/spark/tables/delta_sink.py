@@ -159,8 +159,10 @@ class DeltaSink:
         rows = self._staged_rows(files)
         sequence = "".join(self._sequence_by())
         rows = last_of_each_key(rows, self._upsert, sequence)
-        # Keys that are null match each other here, as they do where a batch is made unique.
-        matches = " AND ".join(f"{_same(name)}" for name in self._upsert)
+        # Null matches null, as where a batch is made unique; OR would make this a nested loop.
+        matches = " AND ".join(
+            f"t.{_quoted(name)} IS NOT DISTINCT FROM s.{_quoted(name)}" for name in self._upsert
+        )
         newer = f"t.{_quoted(sequence)} <= s.{_quoted(sequence)}" if sequence else None
         merge = table.merge(
             rows, matches, source_alias="s", target_alias="t", commit_properties=properties
@@ -200,8 +202,3 @@ def _add_actions(files: list[DataFile]) -> list[Any]:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _same(name: str) -> str:
-    quoted = _quoted(name)
-    return f"(t.{quoted} = s.{quoted} OR (t.{quoted} IS NULL AND s.{quoted} IS NULL))"

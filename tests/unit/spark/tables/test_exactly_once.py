@@ -124,6 +124,14 @@ def test_upsert_by_two_keys(table: Any) -> None:
     assert amounts == {(1, "north"): 1, (1, "south"): 20, (2, "south"): 3}
 
 
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_null_is_a_key_like_any_other(of_kind: Any, kind: str) -> None:
+    table = of_kind(kind)
+    table.write(0, [(None, "a"), (1, "b")], upsert=["id"])
+    table.write(1, [(None, "c")], upsert=["id"])
+    assert sorted(row["name"] for row in table.rows()) == ["b", "c"]
+
+
 def test_sequence_by_keeps_the_latest_even_if_it_came_first(table: Any) -> None:
     schema = pa.schema([("id", pa.int64()), ("version", pa.int64())])
     options = {"schema": schema, "upsert": ["id"], "sequenceBy": "version"}
