@@ -1,0 +1,274 @@
+"""The whole control loop on a broker, with a server and queries that are only played."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from moldau.pipelines.control import workers
+from moldau.pipelines.control.folder import ControlFolder
+from moldau.pipelines.control.logs import tail
+from moldau.pipelines.control.queries import Look
+from moldau.pipelines.control.records import (
+    Desired,
+    PipelineRecord,
+    QueryRecord,
+    State,
+    StatusRecord,
+)
+from moldau.pipelines.control.shell import ControlLoop
+from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.registry import Registry
+from moldau.testing import Broker
+from support.waiting import eventually
+
+
+class PlayedServer:
+    """Runs from `start` until `die`."""
+
+    url = "sc://played:1"
+
+    def __init__(self) -> None:
+        self.starts = 0
+        self.runs = False
+        self.broken = False
+
+    @property
+    def state(self) -> SimpleNamespace:
+        return SimpleNamespace(pid=self.starts, mark="m")
+
+    def alive(self) -> bool:
+        return self.runs
+
+    def answers(self, *, seconds_max: float) -> bool:
+        return True
+
+    def tidy(self) -> None:
+        return
+
+    def start(self) -> None:
+        if self.broken:
+            raise PipelineError("no Java here")
+        self.starts += 1
+        self.runs = True
+
+
+class PlayedSessions:
+    """Spark's side: what runs, by session."""
+
+    def __init__(self, server: PlayedServer) -> None:
+        self.server = server
+        self.live: dict[str, str] = {}
+        self.started: list[str] = []
+        self.start_error: Exception | None = None
+        self.ended: dict[str, BaseException] = {}
+        self.progress: dict[str, Any] | None = None
+
+    def definition(self, record: PipelineRecord) -> None:
+        return None
+
+    def start(
+        self, record: PipelineRecord, url: str, session_id: str
+    ) -> tuple[tuple[QueryRecord, ...], str]:
+        if self.start_error is not None:
+            raise self.start_error
+        assert record.name not in self.live.values(), "it runs already"
+        self.live[session_id] = record.name
+        self.started.append(session_id)
+        return (QueryRecord(record.name, "id", session_id),), "moldau"
+
+    def reattach(
+        self, name: str, url: str, session_id: str, queries: Sequence[QueryRecord]
+    ) -> bool:
+        return self.live.get(session_id) == name
+
+    def look(self, name: str) -> Look:
+        if not self.server.runs:
+            raise ConnectionError("gone")
+        error = self.ended.pop(name, None)
+        return Look((error is None,), error, self.progress, "Processing new data")
+
+    def close(self, name: str, url: str, session_id: str, queries: Sequence[QueryRecord]) -> None:
+        if not self.server.runs:
+            raise ConnectionError("gone")
+        self.live.pop(session_id, None)
+
+    def forget(self, name: str) -> None:
+        return
+
+
+class Stage:
+    """A loop in a thread, and its users' registry."""
+
+    def __init__(self, folder: Path, bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = ControlFolder(folder)
+        self.bootstrap = bootstrap
+        self.registry = Registry(bootstrap)
+        self.server = PlayedServer()
+        self.sessions = PlayedSessions(self.server)
+        monkeypatch.setattr(workers, "Sessions", lambda *_: self.sessions)
+        self.name = f"p{time.monotonic_ns()}"
+        self.begin()
+
+    def begin(self) -> None:
+        self.loop = ControlLoop(self.folder, {"bootstrap.servers": self.bootstrap}, self.server)
+        self.thread = threading.Thread(target=self.loop.run)
+        self.thread.start()
+
+    def end(self) -> None:
+        self.loop.shut_down()
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+
+    def want(self, desired: Desired, *, anew: bool = False) -> None:
+        def change(present: PipelineRecord | None) -> PipelineRecord:
+            was = present or PipelineRecord(
+                name=self.name,
+                definition={"name": self.name},
+                desired=desired,
+                checkpoint="nowhere",
+                deployment=self.folder.deployment,
+                generation=0,
+                revision=1,
+            )
+            return replace(
+                was, desired=desired, generation=was.generation + 1, revision=was.revision + anew
+            )
+
+        self.registry.change(self.name, change)
+
+    def status(self) -> StatusRecord | None:
+        return self.registry.read().statuses.get(self.name)
+
+    def wait(self, state: State) -> StatusRecord:
+        def there() -> StatusRecord | None:
+            status = self.status()
+            return status if status is not None and status.state is state else None
+
+        found = eventually(there, what=f"{self.name} is {state}")
+        assert found is not None
+        return found
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    with Broker() as broker:
+        yield str(broker.bootstrap_servers)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    made = Stage(tmp_path, bootstrap, monkeypatch)
+    yield made
+    made.end()
+    made.registry.close()
+
+
+def test_a_pipeline_is_started_watched_stopped_and_removed(stage: Stage) -> None:
+    assert not stage.server.runs
+    stage.sessions.progress = {"batchId": 3, "sources": []}
+    stage.want(Desired.RUNNING)
+    status = stage.wait(State.RUNNING)
+    assert stage.sessions.live == {status.session_id: stage.name}
+    beat = eventually(
+        lambda: next(
+            (
+                one
+                for one in [stage.folder.heartbeat()]
+                if one is not None and one.statuses().get(stage.name, status).progress
+            ),
+            None,
+        ),
+        what="its progress in the heartbeat",
+    )
+    assert beat is not None
+    assert beat.statuses()[stage.name].activity == "working on a batch"
+    stage.want(Desired.STOPPED)
+    stage.wait(State.STOPPED)
+    assert stage.sessions.live == {}
+    stage.want(Desired.DELETED)
+    eventually(lambda: stage.name not in stage.registry.read().pipelines, what="its end")
+    assert stage.status() is None
+    assert list(tail(stage.folder.logs / f"{stage.name}.log", None)) == []
+
+
+def test_a_failed_query_is_started_again_and_its_error_is_told(stage: Stage) -> None:
+    stage.want(Desired.RUNNING)
+    first = stage.wait(State.RUNNING)
+    stage.sessions.ended[stage.name] = RuntimeError("the disk is full")
+    eventually(lambda: len(stage.sessions.started) == 2, what="a second start")
+    second = stage.wait(State.RUNNING)
+    assert second.session_id != first.session_id
+    assert second.attempts == 1
+    assert second.last_error is not None
+    assert "the disk is full" in second.last_error.message
+    logged = "\n".join(tail(stage.folder.logs / f"{stage.name}.log", None))
+    assert "ERROR" in logged
+    assert "the disk is full" in logged
+
+
+def test_a_definition_with_a_mistake_waits_for_another(stage: Stage) -> None:
+    stage.sessions.start_error = PipelineError("no such column", where="steps.py:3")
+    stage.want(Desired.RUNNING)
+    failed = stage.wait(State.FAILED)
+    assert failed.last_error is not None
+    assert str(failed.last_error) == "steps.py:3: no such column"
+    stage.sessions.start_error = None
+    stage.want(Desired.RUNNING, anew=True)
+    assert stage.wait(State.RUNNING).attempts == 0
+
+
+def test_a_dead_server_is_started_again_and_its_pipelines_too(stage: Stage) -> None:
+    stage.want(Desired.RUNNING)
+    stage.wait(State.RUNNING)
+    stage.sessions.live.clear()
+    stage.server.broken = True
+    stage.server.runs = False
+
+    def problem() -> str | None:
+        beat = stage.folder.heartbeat()
+        return None if beat is None else beat.problem
+
+    eventually(lambda: problem() == "no Java here", what="the reason in the heartbeat")
+    stage.server.broken = False
+    eventually(lambda: stage.server.starts == 2, what="a second server")
+    eventually(lambda: len(stage.sessions.started) == 2, what="a second start")
+    assert stage.wait(State.RUNNING).attempts == 0
+
+
+def test_a_shutdown_stops_queries_and_the_next_loop_goes_on(stage: Stage) -> None:
+    stage.want(Desired.RUNNING)
+    stage.wait(State.RUNNING)
+    stage.end()
+    assert stage.sessions.live == {}
+    assert stage.wait(State.STOPPED).queries == ()
+    stage.begin()
+    stage.wait(State.RUNNING)
+    assert len(stage.sessions.started) == 2
+
+
+def test_pipelines_of_another_deployment_are_left_alone(stage: Stage) -> None:
+    other = f"other-{stage.name}"
+    stage.registry.change(
+        other,
+        lambda _: PipelineRecord(
+            name=other,
+            definition={"name": other},
+            desired=Desired.RUNNING,
+            checkpoint="nowhere",
+            deployment="elsewhere",
+            generation=1,
+            revision=1,
+        ),
+    )
+    stage.want(Desired.RUNNING)
+    stage.wait(State.RUNNING)
+    assert list(stage.sessions.live.values()) == [stage.name]
+    assert other not in stage.registry.read().statuses
