@@ -161,7 +161,7 @@ class DeltaSink:
         rows = last_of_each_key(rows, self._upsert, sequence)
         # Null matches null, as where a batch is made unique; OR would make this a nested loop.
         matches = " AND ".join(
-            f"t.{_quoted(name)} IS NOT DISTINCT FROM s.{_quoted(name)}" for name in self._upsert
+            f"(t.{_quoted(name)} IS NOT DISTINCT FROM s.{_quoted(name)})" for name in self._upsert
         )
         newer = f"t.{_quoted(sequence)} <= s.{_quoted(sequence)}" if sequence else None
         merge = table.merge(
