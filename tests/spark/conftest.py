@@ -39,6 +39,12 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
+def small() -> dict[str, str]:
+    """Settings for a server of a test's own."""
+    return dict(SMALL)
+
+
+@pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     """The run's Connect server; it has Spark's own connector where that can be had."""
     folder = tmp_path_factory.mktemp("spark-server")

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from moldau.spark.runtime.java import find_java
+from moldau.spark.runtime.java import LAUNCHER_OPTIONS, find_java
 from moldau.spark.runtime.places import cache_folder, spark_home
 
 __all__ = ["cluster_command"]
@@ -17,6 +17,7 @@ def cluster_command(class_name: str, arguments: Sequence[str]) -> tuple[list[str
     home = spark_home()
     java = find_java(os.environ, cache_folder(os.environ))
     environ = {**os.environ, "JAVA_HOME": java.home, "SPARK_HOME": str(home)}
+    environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_OPTIONS)
     # For executors of applications that do not say which Python they want.
     environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return [str(home / "bin" / "spark-class"), class_name, *arguments], environ

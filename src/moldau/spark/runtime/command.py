@@ -72,8 +72,9 @@ def server_conf(
     if environment.shipped is not None:
         conf |= {
             "spark.archives": f"{environment.shipped.archive}#{_ARCHIVE_NAME}",
-            # Relative to the folder in which an executor unpacks archives and starts Python.
-            "spark.executorEnv.PYTHONPATH": _ARCHIVE_NAME,
+            # An executor unpacks archives in its folder; Python starts there, or in a folder under
+            # it that is its session's.
+            "spark.executorEnv.PYTHONPATH": f"{_ARCHIVE_NAME}:../{_ARCHIVE_NAME}",
         }
     return _with_own(conf, settings.conf)
 
@@ -141,16 +142,14 @@ appender.file.policies.size.size = 10MB
 appender.file.strategy.type = DefaultRolloverStrategy
 appender.file.strategy.max = 5
 
-# Where it listens and what it runs on.
+# Where it listens, and what its executors do.
 logger.server.name = org.apache.spark.sql.connect.service.SparkConnectServer
 logger.server.level = info
-logger.context.name = org.apache.spark.SparkContext
-logger.context.level = info
 logger.services.name = org.apache.spark.util.Utils
 logger.services.level = info
 logger.cluster.name = org.apache.spark.scheduler.cluster
 logger.cluster.level = info
-# Says with every query that a source in Python is what it is, or that a folder is not HDFS.
+# Says at every start that Hadoop is not compiled for this machine.
 logger.native.name = org.apache.hadoop.util.NativeCodeLoader
 logger.native.level = error
 """

@@ -19,9 +19,19 @@ from pathlib import Path
 
 from moldau.spark.runtime.errors import JavaNotFound
 
-__all__ = ["JAVA_VERSION_MIN", "Candidate", "JavaHome", "choose", "find_java", "launcher_script"]
+__all__ = [
+    "JAVA_VERSION_MIN",
+    "LAUNCHER_OPTIONS",
+    "Candidate",
+    "JavaHome",
+    "choose",
+    "find_java",
+    "launcher_script",
+]
 
 JAVA_VERSION_MIN = 17
+#: Spark's scripts run a first Java only to put together the command line of the second one.
+LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _VECTOR = "--add-modules=jdk.incubator.vector"
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?[^"]*"')
 _ASK_SECONDS = 30.0

@@ -30,7 +30,7 @@ from moldau.spark.runtime.errors import (
     SparkRuntimeError,
     require,
 )
-from moldau.spark.runtime.java import JavaHome, find_java
+from moldau.spark.runtime.java import LAUNCHER_OPTIONS, JavaHome, find_java
 from moldau.spark.runtime.places import DEFAULT_FOLDER, Places, cache_folder, spark_home
 from moldau.spark.runtime.settings import ServerSettings, ServerState
 
@@ -337,6 +337,7 @@ class ConnectServer:
     def _environ(self, java: JavaHome, home: Path, environment: Environment) -> dict[str, str]:
         environ = {key: value for key, value in os.environ.items() if key not in _NOT_INHERITED}
         environ |= {"JAVA_HOME": java.home, "SPARK_HOME": str(home)}
+        environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_OPTIONS)
         python = self.settings.conf.get("spark.pyspark.python", sys.executable)
         environ |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
         if "spark.local.dir" not in self.settings.conf:

@@ -42,7 +42,7 @@ def test_a_cluster_gets_the_packages_and_its_own_defaults() -> None:
     shipped = Shipped("/cache/abc.tar.gz", "/cache/abc")
     conf = conf_of(ServerSettings(master="spark://host:7077"), shipped=shipped)
     assert conf["spark.archives"] == "/cache/abc.tar.gz#moldau_packages"
-    assert conf["spark.executorEnv.PYTHONPATH"] == "moldau_packages"
+    assert conf["spark.executorEnv.PYTHONPATH"] == "moldau_packages:../moldau_packages"
     assert "spark.sql.shuffle.partitions" not in conf
     assert "spark.driver.host" not in conf
 
@@ -64,7 +64,7 @@ def test_the_users_settings_win_and_lists_are_joined() -> None:
     assert conf["spark.jars"] == "/kafka.jar,/own.jar"
     assert conf["spark.moldau.connector"] == "kafka"
     assert conf["spark.archives"] == "/a.tar.gz#moldau_packages,/env.tar.gz#env"
-    assert conf["spark.executorEnv.PYTHONPATH"] == "moldau_packages:env"
+    assert conf["spark.executorEnv.PYTHONPATH"] == "moldau_packages:../moldau_packages:env"
     assert conf["spark.driver.extraJavaOptions"].endswith(" -Dx=y")
     assert "ExitOnOutOfMemoryError" in conf["spark.driver.extraJavaOptions"]
 
