@@ -21,7 +21,7 @@ from moldau.pipelines import PipelineError, Pipelines, daemon
 from moldau.spark import ConnectServer
 from support.waiting import eventually
 
-SECONDS_MAX = 120.0
+SECONDS_MAX = 240.0
 STEPS = """\
 def double(frame):
     return frame.selectExpr("id", "amuont * 2 AS amount")

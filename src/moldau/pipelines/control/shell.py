@@ -86,6 +86,7 @@ class ControlLoop:
         self._activity: dict[str, str | None] = {}
         self._progress_written: dict[str, float] = {}
         self._progress_logged: dict[str, float] = {}
+        self._state_logged: dict[str, str] = {}
         self._unwritten: set[str] = set()
         self._write_after = 0.0
 
@@ -300,14 +301,10 @@ class ControlLoop:
                     lambda error: events.Reattached(name, found=False),
                 )
             case events.Stop(name):
-                status = self._status(name)
-                self._submit(
-                    lambda: self._workers.stop(status),
-                    lambda error: events.Stopped(name, self._workers.explain(error, None)),
-                    server_first=True,
-                )
+                self._stop(name, self._status(name))
             case events.Remove(name, delete_checkpoint):
                 self._progress.pop(name, None)
+                self._state_logged.pop(name, None)
                 self._submit(
                     lambda: self._workers.remove(name, delete_checkpoint),
                     lambda error: events.Removed(name, self._workers.explain(error, None)),
@@ -332,6 +329,15 @@ class ControlLoop:
             return events.StartFailed(name, told, not self._workers.may_get_better(error))
 
         self._submit(lambda: self._workers.start(record, effect), failed, server_first=True)
+
+    def _stop(self, name: str, status: StatusRecord) -> None:
+        def failed(error: BaseException) -> Event:
+            told = self._workers.explain(error, None)
+            if self._watch.is_alive():
+                self._logs.write(name, "WARN", f"it could not be stopped: {_with_detail(told)}")
+            return events.Stopped(name, told)
+
+        self._submit(lambda: self._workers.stop(status), failed, server_first=True)
 
     def _submit(
         self,
@@ -404,7 +410,12 @@ class ControlLoop:
         elif status.state is State.RESTARTING and status.retry_at_ms is not None:
             seconds = max(0.0, (status.retry_at_ms - _now_ms()) / 1000)
             text = f"restarting in {seconds:.1f} s (attempt {status.attempts + 1})"
-        self._logs.write(name, "INFO", text)
+            if self._watch.server_id is None:
+                text = "restarting as soon as the Spark server is back"
+        # What comes of one event is reported together, when it is all done.
+        if self._state_logged.get(name) != text:
+            self._state_logged[name] = text
+            self._logs.write(name, "INFO", text)
 
     def _show(self) -> None:
         """For the heartbeat's thread: a whole that does not change any more."""
