@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from collections.abc import Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
@@ -35,6 +36,7 @@ _log = logging.getLogger(__name__)
 
 DEFAULT_PREFIX: Final = "moldau-spark"
 _TIMEOUT_S: Final = 10.0
+_RETRY_PAUSE_S: Final = 2.0
 _CANDIDATES_MAX: Final = 1_000
 # How Spark describes a batch's job: the name if there is one, id, runId and batch, in lines of text
 # or, before Spark 4, of HTML.
@@ -61,6 +63,7 @@ class GroupMirror:
         self._wanted: Offsets = {}
         self._committed: Offsets = {}
         self._committing: Future[None] | None = None
+        self._retry_s = 0.0
         self._has_warned = False
 
     def announcement(self) -> str | None:
@@ -97,31 +100,43 @@ class GroupMirror:
     def done(self, offsets: Mapping[TopicPartition, int]) -> None:
         """All below these offsets has been read and written; commit them soon."""
         self._wanted = dict(offsets)
-        if self._wanted == self._committed or not self._wanted:
-            return
-        if self._group is None and not self._is_announced:
-            # No batch has run yet.
-            return
-        if self._committing is None or self._committing.done():
-            self._committing = self._thread.submit(self._commit())
+        if self._is_due() and time.monotonic() >= self._retry_s:
+            self._committing = self._started()
 
     def flush(self, seconds: float) -> None:
         """Wait until the newest offsets are committed, or cannot be."""
-        if self._committing is not None:
-            with suppress(TimeoutError, CancelledError):
-                self._committing.result(seconds)
+        # The one under way may be of older offsets, and fail.
+        for _ in range(2):
+            if self._is_due():
+                self._committing = self._started()
+                with suppress(TimeoutError, CancelledError):
+                    self._committing.result(seconds)
+
+    def _is_due(self) -> bool:
+        # Before the first batch the group is not known.
+        may_commit = self._group is not None or self._is_announced
+        return may_commit and bool(self._wanted) and self._wanted != self._committed
+
+    def _started(self) -> Future[None]:
+        if self._committing is None or self._committing.done():
+            return self._thread.submit(self._commit())
+        return self._committing
 
     async def _commit(self) -> None:
         # As long as newer offsets come in, they follow the older ones at once.
         while self._wanted != self._committed:
             wanted = self._wanted
+            # Set before the try: an idle query asks for the same commit many times in a second.
+            self._retry_s = time.monotonic() + _RETRY_PAUSE_S
             try:
                 if not await self._commit_once(wanted):
                     return
-            except KafkaError as error:
+            except Exception as error:
+                # Whatever it is, a query that reads and writes well is worth more than its mirror.
                 self._warn(error)
                 return
             self._committed = wanted
+            self._retry_s = 0.0
             self._has_warned = False
 
     async def _commit_once(self, offsets: Offsets) -> bool:
