@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 
 from moldau.client import Producer
 from orders import topics
-from orders.generator import STOCK, Planned, Settings, customers, plan
-from orders.model import encoded
+from orders.generator import PRODUCTS, STOCK, Planned, Settings, customers, plan
+from orders.model import encoded, iso
 
 __all__ = ["Load", "get_order", "seed_tables"]
 
@@ -83,6 +83,20 @@ class Load:
                 self._queue.put(None)
             for sender in senders:
                 sender.join()
+
+    def post_first(self) -> None:
+        """One order ahead of all others, so that whoever reads them gets going."""
+        request = {
+            "id": f"{self._settings.run}-first",
+            "customer_id": "customer-0000",
+            "product": PRODUCTS[0],
+            "quantity": 1,
+            "price_cents": 100,
+            "created_at": iso(round(time.time() * 1000)),
+        }
+        self._queue.put(Planned(0, "good", request))
+        self._queue.put(None)
+        self._send_all()
 
     def _feed(self, planned: Iterable[Planned], seconds: float) -> None:
         start = time.monotonic()

@@ -80,7 +80,8 @@ def main() -> int:
     logging.basicConfig(filename=folder / "demo.log", level=logging.INFO)
     # A kill is as polite as Ctrl-C: children are ended in either case.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    console = Console()
+    # Into a file or a pipe nothing has to be folded.
+    console = Console(width=None if sys.stdout.isatty() else 120)
     passed = False
     try:
         passed = Demo(_options(parser, folder), console).run()

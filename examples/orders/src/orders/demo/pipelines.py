@@ -22,6 +22,12 @@ DECLARED: Final = Path(__file__).parents[3] / "pipelines"
 REVENUE, TABLE, PARQUET = "revenue-per-minute", "orders-to-table", "orders-to-parquet"
 NAMES: Final = (REVENUE, TABLE, PARQUET)
 
+#: For a minute on a small machine: up soon, and not much of its memory.
+_CONF: Final = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.eventLog.enabled": "false",
+}
 _START_S_MAX: Final = 240.0
 _STOP_S_MAX: Final = 45.0
 _LOOK_EVERY_S: Final = 1.0
@@ -51,12 +57,16 @@ class Pipelines:
         self._parquet = parquet
         self._connector = connector
         self._control = Control(bootstrap_servers, folder=folder, timeout=_START_S_MAX)
-        self._server = ConnectServer(folder, connector=connector)
+        self._server = ConnectServer(folder, conf=_CONF, connector=connector)
         self._looked_at = 0.0
         self._seen: list[PipelineSeen] = []
 
-    def begin(self) -> None:
-        """Says what is wanted; the loop and Spark are not waited for."""
+    def start(self, check: Callable[[], None]) -> None:
+        """Returns when all have read what there is. `check` is called meanwhile, and may raise.
+
+        One after the other: each brings Python processes with it that Spark gives ten seconds to
+        start, which on a small machine is not much for all of them at once.
+        """
         from moldau.pipelines import Pipeline, PipelineError
         from moldau.spark import SparkRuntimeError
 
@@ -68,25 +78,30 @@ class Pipelines:
         try:
             self._server.places.make()
             self._server.remember()
+            deadline = time.monotonic() + _START_S_MAX
             for name in NAMES:
                 fields = Pipeline.load(DECLARED / f"{name}.yaml").to_json()
                 fields["sink"] |= sinks.get(name, {})
                 fields["connector"] = self._connector
                 self._control.start(Pipeline.from_json(fields), wait=False)
+                self._wait_until_running(name, deadline, check)
         except (PipelineError, SparkRuntimeError) as error:
             raise StageError(str(error)) from None
 
-    def wait_until_running(self, check: Callable[[], None]) -> None:
-        """`check` is called meanwhile, and may raise."""
-        deadline = time.monotonic() + _START_S_MAX
-        while [each.state for each in self.seen()] != ["running"] * len(NAMES):
+    def _wait_until_running(self, name: str, deadline: float, check: Callable[[], None]) -> None:
+        while True:
+            info = self._control.show(name)
+            found = _seen(info)
+            if found.state == "running" and info.progress is not None:
+                return
             check()
-            for each in self.seen():
-                if each.state == "failed":
-                    raise StageError(f"pipeline {each.name}: {each.error}")
+            # What may pass is tried again by the control loop.
+            if found.state == "failed":
+                raise StageError(f"pipeline {name}: {found.error}")
             if time.monotonic() > deadline:
-                states = ", ".join(f"{each.name} {each.state}" for each in self.seen())
-                raise StageError(f"not running after {_START_S_MAX:.0f} s: {states}")
+                raise StageError(
+                    f"pipeline {name} is {found.state} after {_START_S_MAX:.0f} s: {found.error}"
+                )
             time.sleep(0.1)
 
     def seen(self) -> Sequence[PipelineSeen]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections import deque
@@ -56,10 +57,9 @@ class Demo:
     def run(self) -> bool:
         """Whether every check passed."""
         options = self._options
-        with ExitStack() as closing:
+        with ExitStack() as closing, self._ending():
             self._stage = closing.enter_context(Stage(options.folder, options.bootstrap_servers))
             self._set_up(closing)
-            self._load = Load(self._stage.url, options.settings)
             self._watcher = Watcher(self._stage.bootstrap_servers)
             closing.callback(self._watcher.stop)
             self._watcher.start()
@@ -69,6 +69,18 @@ class Demo:
             self._console.print("Reading everything again from the beginning ...")
             return self._check()
 
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """What follows in `run` is clean-up: it takes its time, and is not to be interrupted."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._say("Ending everything that was started ...")
+            raise
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
     def _set_up(self, closing: ExitStack) -> None:
         options, stage = self._options, self._stage
         began = time.monotonic()
@@ -77,6 +89,8 @@ class Demo:
         seed_tables(stage.bootstrap_servers, options.settings)
         self._say("Starting the services ...")
         stage.start_services()
+        self._load = Load(stage.url, options.settings)
+        self._load.post_first()
         if options.with_spark:
             self._pipelines = Pipelines(
                 options.folder / "spark", stage.bootstrap_servers, self._database(),
@@ -84,8 +98,7 @@ class Demo:
             )  # fmt: skip
             closing.callback(self._pipelines.stop)
             self._say("Starting Spark and the pipelines, which takes a while ...")
-            self._pipelines.begin()
-            self._pipelines.wait_until_running(stage.check)
+            self._pipelines.start(stage.check)
         self._say(f"All is up after {time.monotonic() - began:.0f} s: {stage.url}/v1/orders")
 
     def _database(self) -> Database:
