@@ -52,7 +52,7 @@ spark: $(VENV)/.installed-test tools kafka   ## tests of pipelines on Apache Spa
 	$(BIN)/pytest tests/spark
 
 demo: $(VENV)/.installed-test   ## the orders example with a live view, for a minute (DEMO="--rate 100")
-	@exec $(BIN)/python examples/orders/demo.py $(DEMO)
+	@cd examples/orders && PYTHONPATH=src exec $(CURDIR)/$(BIN)/python -m orders.demo $(DEMO)
 
 chaos: $(VENV)/.installed-test   ## kill driver, executor, broker, control loop during exactly-once (long)
 	PYTHONPATH=tests $(BIN)/python -m spark.chaos $(CHAOS)
