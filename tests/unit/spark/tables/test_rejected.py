@@ -136,6 +136,7 @@ def test_dead_letters_arrive_with_their_reason_in_headers() -> None:
                 "table": "orders",
                 **DEAD_LETTERS,
                 "kafka.bootstrap.servers": broker.bootstrap_servers,
+                "kafka.isolation.level": "read_committed",
             },
         )
         send_dead_letters(options, [Rejected('{"id": 1}', "NOT NULL failed", "IntegrityError")], 7)

@@ -6,9 +6,8 @@ are there at least once, and never lost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..errors import RejectedRowError
 from ..options import Options
@@ -56,8 +55,11 @@ def send_dead_letters(options: Options, rejected: Sequence[Rejected], batch_id: 
     if not rejected:
         return
     from moldau.client import Producer
+    from moldau.client.config import PRODUCER_KEYS
 
-    config: Mapping[str, Any] = options.prefixed("kafka.")
+    # A pipeline's Kafka settings are its consumers' too; those mean nothing to a producer.
+    given = options.prefixed("kafka.")
+    config = {name: value for name, value in given.items() if name in PRODUCER_KEYS}
     topic = options.text("deadLetterTopic")
     with Producer(config) as producer:
         sent = [
