@@ -99,7 +99,7 @@ def explain(
         return found
     if (own := _raised_in_worker(_head(text)) or _raised_in_worker(text)) is not None:
         return _user_code(own, text)
-    places = _Places(pipeline, step)
+    places = _Places(pipeline, step, None if isinstance(failure, str) else _call_site(failure))
     return _told_by_data_source(text, places) or _spark(text, places)
 
 
@@ -313,12 +313,26 @@ _LASTING = re.compile(
 )
 
 
+def _call_site(failure: BaseException) -> str | None:
+    """The user's line that made the part of a DataFrame which Spark finds wrong."""
+    contexts = getattr(failure, "getQueryContext", lambda: None)() or []
+    for context in contexts:
+        if context.contextType().name != "DataFrame":
+            continue
+        for site in (context.callSite() or "").splitlines():
+            file, _, line = site.rpartition(":")
+            if file and line.isdecimal() and not is_not_the_users(file):
+                return f"{PurePath(file).name}:{line}"
+    return None
+
+
 class _Places:
     """Which line of the definition a statement's position is."""
 
-    def __init__(self, pipeline: Pipeline | None, step: Step | None) -> None:
+    def __init__(self, pipeline: Pipeline | None, step: Step | None, call_site: str | None) -> None:
         self._pipeline = pipeline
         self._step = step
+        self._call_site = call_site
 
     def views(self) -> list[str]:
         """What a statement can read."""
@@ -327,7 +341,9 @@ class _Places:
         steps = [step.name for step in self._pipeline.steps if step.name is not None]
         return list(dict.fromkeys(["input", *self._pipeline.sources, *steps]))
 
-    def of(self, line: int | None, query: str | None) -> Place | None:
+    def of(self, line: int | None, query: str | None) -> Place | str | None:
+        if self._call_site is not None:
+            return self._call_site
         place = None
         step = self._step
         if step is None and query is not None and self._pipeline is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -125,17 +125,31 @@ def _explaining(pipeline: Pipeline) -> Iterator[None]:
         raise found from None
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Spark's client prints each mistake in a statement with a page of Java before raising it."""
-    loggers = [
-        logging.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-    ]
-    before = [logger.disabled for logger in loggers]
-    for logger in loggers:
-        logger.disabled = True
-    try:
-        yield
-    finally:
-        for logger, disabled in zip(loggers, before, strict=True):
-            logger.disabled = disabled
+class _Silence:
+    """Spark's client prints each mistake in a statement with a page of Java before raising it.
+
+    Several pipelines may be built at once: the last to leave lets it speak again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    def _count(self, change: int) -> None:
+        from pyspark.logger import PySparkLogger
+
+        with self._lock:
+            self._depth += change
+            for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+                PySparkLogger.getLogger(name).disabled = self._depth > 0
+
+
+_quiet = _Silence()
