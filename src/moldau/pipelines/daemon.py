@@ -32,6 +32,7 @@ _HANGS_AFTER_MS: Final = 30_000
 _LOG_SIZE_MAX: Final = 2 * 1024 * 1024
 _OUTPUT_LINES: Final = 5
 _LOCK_TRIES_MAX: Final = 20
+_FAULT_PAUSE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +221,19 @@ def main(argv: list[str] | None = None) -> int:
         loop.run()
     except Exception:
         log.exception("the control loop failed")
-        raise
+        if not loop.is_ending:
+            _begin_anew(control)
     log.info("control loop %d ended", os.getpid())
     # Workers that hang in a call must not keep the process: nothing of theirs is owned here.
     logging.shutdown()
     os._exit(0)
+
+
+def _begin_anew(control: ControlFolder) -> None:
+    """After a fault of ours: pipelines are looked after again, by a process that knows nothing."""
+    time.sleep(_FAULT_PAUSE_SECONDS)
+    logging.shutdown()
+    os.execv(sys.executable, [sys.executable, "-m", "moldau.pipelines.daemon", str(control.path)])
 
 
 def _take_lock(control: ControlFolder) -> Lock | None:

@@ -52,7 +52,7 @@ _PROGRESS_LOG_SECONDS: Final = 10.0
 _WRITE_RETRY_SECONDS: Final = 5.0
 _REGISTRY_RETRY_SECONDS: Final = 2.0
 _SHUTDOWN_SECONDS_MAX: Final = 60.0
-_WORKERS: Final = 8
+_WORKERS: Final = 4
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,11 @@ class ControlLoop:
         self._logs = PipelineLogs(folder.logs, now=time.time)
         self._watch = ServerWatch(server)
         self._workers = Workers(self._bootstrap_servers, self._config, self._logs, self._watch)
+        # Of their own each: where a server hangs, everybody who asks it waits, and the one that
+        # looks after the server must not wait behind them.
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pipelines")
+        self._lookers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="looks")
+        self._server_pool = ThreadPoolExecutor(1, thread_name_prefix="server")
         self._ending = threading.Event()
         self._ended = threading.Event()
         self._started_at_ms = _now_ms()
@@ -94,6 +98,10 @@ class ControlLoop:
         """Ask it to stop all queries and end; may be called from a signal's handler."""
         self._ending.set()
 
+    @property
+    def is_ending(self) -> bool:
+        return self._ending.is_set()
+
     def run(self) -> None:
         """Until it is asked to end."""
         beats = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -103,7 +111,7 @@ class ControlLoop:
             if registry is None:
                 return
             self._registry = registry
-            statuses = registry.read().statuses
+            statuses = registry.view.statuses
             remembered = {name: statuses[name] for name in self._own() if name in statuses}
             self._reconciler = Reconciler(
                 random.SystemRandom(), lambda: str(uuid.uuid4()), remembered=remembered
@@ -112,7 +120,8 @@ class ControlLoop:
         finally:
             self._ended.set()
             beats.join()
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            for pool in (self._pool, self._lookers, self._server_pool):
+                pool.shutdown(wait=False, cancel_futures=True)
             self._workers.close()
             if self._registry is not None:
                 self._registry.close()
@@ -121,7 +130,9 @@ class ControlLoop:
         """The broker may be just starting; it is waited for until the loop is to end."""
         while not self._ending.is_set():
             try:
-                return Registry(self._bootstrap_servers, config=self._config)
+                registry = Registry(self._bootstrap_servers, config=self._config)
+                registry.read()
+                return registry
             except (KafkaError, PipelineError, OSError) as error:
                 self._problem = f"the registry cannot be reached: {error}"
                 log.warning("%s", self._problem)
@@ -217,7 +228,9 @@ class ControlLoop:
     def _look_at_server(self) -> None:
         if not self._server_job and self._is_time("", _LOOK_SECONDS):
             self._server_job = True
-            self._submit(self._watch.look, lambda error: events.ServerSeen(None))
+            self._submit(
+                self._watch.look, lambda error: events.ServerSeen(None), pool=self._server_pool
+            )
 
     def _look_at_queries(self, reconciler: Reconciler) -> None:
         for name in reconciler.running():
@@ -226,7 +239,7 @@ class ControlLoop:
             self._looking.add(name)
             record = self._own().get(name)
             status = reconciler.status(name)
-            self._pool.submit(self._look, name, record, status)
+            self._lookers.submit(self._look, name, record, status)
 
     def _look(self, name: str, record: PipelineRecord | None, status: StatusRecord | None) -> None:
         try:
@@ -290,6 +303,7 @@ class ControlLoop:
                 self._submit(
                     self._watch.start,
                     lambda error: events.ServerStartFailed(self._workers.explain(error, None)),
+                    pool=self._server_pool,
                 )
             case events.Start(name):
                 self._start(effect)
@@ -345,6 +359,7 @@ class ControlLoop:
         on_error: Callable[[BaseException], Event],
         *,
         server_first: bool = False,
+        pool: ThreadPoolExecutor | None = None,
     ) -> None:
         """Let a worker do it; its outcome, or its failure, is an event."""
 
@@ -359,7 +374,7 @@ class ControlLoop:
                 event = on_error(error)
             self._events.put(event)
 
-        self._pool.submit(act)
+        (pool or self._pool).submit(act)
 
     def _status(self, name: str) -> StatusRecord:
         assert self._reconciler is not None
