@@ -205,7 +205,7 @@ _PASSED_ON = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Options(Mapping[str, Value]):
     """Options of one source or sink that were found right, by their canonical names."""
 
@@ -221,6 +221,10 @@ class Options(Mapping[str, Value]):
 
     def __len__(self) -> int:
         return len(self.given)
+
+    def __repr__(self) -> str:
+        # Addresses and options may hold secrets, and this may end up in a log.
+        return f"Options({self.kind} {self.role}: {', '.join(self.given)})"
 
     @property
     def address(self) -> str:

@@ -129,6 +129,11 @@ def test_a_password_is_not_in_the_error_about_its_address() -> None:
     assert "secret" not in str(told.value)
 
 
+def test_a_password_is_not_in_what_is_printed() -> None:
+    written = {"jdbc": POSTGRES + "?password=secret", "password": "secret", "table": "t"}
+    assert "secret" not in repr(check_options("jdbc", "sink", written))
+
+
 def test_properties_of_other_libraries_are_passed_on() -> None:
     written = {"iceberg": "w", "table": "a.b", "catalog.type": "rest", "catalog.uri": "x"}
     assert check_options("iceberg", "sink", written).prefixed("catalog.") == {
