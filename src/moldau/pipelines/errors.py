@@ -294,7 +294,8 @@ _STACK = re.compile(
 )
 # Advice that Spark adds to its sentences and that does not fit a pipeline.
 _ADVICE = re.compile(
-    r"\s*(?:Verify the spelling|If you did not|To tolerate|Correct the value|Search path:).*",
+    r"\s*(?:Verify the spelling|Please restart your job|If you did not|To tolerate"
+    r"|Correct the value|Search path:).*",
     re.DOTALL,
 )
 _EMPTY = re.compile(

@@ -76,6 +76,8 @@ class Flows:
         current = views.get(INPUT) or next(iter(views.values()))
         if INPUT not in views and len(views) > 1:
             views = {name: self.untagged(flow) for name, flow in views.items()}
+        elif INPUT not in views:
+            views[INPUT] = current
         for index, step in enumerate(self.pipeline.steps):
             before = views[step.source] if step.source not in (None, INPUT) else current
             try:
@@ -140,7 +142,13 @@ class Flows:
         if not isinstance(source, Topic):
             flow = Flow(frame).over(frame)
         else:
-            rows = records.parsed(self.spark, frame, source, keep_value=self._keeps_values())
+            rows = records.parsed(
+                self.spark,
+                frame,
+                source,
+                keep_value=self._keeps_values(),
+                base=self.pipeline.base,
+            )
             metadata = [name for name in METADATA if name in rows.columns]
             flow = Flow(rows, frozenset(metadata), tagged=True).over(rows)
             if source.format == "binary" or not self._linear():

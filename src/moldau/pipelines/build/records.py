@@ -7,6 +7,7 @@ tombstone) is not bad: its row has nulls only.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from moldau.pipelines.build.sql_text import ERROR
@@ -43,7 +44,7 @@ def error(stage: str, executing: str, exception: str, message: Any) -> Any:
     )
 
 
-def parsed(spark: Any, frame: Any, source: Topic, *, keep_value: bool) -> Any:
+def parsed(spark: Any, frame: Any, source: Topic, *, keep_value: bool, base: str) -> Any:
     """The topic's records as rows of its schema, with metadata and `__error`."""
     from pyspark.sql import functions as F
 
@@ -65,7 +66,7 @@ def parsed(spark: Any, frame: Any, source: Topic, *, keep_value: bool) -> Any:
             F.when(bad, reason).otherwise(no_error()).alias(ERROR),
         )
     if source.format in ("avro", "protobuf"):
-        return _from_binary_format(frame, source, metadata)
+        return _from_binary_format(frame, source, metadata, base)
     return _from_text_format(spark, frame, source, metadata)
 
 
@@ -184,7 +185,7 @@ def _reason(source: Topic, schema: Any) -> Any:
     )
 
 
-def _from_binary_format(frame: Any, source: Topic, metadata: list[Any]) -> Any:
+def _from_binary_format(frame: Any, source: Topic, metadata: list[Any], base: str) -> Any:
     from pyspark.sql import functions as F
 
     options = {name: str(value) for name, value in source.options.items() if name != "descriptor"}
@@ -196,9 +197,7 @@ def _from_binary_format(frame: Any, source: Topic, metadata: list[Any]) -> Any:
     else:
         from pyspark.sql.protobuf.functions import from_protobuf
 
-        row = from_protobuf(
-            F.col("value"), str(source.schema), source.options.get("descriptor"), options
-        )
+        row = from_protobuf(F.col("value"), str(source.schema), _descriptor(source, base), options)
     rows = frame.select("*", row.alias("__row"))
     bad = F.col("value").isNotNull() & F.col("__row").isNull()
     reason = error(
@@ -210,7 +209,22 @@ def _from_binary_format(frame: Any, source: Topic, metadata: list[Any]) -> Any:
     return rows.select("__row.*", *metadata, F.when(bad, reason).otherwise(no_error()).alias(ERROR))
 
 
-def value_of(topic: Topic, columns: list[str]) -> Any:
+def _descriptor(topic: Topic, base: str) -> str | None:
+    """The file with the message's description; None if the message is a class on the server."""
+    named = topic.options.get("descriptor")
+    if named is None:
+        return None
+    path = Path(base, str(named))
+    if not path.is_file():
+        raise PipelineError(
+            f"options: descriptor: there is no file {path}",
+            where=str(topic.place) if topic.place else None,
+            hint="protoc --include_imports --descriptor_set_out=FILE makes one",
+        )
+    return str(path)
+
+
+def value_of(topic: Topic, columns: list[str], *, base: str) -> Any:
     """The value of the record that a row becomes, as bytes."""
     from pyspark.sql import functions as F
 
@@ -228,7 +242,7 @@ def value_of(topic: Topic, columns: list[str]) -> Any:
         case "protobuf":
             from pyspark.sql.protobuf.functions import to_protobuf
 
-            return to_protobuf(row, str(topic.schema), topic.options.get("descriptor"), options)
+            return to_protobuf(row, str(topic.schema), _descriptor(topic, base), options)
     only = _single(topic, columns)
     return _column(only).cast("string" if topic.format == "string" else "binary").cast("binary")
 

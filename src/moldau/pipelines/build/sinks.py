@@ -31,7 +31,7 @@ def records(flow: Flow, pipeline: Pipeline, spark: Any, bootstrap: str) -> Any:
 
     sink = pipeline.sink
     assert isinstance(sink, Topic)
-    given = _expressions(flow, sink)
+    given = _expressions(flow, sink, pipeline.base)
     if not flow.tagged:
         return flow.frame.select(
             F.lit(sink.topic).alias("topic"), *[one.alias(name) for name, one in given.items()]
@@ -49,10 +49,10 @@ def records(flow: Flow, pipeline: Pipeline, spark: Any, bootstrap: str) -> Any:
     return rows.select(*[one.alias(name) for name, one in columns.items()])
 
 
-def _expressions(flow: Flow, sink: Topic) -> dict[str, Any]:
+def _expressions(flow: Flow, sink: Topic, base: str) -> dict[str, Any]:
     from pyspark.sql import functions as F
 
-    made = {"value": value_of(sink, flow.visible)}
+    made = {"value": value_of(sink, flow.visible, base=base)}
     if sink.key is not None:
         made["key"] = _key(flow, sink)
     if isinstance(sink.headers, str):
