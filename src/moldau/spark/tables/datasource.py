@@ -27,7 +27,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from .batches import Attempt
 from .columns import arrow_schema
-from .growth import Position, advance, between, position_of
+from .growth import advance, batch_range, between, initial_offset, next_offset, position_of
 from .jdbc.address import POSTGRESQL, Address, parse_address
 from .jdbc.queries import Progress, earlier, progress_of
 from .options import SINK, SOURCE, Options, check_options
@@ -144,7 +144,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last = self._opened().latest()
 
     def initialOffset(self) -> dict[str, object]:
-        return self._source.start(self._opened()).as_offset()  # type: ignore[no-any-return]
+        return initial_offset(self._source.start(self._opened()))
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, object]:
         since = time.monotonic() - self._looked
@@ -161,16 +161,15 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         if end == position:
             self._looked = time.monotonic()
-        return end.as_offset()
+        return next_offset(start, end)
 
     def reportLatestOffset(self) -> dict[str, object]:
-        return Position(self._newest, 0).as_offset()
+        return {"version": str(self._newest)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         self._opened().latest()
-        files = between(
-            self._log, position_of(start), position_of(end), skip_changes=self._skip_changes
-        )
+        first, last = batch_range(start, end)
+        files = between(self._log, first, last, skip_changes=self._skip_changes)
         return [InputPartition(file) for file in files]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -53,6 +53,25 @@ def position_of(offset: dict[str, Any]) -> Position:
     return Position(int(offset["version"]), int(offset["index"]), bool(offset["whole"]))
 
 
+def initial_offset(start: Position) -> dict[str, object]:
+    """Where a stream begins. Each of its offsets names this beginning, see `batch_range`."""
+    return {**start.as_offset(), "start": start.as_offset()}
+
+
+def next_offset(offset: dict[str, Any], end: Position) -> dict[str, object]:
+    return {**end.as_offset(), "start": offset["start"]}
+
+
+def batch_range(start: dict[str, Any], end: dict[str, Any]) -> tuple[Position, Position]:
+    """The positions between two offsets.
+
+    Spark does not keep where a stream began: when it runs the first batch again it asks anew, and
+    the table may have grown since. The batch's end tells where it had begun in truth.
+    """
+    begins = start["start"] == {name: start[name] for name in start["start"]}
+    return position_of(end["start"] if begins else start), position_of(end)
+
+
 def advance(
     log: TableLog,
     start: Position,

@@ -14,7 +14,10 @@ from moldau.spark.tables.growth import (
     Position,
     Version,
     advance,
+    batch_range,
     between,
+    initial_offset,
+    next_offset,
     position_of,
 )
 
@@ -78,6 +81,20 @@ def test_every_file_is_given_once_and_in_order(
     expected = [f for v in log.versions if whole or v.number >= first for f in v.files]
     assert [file for batch in batches for file in batch] == expected
     assert all(len(batch) <= files_max for batch in batches)
+
+
+def test_the_first_batch_is_the_same_when_it_runs_again_after_the_table_grew() -> None:
+    log = Log(1, 1, 1)
+    began = initial_offset(Position(1, 0, whole=True))
+    end = advance(log, position_of(began), files_max=None, last=2, skip_changes=False)
+    first = next_offset(began, end)
+    assert between(log, *batch_range(began, first), skip_changes=False) == ["0.0", "1.0", "2.0"]
+    # Started anew, the stream would begin with the whole table as it is then.
+    again = initial_offset(Position(2, 0, whole=True))
+    assert batch_range(again, first) == batch_range(began, first)
+    # Later batches go from where the one before has ended.
+    later = next_offset(first, Position(2, 1))
+    assert batch_range(first, later) == (Position(2, 1), Position(2, 1))
 
 
 def test_a_change_stops_the_stream_unless_it_is_to_be_skipped() -> None:
