@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+)
 
 from moldau.client import Admin, Consumer, NewPartitions, Producer
 from moldau.client.errors import KafkaError, UnknownTopicOrPartitionError
@@ -13,10 +20,10 @@ from moldau.client.topics import TopicPartition
 from moldau.spark.source.lag import LAG_KEY
 from moldau.spark.source.mirror import GroupTaken, announce, query_group
 from moldau.spark.source.offsets import Offsets, offsets_to_json
-from moldau.spark.source.options import parse_options
+from moldau.spark.source.options import OptionError, parse_options
 from moldau.spark.source.planning import DataLoss, PlanError
 from moldau.spark.source.ranges import OffsetRange
-from moldau.spark.source.readers import topic_reader
+from moldau.spark.source.readers import TopicStreamReader, topic_reader, topic_stream_reader
 from moldau.spark.source.schema import topic_schema
 from moldau.spark.source.stream import StreamRun
 from moldau.testing import Broker
@@ -366,3 +373,52 @@ def test_a_batch_is_planned_between_its_places(broker: Broker, topic: str) -> No
     assert ranges(endingTimestamp=future) == [(0, 0, 6), (1, 0, 1)]
     with pytest.raises(PlanError, match="start offset 9 is greater than the resolved end offset 6"):
         ranges(startingOffsets=some % (9, 0))
+
+
+def stream_reader(broker: Broker, topic: str, **options: str) -> TopicStreamReader:
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic, **options}
+    return topic_stream_reader(given, topic_schema(include_headers=False))
+
+
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [
+        ({}, ReadAllAvailable()),
+        ({"maxOffsetsPerTrigger": "9"}, ReadMaxRows(9)),
+        ({"minOffsetsPerTrigger": "5"}, ReadMinRows(5)),
+        ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "9"}, ReadMaxRows(9)),
+    ],
+)
+def test_spark_is_told_the_limit(broker: Broker, options: dict[str, str], limit: ReadLimit) -> None:
+    assert stream_reader(broker, "any", **options).getDefaultReadLimit() == limit
+
+
+def test_a_reader_is_sent_to_tasks_and_reads_there(broker: Broker, topic: str) -> None:
+    """Also while it is at work in the driver; what it has opened there stays there."""
+    broker.create_topic(topic)
+    broker.produce(topic, *"abc")
+    reader = stream_reader(broker, topic, startingOffsets="earliest", groupId=f"{topic}-group")
+    try:
+        begin = reader.initialOffset()
+        end = reader.latestOffset(begin, reader.getDefaultReadLimit())
+        assert (begin, end) == ({topic: {"0": 0}}, {topic: {"0": 3}})
+        [part] = reader.partitions(begin, end)
+        copy, sent = pickle.loads(pickle.dumps((reader, part)))
+        rows = [row for batch in copy.read(sent) for row in batch.to_pylist()]
+        assert [(row["offset"], row["value"]) for row in rows] == [(0, b"a"), (1, b"b"), (2, b"c")]
+        # As it came, though another connector wrote it in another order.
+        same = {topic: {"0": 3}}
+        assert reader.latestOffset(same, ReadAllAvailable()) is same
+        assert reader.partitions(end, end) == []
+    finally:
+        reader.stop()
+
+
+def test_another_schema_is_refused() -> None:
+    given = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "any"}
+    with pytest.raises(OptionError, match=r"fixed schema.*key:binary"):
+        topic_stream_reader(given, topic_schema(include_headers=True))
+    reader = topic_stream_reader(
+        {**given, "includeHeaders": "true"}, topic_schema(include_headers=True)
+    )
+    reader.stop()

@@ -34,8 +34,11 @@ __all__ = ["StreamRun"]
 _log = logging.getLogger(__name__)
 
 # How long a call without news waits for some. Spark looks at all sources of a query in turn, so
-# another source's news wait for as long.
+# another source's news wait for as long. Where looking is dear, with very many partitions, it waits
+# longer, to take this part of a core at most.
 _IDLE_WAIT_S: Final = 0.1
+_IDLE_WAIT_S_MAX: Final = 1.0
+_IDLE_COST: Final = 0.02
 _AGE_PAUSE_S: Final = 1.0
 _AGES_MAX: Final = 8
 _FLUSH_S: Final = 5.0
@@ -56,6 +59,7 @@ class StreamRun:
             if options.min_offsets_per_trigger is not None
             else None
         )
+        self._idle_wait_s = _IDLE_WAIT_S
         self._target: Offsets | None = None
         self._latest: Offsets = {}
         self._handed_out: Offsets = {}
@@ -151,9 +155,13 @@ class StreamRun:
         return {**{key: max(at, start.get(key, at)) for key, at in target.items()}, **younger}
 
     def _latest_or_wait(self, start: Offsets) -> Offsets:
+        begun_s = time.process_time()
         latest = self._known_latest(start)
-        if latest == start and self._cluster.wait(start, _IDLE_WAIT_S):
+        if latest == start and self._cluster.wait(start, self._idle_wait_s):
             latest = self._known_latest(start)
+        if latest == start:
+            wait_s = (time.process_time() - begun_s) / _IDLE_COST
+            self._idle_wait_s = min(max(_IDLE_WAIT_S, wait_s), _IDLE_WAIT_S_MAX)
         return latest
 
     def _known_latest(self, start: Offsets) -> Offsets:
