@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from moldau.client import Admin, Consumer, NewTopic, Producer
 from moldau.spark import topic_format
+from support.processes import apache_kafka, kafka_missing
 
 # Young enough for the broker to keep the records.
 BASE_MS = int(time.time()) * 1000 - 60_000
@@ -135,3 +137,33 @@ def test_transactions_are_read_when_they_are_committed(
     committed = options | {"kafka.isolation.level": "read_committed"}
     assert values_in(spark, committed, topic) == [0, 1, 2, 6, 7, 8]
     assert values_in(spark, options, topic) == list(range(9))
+
+
+def test_the_same_code_runs_against_apache_kafka(
+    spark: Any, connectors: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Users can move: nothing but the address changes, with either connector."""
+    missing = kafka_missing()
+    if missing:
+        pytest.skip(missing)
+    with apache_kafka(tmp_path) as kafka:
+        create(kafka.bootstrap, "orders", *(f"copied-by-{name}" for name in connectors))
+        fill(kafka.bootstrap, "orders", range(20))
+        options = {"kafka.bootstrap.servers": kafka.bootstrap, "startingOffsets": "earliest"}
+        for name in connectors:
+            target = f"copied-by-{name}"
+            frame = spark.readStream.format(topic_format(spark, name))
+            writer = (
+                frame.options(**options, subscribe="orders", maxOffsetsPerTrigger="8")
+                .load()
+                .selectExpr("key", "cast(cast(string(value) as int) * 2 as string) value")
+                .writeStream.format(topic_format(spark, name))
+                .options(**options, topic=target)
+                .option("checkpointLocation", str(tmp_path / name))
+            )
+            query = writer.trigger(availableNow=True).start()
+            assert query.awaitTermination(120)
+            assert query.exception() is None
+            committed = options | {"kafka.isolation.level": "read_committed"}
+            got = spark.read.format(name).options(**committed, subscribe=target).load().collect()
+            assert sorted(int(row.value) for row in got) == [2 * number for number in range(20)]
