@@ -255,9 +255,10 @@ class Pipelines:
         """Write the definition down; it is a new revision if it differs from the last."""
         fields = definition.to_json()
         name = definition.name
-        checkpoint = definition.checkpoint or str(self._folder.checkpoints / name)
+        checkpoint = _checkpoint_of(definition) or str(self._folder.checkpoints / name)
 
         def change(present: PipelineRecord | None) -> PipelineRecord:
+            self._check_checkpoint(name, checkpoint)
             if present is None:
                 return PipelineRecord(
                     name=name,
@@ -320,6 +321,15 @@ class Pipelines:
         status = self._registry.view.statuses.get(record.name)
         over = (State.FAILED, State.FINISHED, State.RESTARTING)
         return status is not None and status.state in over
+
+    def _check_checkpoint(self, name: str, checkpoint: str) -> None:
+        """Two pipelines in one checkpoint would each take the other's offsets for its own."""
+        for other, record in self._registry.view.pipelines.items():
+            if other != name and record.checkpoint.rstrip("/") == checkpoint.rstrip("/"):
+                raise PipelineError(
+                    f"the checkpoint {checkpoint} is that of the pipeline {other}",
+                    hint="give each pipeline its own, or leave `checkpoint` out",
+                )
 
     def _check_deployment(self, record: PipelineRecord) -> None:
         if record.deployment != self._folder.deployment:
@@ -426,6 +436,14 @@ def _shown_state(record: PipelineRecord, status: StatusRecord | None) -> State:
     elif state in (State.RUNNING, State.STARTING):
         return State.STOPPING
     return state
+
+
+def _checkpoint_of(definition: Pipeline) -> str | None:
+    """The definition's own checkpoint, as the server finds it."""
+    own = definition.checkpoint
+    if own is None or "://" in own:
+        return own
+    return str(Path(definition.base) / own)
 
 
 def _check(definition: Pipeline) -> None:
