@@ -25,7 +25,7 @@ from moldau.spark import tables
 _PARTS = ("key", "value", "headers", "partition", "timestamp")
 
 
-def records(flow: Flow, pipeline: Pipeline, spark: Any, bootstrap: str) -> Any:
+def records(flow: Flow, pipeline: Pipeline) -> Any:
     """The flow's rows as records: topic, key, value and what else the sink has expressions for."""
     from pyspark.sql import functions as F
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from moldau.pipelines.build.sql_text import mentions
 from moldau.pipelines.build.table_options import table_options
@@ -20,8 +21,29 @@ class Sources:
         self._pipeline = pipeline
         self._bootstrap = bootstrap
         self._group = group
+        self._views: list[str] = []
 
     def read(self, source: Source) -> Any:
+        """The source's DataFrame, as one source however often the query's plan names it.
+
+        A checkpoint counts the sources of its query. Spark would make one of each reference to the
+        DataFrame or, if its cache of plans still has it, one of all: a restarted query might not
+        fit its checkpoint. A view is analysed once, and all that read it mean the same source.
+        """
+        frame = self._frame(source)
+        if not source.streaming:
+            return frame
+        view = f"__moldau_{uuid4().hex}"
+        frame.createOrReplaceTempView(view)
+        self._views.append(view)
+        return self._spark.table(view)
+
+    def close(self) -> None:
+        """Queries that run have their plan and need the views no more."""
+        while self._views:
+            self._spark.catalog.dropTempView(self._views.pop())
+
+    def _frame(self, source: Source) -> Any:
         if isinstance(source, Topic):
             return self._topic(source)
         try:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from moldau.pipelines.build import sinks
 from moldau.pipelines.build.environment import with_environment
-from moldau.pipelines.build.frames import Flow, Flows
+from moldau.pipelines.build.frames import Flows
 from moldau.pipelines.build.sources import Sources
 from moldau.pipelines.build.topics import make_topics
 from moldau.pipelines.definition import Pipeline, Python, RowStep, Topic
@@ -27,6 +27,11 @@ class _Built:
 
     main: Any
     letters: Any | None
+    sources: tuple[Sources, ...]
+
+    def close(self) -> None:
+        for sources in self.sources:
+            sources.close()
 
 
 def start(spark: Any, definition: Pipeline, *, bootstrap: str, checkpoint: str) -> list[Any]:
@@ -37,8 +42,7 @@ def start(spark: Any, definition: Pipeline, *, bootstrap: str, checkpoint: str) 
     """
     pipeline = with_environment(definition)
     folder = _checkpoint(pipeline, checkpoint)
-    with _quiet(), _explaining(pipeline):
-        built = _build(spark, pipeline, bootstrap)
+    with _quiet(), _explaining(pipeline), closing(_build(spark, pipeline, bootstrap)) as built:
         make_topics(pipeline, bootstrap=bootstrap)
         started = [sinks.start(spark, built.main, pipeline, bootstrap, f"{folder}/query")]
         if built.letters is None:
@@ -65,8 +69,7 @@ def check(definition: Pipeline, spark: Any = None, *, bootstrap: str = "127.0.0.
     if spark is None:
         return
     pipeline = with_environment(definition)
-    with _quiet(), _explaining(pipeline):
-        built = _build(spark, pipeline, bootstrap)
+    with _quiet(), _explaining(pipeline), closing(_build(spark, pipeline, bootstrap)) as built:
         for frame in (built.main, built.letters):
             if frame is not None:
                 _ = frame.schema
@@ -75,8 +78,7 @@ def check(definition: Pipeline, spark: Any = None, *, bootstrap: str = "127.0.0.
 def explain(spark: Any, definition: Pipeline, *, bootstrap: str = "127.0.0.1:9092") -> str:
     """Spark's plan of the pipeline, as `DataFrame.explain` shows it."""
     pipeline = with_environment(definition)
-    with _quiet(), _explaining(pipeline):
-        built = _build(spark, pipeline, bootstrap)
+    with _quiet(), _explaining(pipeline), closing(_build(spark, pipeline, bootstrap)) as built:
         plans = [built.main._explain_string(extended=True)]
         if built.letters is not None:
             plans += [f"== {pipeline.name}.{DEAD_LETTER} ==", built.letters._explain_string()]
@@ -84,24 +86,21 @@ def explain(spark: Any, definition: Pipeline, *, bootstrap: str = "127.0.0.1:909
 
 
 def _build(spark: Any, pipeline: Pipeline, bootstrap: str) -> _Built:
-    flows, flow = _flows(spark, pipeline, bootstrap, group=pipeline.name)
+    sources = Sources(spark, pipeline, bootstrap, group=pipeline.name)
+    flows = Flows(spark, pipeline, bootstrap, sources.read)
+    flow = flows.build()
     if isinstance(pipeline.sink, Topic):
-        records = sinks.records(flow, pipeline, spark, bootstrap)
-        return _Built(sinks.with_letters(records, flows.letters, pipeline), None)
+        records = sinks.records(flow, pipeline)
+        return _Built(sinks.with_letters(records, flows.letters, pipeline), None, (sources,))
     flow = flows.untagged(flow)
     main = flow.frame.select(*[f"`{name}`" for name in flow.visible])
     if not flows.letters:
-        return _Built(main, None)
+        return _Built(main, None, (sources,))
     # The second query reads the source by itself, and is to be seen as a group of its own.
-    again, flow = _flows(spark, pipeline, bootstrap, group=f"{pipeline.name}.{DEAD_LETTER}")
-    again.untagged(flow)
-    return _Built(main, sinks.letters(again.letters, pipeline))
-
-
-def _flows(spark: Any, pipeline: Pipeline, bootstrap: str, *, group: str) -> tuple[Flows, Flow]:
-    sources = Sources(spark, pipeline, bootstrap, group=group)
-    flows = Flows(spark, pipeline, bootstrap, sources.read)
-    return flows, flows.build()
+    second = Sources(spark, pipeline, bootstrap, group=f"{pipeline.name}.{DEAD_LETTER}")
+    again = Flows(spark, pipeline, bootstrap, second.read)
+    again.untagged(again.build())
+    return _Built(main, sinks.letters(again.letters, pipeline), (sources, second))
 
 
 def _checkpoint(pipeline: Pipeline, given: str) -> str:

@@ -327,11 +327,9 @@ def _pickled(function: Callable[..., Any], name: str) -> str:
             "Python functions as steps need Spark's package",
             hint="pip install 'moldau[spark]'",
         ) from None
-    # By its outermost package, so that what it imports from its neighbours travels with it.
     cloudpickle: Any = pickling
-    module = sys.modules.get((getattr(function, "__module__", None) or "").partition(".")[0])
-    own = module is not None and _is_users(module)
-    if own:
+    module = _module_of_user(function)
+    if module is not None:
         cloudpickle.register_pickle_by_value(module)
     try:
         return base64.b64encode(cloudpickle.dumps(function)).decode("ascii")
@@ -341,8 +339,20 @@ def _pickled(function: Callable[..., Any], name: str) -> str:
             hint="open files, connections and locks inside the function, not outside of it",
         ) from error
     finally:
-        if own:
+        if module is not None:
             cloudpickle.unregister_pickle_by_value(module)
+
+
+def _module_of_user(function: Callable[..., Any]) -> ModuleType | None:
+    """What is to travel with the function: the outermost package, if it is not an installed one.
+
+    So what the function's module imports from its neighbours goes along.
+    """
+    name = getattr(function, "__module__", None) or ""
+    module = sys.modules.get(name)
+    if module is None or not _is_users(module):
+        return None
+    return sys.modules.get(name.partition(".")[0], module)
 
 
 def _is_users(module: ModuleType) -> bool:

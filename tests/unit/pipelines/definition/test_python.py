@@ -74,6 +74,25 @@ def test_functions_travel_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
     assert restored.function.load()({"amount": 2}) == {"amount": 6}
 
 
+def test_neighbours_in_a_package_travel_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A package without __init__.py has no file of its own.
+    (tmp_path / "ourshop").mkdir()
+    (tmp_path / "ourshop" / "tax.py").write_text("def of(row):\n    return row * 2\n")
+    (tmp_path / "ourshop" / "steps.py").write_text(
+        "from ourshop import tax\ndef f(row):\n    return tax.of(row)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    from importlib import import_module
+
+    code = RowStep(import_module("ourshop.steps").f).function
+    for name in ("ourshop", "ourshop.steps", "ourshop.tax"):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.undo()
+    assert code.load()(3) == 6
+
+
 def test_what_cannot_travel_is_told() -> None:
     handle = sys.stderr
     with pytest.raises(PipelineError, match=r"function <lambda> cannot be sent to Spark"):
