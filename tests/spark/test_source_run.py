@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from moldau.client import Admin, Consumer, NewPartitions, Producer
-from moldau.client.errors import KafkaError, UnknownTopicOrPartitionError
+from moldau.client.errors import KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionError
 from moldau.client.topics import TopicPartition
 from moldau.spark.source.lag import LAG_KEY
 from moldau.spark.source.mirror import GroupTaken, announce, query_group
@@ -373,6 +373,36 @@ def test_a_batch_is_planned_between_its_places(broker: Broker, topic: str) -> No
     assert ranges(endingTimestamp=future) == [(0, 0, 6), (1, 0, 1)]
     with pytest.raises(PlanError, match="start offset 9 is greater than the resolved end offset 6"):
         ranges(startingOffsets=some % (9, 0))
+
+
+def test_brokers_that_are_away_for_a_while_do_not_end_a_query(topic: str) -> None:
+    """And it may be stopped meanwhile: no call takes long. Away for too long is an error."""
+    with Broker() as broker:
+        broker.create_topic(topic)
+        options = {
+            "kafka.bootstrap.servers": broker.bootstrap_servers,
+            "subscribe": topic,
+            "mirrorOffsets": "false",
+        }
+        run = StreamRun(parse_options(options, streaming=True))
+        hasty = StreamRun(
+            parse_options({**options, "kafka.default.api.timeout.ms": "100"}, streaming=True)
+        )
+        try:
+            begin = run.initial()
+            assert run.latest(begin, limited=True) == hasty.latest(begin, limited=True) == begin
+            [node] = broker.nodes.values()
+            node.kill()
+            with pytest.raises(KafkaTimeoutError):
+                eventually(lambda: hasty.latest(begin, limited=True) != begin, what="an error")
+            assert run.latest(begin, limited=True) == begin
+            assert run.latest(begin, limited=True) == begin
+            node.start()
+            broker.produce(topic, "a")
+            assert shown(next_batch(run, begin)) == {0: 1}
+        finally:
+            run.close()
+            hasty.close()
 
 
 def stream_reader(broker: Broker, topic: str, **options: str) -> TopicStreamReader:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from moldau.client.cluster import LANE_FETCH, ClusterClient
@@ -59,7 +60,8 @@ class SourceCluster:
         settings = NetworkSettings.of(
             values, client_id=values["client.id"] or "moldau-spark-source"
         )
-        self._api_timeout_ms: int = values["default.api.timeout.ms"]
+        self.api_timeout_ms: int = values["default.api.timeout.ms"]
+        self._patience_ms = self.api_timeout_ms
         self._thread = LoopThread("moldau-spark-source")
         self._cluster, self._finder = self._thread.call(self._open(settings))
         self._partitions: frozenset[TopicPartition] = frozenset()
@@ -113,7 +115,7 @@ class SourceCluster:
 
     async def _find_partitions(self) -> tuple[frozenset[TopicPartition], frozenset[str]]:
         """Those that are there, and the names of what is not."""
-        deadline = Deadline(self._cluster.clock, self._api_timeout_ms)
+        deadline = Deadline(self._cluster.clock, self.api_timeout_ms)
         match self._options.strategy:
             case SubscribePattern(pattern):
                 picture = await self._cluster.refresh(deadline=deadline)
@@ -194,7 +196,7 @@ class SourceCluster:
 
     async def _find(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """Raises at once for a partition that is not there: whoever asks may know a later list."""
-        deadline = Deadline(self._cluster.clock, self._api_timeout_ms)
+        deadline = Deadline(self._cluster.clock, self.api_timeout_ms)
         found: dict[TopicPartition, int | None] = {}
         failures = 0
         while True:
@@ -225,7 +227,7 @@ class SourceCluster:
         """As often as `fetchOffset.numRetries` says; what took its whole time is not repeated."""
         for attempt in range(1, self._options.fetch_offset_num_retries + 1):
             try:
-                return self._thread.call(ask())
+                return self._thread.call(self._bounded(ask))
             except KafkaTimeoutError:
                 raise
             except KafkaError as error:
@@ -237,6 +239,27 @@ class SourceCluster:
                 time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
                 self._partitions_until_s = 0.0
         raise AssertionError("there is at least one attempt")
+
+    async def _bounded(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        try:
+            async with asyncio.timeout(self._patience_ms / 1000):
+                return await ask()
+        except KafkaError:
+            raise
+        except TimeoutError:
+            servers = self._options.config["bootstrap.servers"]
+            raise KafkaTimeoutError(
+                f"the cluster at {servers} did not answer within {self._patience_ms} ms"
+            ) from None
+
+    @contextmanager
+    def patience(self, milliseconds: int) -> Iterator[None]:
+        """Let each question take at most so long, shorter than `default.api.timeout.ms`."""
+        self._patience_ms = min(milliseconds, self.api_timeout_ms)
+        try:
+            yield
+        finally:
+            self._patience_ms = self.api_timeout_ms
 
     # Waiting.
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+from moldau.client.errors import DisconnectError, KafkaTimeoutError
 from moldau.client.topics import TopicPartition
 from moldau.spark.source.cluster import SourceCluster
 from moldau.spark.source.lag import behind, latest_with_lag
@@ -39,6 +40,7 @@ _log = logging.getLogger(__name__)
 _IDLE_WAIT_S: Final = 0.1
 _IDLE_WAIT_S_MAX: Final = 1.0
 _IDLE_COST: Final = 0.02
+_PATIENCE_MS: Final = 2_000
 _AGE_PAUSE_S: Final = 1.0
 _AGES_MAX: Final = 8
 _FLUSH_S: Final = 5.0
@@ -60,6 +62,8 @@ class StreamRun:
             else None
         )
         self._idle_wait_s = _IDLE_WAIT_S
+        self._has_looked = False
+        self._away_s: float | None = None
         self._target: Offsets | None = None
         self._latest: Offsets = {}
         self._handed_out: Offsets = {}
@@ -103,7 +107,11 @@ class StreamRun:
                 # The run ends here, and this process with it.
                 self._mirror.flush(_FLUSH_S)
         else:
-            latest = self._latest_or_wait(start)
+            found = self._latest_or_wait(start)
+            if found is None:
+                self._handed_out = start
+                return start
+            latest = found
         self._latest = latest
         self._handed_out = self._limited(start, latest) if limited else latest
         return self._handed_out
@@ -154,7 +162,29 @@ class StreamRun:
             younger = {key: start[key] for key in start.keys() - target.keys() if key in there}
         return {**{key: max(at, start.get(key, at)) for key, at in target.items()}, **younger}
 
-    def _latest_or_wait(self, start: Offsets) -> Offsets:
+    def _latest_or_wait(self, start: Offsets) -> Offsets | None:
+        """None while the cluster cannot be reached, up to `default.api.timeout.ms`: Spark stops a
+        query between its calls, so a call must not take that long. The first one may: of a query
+        that runs once there is no other."""
+        try:
+            with self._cluster.patience(
+                _PATIENCE_MS if self._has_looked else self._cluster.api_timeout_ms
+            ):
+                latest = self._look(start)
+        except (KafkaTimeoutError, DisconnectError) as error:
+            now_s = time.monotonic()
+            if self._away_s is None:
+                self._away_s = now_s
+                _log.warning("The cluster cannot be reached, trying on: %s", error)
+            away_ms = (now_s - self._away_s) * 1000
+            if not self._has_looked or away_ms >= self._cluster.api_timeout_ms:
+                raise
+            return None
+        self._has_looked = True
+        self._away_s = None
+        return latest
+
+    def _look(self, start: Offsets) -> Offsets:
         begun_s = time.process_time()
         latest = self._known_latest(start)
         if latest == start and self._cluster.wait(start, self._idle_wait_s):
