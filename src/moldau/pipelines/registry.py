@@ -46,6 +46,8 @@ _REPLICATION_FACTOR_MAX: Final = 3
 # A writer that died is out of the readers' way after this.
 _TRANSACTION_TIMEOUT_MS: Final = 10_000
 _CHANGE_TRIES_MAX: Final = 20
+# The loop does nothing else while it waits for this; what is not written then is written later.
+_STATUS_MS_MAX: Final = 5_000
 _CONNECTION_KEYS: Final = ("bootstrap.", "client.", "sasl.", "security.", "ssl.")
 # Small segments: what compaction leaves is what a reader has to go through.
 _TOPIC_CONFIG: Final = {
@@ -180,9 +182,15 @@ class Registry:
     def write_status(self, status: StatusRecord) -> None:
         """Written, not merely sent, when this returns: a session is known before it is used."""
         if self._producer is None:
+            limit = str(_STATUS_MS_MAX)
             self._producer = Producer(
                 self._config
-                | {"linger.ms": "0", "delivery.timeout.ms": "20000", "request.timeout.ms": "10000"}
+                | {
+                    "linger.ms": "0",
+                    "delivery.timeout.ms": limit,
+                    "max.block.ms": limit,
+                    "request.timeout.ms": limit,
+                }
             )
         key = f"{status.name}{STATUS_SUFFIX}".encode()
         self._producer.send(TOPIC, value=status.to_bytes(), key=key, partition=0).result(

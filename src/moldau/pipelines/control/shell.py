@@ -330,6 +330,7 @@ class ControlLoop:
         record = self._own().get(name)
         if record is None or name in self._unwritten:
             reason = "the registry cannot be written: nothing is started that nobody could find"
+            self._logs.write(name, "WARN", reason)
             error = ErrorRecord(message=reason, at_ms=_now_ms())
             self._events.put(events.StartFailed(name, error, lasting=False))
             return

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from moldau.pipelines import registry
 from moldau.pipelines.control import workers
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import tail
@@ -272,3 +273,36 @@ def test_pipelines_of_another_deployment_are_left_alone(stage: Stage) -> None:
     stage.wait(State.RUNNING)
     assert list(stage.sessions.live.values()) == [stage.name]
     assert other not in stage.registry.read().statuses
+
+
+def test_without_a_broker_nothing_is_started_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_STATUS_MS_MAX", 500)
+    with Broker() as broker:
+        stage = Stage(tmp_path, str(broker.bootstrap_servers), monkeypatch)
+        try:
+            stage.want(Desired.RUNNING)
+            stage.wait(State.RUNNING)
+            broker.kill()
+            # Its session could not be written down: what failed is not started again blindly.
+            stage.sessions.ended[stage.name] = RuntimeError("it broke")
+            log = stage.folder.logs / f"{stage.name}.log"
+            eventually(
+                lambda: any("cannot be written" in line for line in tail(log, None)),
+                what="the reason in its log",
+            )
+            assert len(stage.sessions.started) == 1
+            broker.start_nodes()
+            eventually(lambda: len(stage.sessions.started) == 2, what="its second start")
+
+            def again() -> bool:
+                status = stage.wait(State.RUNNING)
+                return status.session_id == stage.sessions.started[-1]
+
+            eventually(again, what="its new session in the registry")
+            stage.want(Desired.STOPPED)
+            stage.wait(State.STOPPED)
+        finally:
+            stage.end()
+            stage.registry.close()
