@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.processes import apache_kafka, kafka_missing
 from support.waiting import eventually
 
 PROJECT = Path(__file__).resolve().parents[2] / "examples" / "orders"
@@ -76,6 +77,19 @@ def test_every_order_has_one_end_although_services_are_killed(tmp_path: Path) ->
     assert output.count("✓") == 10
     assert re.search(r"\d{3} orders, \d+ late, \d+ posted again, 2 services killed: all is well",
                      output), output  # fmt: skip
+
+
+def test_the_demo_runs_on_apache_kafka(tmp_path: Path) -> None:
+    if reason := kafka_missing():
+        pytest.skip(reason)
+    with apache_kafka(tmp_path / "kafka", {"group.initial.rebalance.delay.ms": "0"}) as kafka:
+        process = begin_demo(tmp_path, "--seconds", "2", "--bootstrap-server", kafka.bootstrap)
+        try:
+            output, _ = process.communicate(timeout=SECONDS_MAX)
+        finally:
+            stop(process)
+    assert process.returncode == 0, output
+    assert output.count("✓") == 10
 
 
 @pytest.fixture

@@ -84,6 +84,16 @@ def test_what_is_over_is_forgotten_a_day_later() -> None:
     assert on.kept[ORDER.id] is None
 
 
+def test_an_order_that_waits_is_not_forgotten() -> None:
+    on = stage()
+    outcome(on, CREATED_RECORD, said("fraud"), said("inventory"))
+    for number in range(3):
+        on.sees(order(f"later-{number}", at_s=25 * 3600 + number))
+    (final,) = outcome(on.restarted(Aggregator()), said("order-details"))
+    assert final.value is not None
+    assert final.value["state"] == VALIDATED
+
+
 @pytest.mark.parametrize("value", [None, {}, {"check": "taste", "result": "PASS"}])
 def test_what_is_no_validation_is_refused(value: dict[str, Any] | None) -> None:
     with pytest.raises(InvalidOrder, match="no validation"):

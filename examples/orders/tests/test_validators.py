@@ -174,6 +174,16 @@ def test_nothing_cannot_be_reserved(quantity: int) -> None:
     assert available(stage) == 10
 
 
+def test_a_reservation_is_kept_until_its_order_ends() -> None:
+    stage = inventory_stage()
+    wants(stage, "a", 7)
+    for number in range(3):
+        stage.sees(order(f"later-{number}", at_s=25 * 3600 + number))
+    assert available(restarted(stage)) == 0
+    wants(stage, "a", 7, state=FAILED)
+    assert available(restarted(stage)) == 7
+
+
 def test_orders_of_yesterday_are_forgotten_but_stay_sold() -> None:
     stage = inventory_stage()
     wants(stage, "a", 7)

@@ -27,7 +27,7 @@ def verdict(results: dict[str, str | None]) -> str | None:
 
 class Aggregator:
     def __init__(self) -> None:
-        self._orders = Memory()
+        self._orders = Memory(lambda known: known["state"] is not None)
 
     def process(self, record: Incoming) -> list[Outgoing]:
         forgotten = [

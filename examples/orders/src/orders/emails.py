@@ -46,7 +46,7 @@ def notice(
 class Emails:
     def __init__(self, customers: Customers) -> None:
         self._customers = customers
-        self._orders = Memory()
+        self._orders = Memory(lambda known: bool(known["sent"]))
 
     def process(self, record: Incoming) -> list[Outgoing]:
         forgotten = [

@@ -27,7 +27,7 @@ class Inventory:
     def __init__(self) -> None:
         self._received: dict[str, int] = {}
         self._sold: dict[str, int] = {}
-        self._orders = Memory()
+        self._orders = Memory(lambda known: not known["reserved"])
         self._reserved: Counter[str] = Counter()
 
     def available(self, product: str) -> int:

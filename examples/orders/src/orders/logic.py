@@ -9,7 +9,7 @@ state. It serves live records and the restart alike, so what is rebuilt is what 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Protocol
@@ -47,32 +47,40 @@ class Logic(Protocol):
 
 
 class Memory:
-    """What is known of each order, the least recently changed first; values have their event time
-    under `at`. What is older than a day is given to be forgotten, a few at a time, so that the
-    memory is bounded by a day's orders and the changelog by the same."""
+    """What is known of each order; values have their event time under `at`.
 
-    def __init__(self, remembered_ms: int = REMEMBERED_MS) -> None:
-        self._values: OrderedDict[str, dict[str, Any]] = OrderedDict()
+    Orders that are done are given to be forgotten after a day, a few at a time, the first done
+    first: so memory and changelog are bounded by a day's orders and by those that still wait, and
+    whoever waits is never forgotten.
+    """
+
+    def __init__(
+        self,
+        is_done: Callable[[dict[str, Any]], bool],
+        remembered_ms: int = REMEMBERED_MS,
+    ) -> None:
+        self._is_done = is_done
         self._remembered_ms = remembered_ms
+        self._values: dict[str, dict[str, Any]] = {}
+        self._done_at: OrderedDict[str, int] = OrderedDict()
         self._newest_ms = 0
-
-    def __len__(self) -> int:
-        return len(self._values)
 
     def get(self, key: str) -> dict[str, Any] | None:
         return self._values.get(key)
 
     def replay(self, key: str, value: dict[str, Any] | None) -> None:
+        self._done_at.pop(key, None)
         if value is None:
             self._values.pop(key, None)
             return
         self._values[key] = value
-        self._values.move_to_end(key)
         self._newest_ms = max(self._newest_ms, value["at"])
+        if self._is_done(value):
+            self._done_at[key] = value["at"]
 
     def outlived(self) -> Iterator[tuple[str, int]]:
         """Keys to forget now, with their times."""
-        for key, value in islice(self._values.items(), _FORGOTTEN_AT_ONCE_MAX):
-            if value["at"] >= self._newest_ms - self._remembered_ms:
+        for key, at in islice(self._done_at.items(), _FORGOTTEN_AT_ONCE_MAX):
+            if at >= self._newest_ms - self._remembered_ms:
                 return
-            yield key, value["at"]
+            yield key, at

@@ -81,6 +81,9 @@ class GlobalTable:
     def get(self, key: str) -> dict[str, Any] | None:
         return self._rows.get(key)
 
+    def clear(self) -> None:
+        self._rows.clear()
+
     def replay(self, topic: str, key: str, value: dict[str, Any] | None) -> None:
         if value is None:
             self._rows.pop(key, None)
@@ -324,6 +327,7 @@ class _Life(ConsumerRebalanceListener):
         table = self._service.global_table
         if table is None:
             return
+        table.clear()
         infos = self._consumer.partitions_for(table.topic)
         places = [TopicPartition(table.topic, each.partition) for each in infos]
         self._read_to_end(places, table.replay)

@@ -28,7 +28,7 @@ _CONF: Final = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.eventLog.enabled": "false",
 }
-_START_S_MAX: Final = 240.0
+_START_S_MAX: Final = 600.0
 _STOP_S_MAX: Final = 45.0
 _LOOK_EVERY_S: Final = 1.0
 

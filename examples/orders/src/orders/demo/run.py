@@ -27,7 +27,8 @@ from orders.load import Load, seed_tables
 
 __all__ = ["Demo", "Options"]
 
-_DRAIN_S_MAX: Final = 120.0
+_DRAIN_S_MAX: Final = 180.0
+_SETTLE_S_MAX: Final = 5.0
 _REFRESH_S: Final = 0.25
 _LINE_EVERY_S: Final = 5.0
 _RATE_OVER_S: Final = 5.0
@@ -157,6 +158,11 @@ class Demo:
             show("no more orders, waiting for the last ones", 1.0)
             self._stage.check()
             time.sleep(_REFRESH_S)
+        # All is done; the groups' offsets follow within a moment, and the last picture shows it.
+        deadline = time.monotonic() + _SETTLE_S_MAX
+        while any(self._watcher.seen.lags.values()) and time.monotonic() < deadline:
+            show("all orders are done", 1.0)
+            time.sleep(_REFRESH_S)
         show("done", 1.0)
 
     def _is_drained(self) -> bool:
@@ -165,7 +171,6 @@ class Demo:
             posted = len(self._load.posted)
             if not posted <= seen.created == seen.finals == seen.emails:
                 return False
-            # Lags are asked for now and then: they may be of the time before.
             counted, revenue = dict(seen.counted), dict(seen.revenue)
         letters = sum(1 for _ in self._stage.mailbox.glob("*.eml"))
         if letters < seen.created:
