@@ -52,6 +52,9 @@ def server_conf(
         "spark.app.name": "moldau",
         "spark.connect.grpc.binding.address": settings.host,
         "spark.connect.grpc.binding.port": str(environment.port),
+        # With a session end its queries, and after an hour without a word from its client it ends:
+        # they are to outlive a control loop that nobody has started again yet.
+        "spark.connect.session.manager.defaultSessionTimeout": "7d",
         CONNECTOR_KEY: "kafka" if environment.jars else "moldau",
         "spark.sql.warehouse.dir": str(places.warehouse),
         **_history(places),

@@ -30,6 +30,7 @@ def test_a_local_server_is_small_and_for_this_machine_only() -> None:
     conf = conf_of(ServerSettings())
     assert conf["spark.connect.grpc.binding.address"] == "127.0.0.1"
     assert conf["spark.connect.grpc.binding.port"] == "15002"
+    assert conf["spark.connect.session.manager.defaultSessionTimeout"] == "7d"
     assert conf["spark.driver.bindAddress"] == "127.0.0.1"
     assert conf["spark.sql.shuffle.partitions"] == "4"
     assert conf["spark.driver.memory"] == "2g"
