@@ -129,6 +129,7 @@ def test_executors_get_moldau_by_themselves(
             spark.readStream.format("moldau")
             .options(**options, subscribe=topic)
             .load()
+            .select("value")
             .writeStream.format("moldau")
             .options(**options, topic=f"{topic}-out")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))

@@ -328,6 +328,9 @@ def _run_worker(arguments: argparse.Namespace) -> int:
     if not arguments.master.startswith("spark://"):
         raise ToolError(f"{arguments.master} is no master: give spark://HOST:PORT")
     words: list[str] = []
+    if arguments.host is None and arguments.master.startswith("spark://127.0.0.1:"):
+        # Nobody else can use a worker whose master is for this machine only.
+        arguments.host = "127.0.0.1"
     for name in ("host", "cores", "memory", "work_dir"):
         value = getattr(arguments, name)
         if value is not None:

@@ -68,10 +68,9 @@ def server_conf(
             "spark.driver.memory": f"{gigabytes}g",
             # Spark's 200 tasks of a shuffle are for clusters; here they only cost their start.
             "spark.sql.shuffle.partitions": str(max(2, environment.cores)),
-            # Nobody else has to reach the driver.
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
         }
+    if settings.on_this_machine:
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if environment.shipped is not None:
         conf |= {
             "spark.archives": f"{environment.shipped.archive}#{_ARCHIVE_NAME}",

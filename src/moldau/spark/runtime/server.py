@@ -342,7 +342,7 @@ class ConnectServer:
         environ |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
         if "spark.local.dir" not in self.settings.conf:
             environ.setdefault("SPARK_LOCAL_DIRS", str(self.places.local))
-        if self.settings.is_local:
+        if self.settings.on_this_machine:
             # Also the UI, on which anybody may stop queries, is for this machine only.
             environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         if environment.shipped is not None:
@@ -372,7 +372,7 @@ class ConnectServer:
         raise self._start_error(within, log_start)
 
     def _ui_host(self) -> str:
-        return "127.0.0.1" if self.settings.is_local else "0.0.0.0"
+        return "127.0.0.1" if self.settings.on_this_machine else "0.0.0.0"
 
     def _start_error(self, how: str, log_start: int) -> ServerStartError:
         logged = self._logged(log_start)

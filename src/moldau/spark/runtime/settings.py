@@ -15,6 +15,7 @@ from moldau.spark.runtime.errors import SparkRuntimeError
 
 __all__ = ["CONNECTORS", "ServerSettings", "ServerState", "parse_conf"]
 
+_HERE = ("spark://127.0.0.1:", "spark://localhost:")
 CONNECTORS = ("auto", "moldau", "kafka")
 _T = TypeVar("_T", "ServerSettings", "ServerState")
 
@@ -47,6 +48,11 @@ class ServerSettings:
     def is_local(self) -> bool:
         """Whether tasks run inside of the server, with this machine's Python."""
         return self.master == "local" or self.master.startswith("local[")
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether all executors are here, so that nothing has to listen for others."""
+        return self.is_local or self.master.startswith(("local-cluster[", *_HERE))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"

@@ -48,6 +48,20 @@ def test_a_cluster_gets_the_packages_and_its_own_defaults() -> None:
     assert "spark.driver.host" not in conf
 
 
+@pytest.mark.parametrize(
+    ("master", "here"),
+    [
+        ("local-cluster[2,1,1024]", True),
+        ("spark://127.0.0.1:7077", True),
+        ("spark://10.0.0.1:7077", False),
+        ("k8s://https://10.0.0.1:6443", False),
+    ],
+)
+def test_the_driver_listens_for_others_only_where_others_are(master: str, here: bool) -> None:
+    conf = conf_of(ServerSettings(master=master))
+    assert conf.get("spark.driver.bindAddress") == ("127.0.0.1" if here else None)
+
+
 def test_the_users_settings_win_and_lists_are_joined() -> None:
     own = {
         "spark.driver.memory": "8g",
