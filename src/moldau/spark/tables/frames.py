@@ -12,6 +12,8 @@ from .jdbc.address import OTHER, SQLITE, parse_address
 from .jdbc.by_driver import DriverBatch, read_by_driver
 from .options import FILE_KINDS, SINK, SOURCE, Options, check_options, check_output_mode
 
+_STARTS_MAX = 5
+
 
 def read(spark: Any, kind: str, options: Mapping[str, object], streaming: bool) -> Any:
     """The table as a DataFrame; with `streaming` one that goes on as the table grows."""
@@ -49,12 +51,29 @@ def start_sink(
     if kind in FILE_KINDS:
         return configure_files_sink(writer, checked).start()
     if _is_other_database(checked):
-        return writer.foreachBatch(DriverBatch(checked, mode)).start()
+        return _start_patiently(writer.foreachBatch(DriverBatch(checked, mode)))
     if mode == "update":
         # Spark gives a Python data source no rows of a query in update mode, only those of a batch.
-        return writer.foreachBatch(EachBatch(kind, checked.as_spark(), checkpoint)).start()
+        each = EachBatch(kind, checked.as_spark(), checkpoint)
+        return _start_patiently(writer.foreachBatch(each))
     name = register(frame.sparkSession, kind)
     return writer.format(name).options(**checked.as_spark()).start()
+
+
+def _start_patiently(writer: Any) -> Any:
+    """Start a query whose batches a Python process takes.
+
+    Spark waits for that process ten seconds, which a busy machine may need for its imports alone.
+    """
+    from pyspark.errors import PySparkException
+
+    for _ in range(_STARTS_MAX - 1):
+        try:
+            return writer.start()
+        except PySparkException as error:
+            if "failed to connect back" not in str(error):
+                raise
+    return writer.start()
 
 
 class EachBatch:
