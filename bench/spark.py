@@ -47,6 +47,8 @@ SCHEMA = (
 )
 _BATCH_ROWS = 10_000
 _LATENCY_HZ = 50
+_WARM_BATCHES = 8
+_WARM_SECONDS_MAX = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,13 +293,22 @@ def latency(
         stream = stream.option("exactlyOnce", str(exactly_once).lower())
     query = stream.start()
     try:
-        return _latency(server, topic, seconds)
+        return _latency(server, topic, seconds, lambda: _batches_of(query) >= _WARM_BATCHES)
+    except RuntimeError as error:
+        raise RuntimeError(f"{error}: {query.exception() or query.status}") from error
     finally:
         query.stop()
         shutil.rmtree(checkpoint, ignore_errors=True)
 
 
-def _latency(server: Server, topic: str, seconds: float) -> Latency:
+def _batches_of(query: Any) -> int:
+    progress = query.lastProgress
+    return 0 if progress is None else int(progress["batchId"])
+
+
+def _latency(
+    server: Server, topic: str, seconds: float, is_warm: Callable[[], bool]
+) -> Latency:
     stop = threading.Event()
     sender = threading.Thread(target=_send_times, args=(server, topic, stop))
     consumer = Consumer(
@@ -314,13 +325,12 @@ def _latency(server: Server, topic: str, seconds: float) -> Latency:
     found: list[float] = []
     sender.start()
     try:
-        # The query's first batches start processes; they do not count.
-        first = _poll(consumer, found, time.monotonic() + 60, until=lambda: len(found) >= 20)
-        if not first:
-            raise RuntimeError(f"nothing came out of the query from {topic} within a minute")
-        _poll(consumer, [], time.monotonic() + 3, until=lambda: False)
-        found.clear()
+        # The query's first batches start processes, one after the other; they do not count.
+        if not _poll(consumer, [], time.monotonic() + _WARM_SECONDS_MAX, until=is_warm):
+            raise RuntimeError(f"the query from {topic} has made few batches in two minutes")
         _poll(consumer, found, time.monotonic() + seconds, until=lambda: False)
+        if len(found) < 2:
+            raise RuntimeError(f"{topic}-out stood still for {seconds} s")
     finally:
         stop.set()
         sender.join()
@@ -334,10 +344,9 @@ def _poll(
 ) -> bool:
     while time.monotonic() < until_s:
         message = consumer.poll(0.05)
-        if message is None or message.error():
-            continue
-        found.append((time.time() - json.loads(message.value())["at"]) * 1000)
-        if until():
+        if message is not None and not message.error():
+            found.append((time.time() - json.loads(message.value())["at"]) * 1000)
+        elif until():
             return True
     return until()
 
