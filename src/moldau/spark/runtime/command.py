@@ -12,11 +12,19 @@ from dataclasses import dataclass
 from moldau.spark.runtime.places import Places
 from moldau.spark.runtime.settings import ServerSettings
 
-__all__ = ["Environment", "Shipped", "log_settings", "server_conf", "spark_submit"]
+__all__ = [
+    "Environment",
+    "Shipped",
+    "connector_of",
+    "log_settings",
+    "server_conf",
+    "spark_submit",
+]
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 #: What sessions ask a server for to learn which connector it has.
 CONNECTOR_KEY = "spark.moldau.connector"
+_BRINGS_JARS = ("spark.jars", "spark.jars.packages")
 _ARCHIVE_NAME = "moldau_packages"
 _JOINED = {
     "spark.jars": ",",
@@ -55,7 +63,7 @@ def server_conf(
         # With a session end its queries, and after an hour without a word from its client it ends:
         # they are to outlive a control loop that nobody has started again yet.
         "spark.connect.session.manager.defaultSessionTimeout": "7d",
-        CONNECTOR_KEY: "kafka" if environment.jars else "moldau",
+        CONNECTOR_KEY: connector_of(settings, environment.jars),
         "spark.sql.warehouse.dir": str(places.warehouse),
         **_history(places),
         "spark.driver.extraJavaOptions": _java_options(places),
@@ -79,6 +87,12 @@ def server_conf(
             "spark.executorEnv.PYTHONPATH": f"{_ARCHIVE_NAME}:../{_ARCHIVE_NAME}",
         }
     return _with_own(conf, settings.conf)
+
+
+def connector_of(settings: ServerSettings, jars: Sequence[str]) -> str:
+    """Which connector a server will have beside ours: fetched by us, or named by the user."""
+    named = (*settings.packages, *(settings.conf.get(key, "") for key in _BRINGS_JARS))
+    return "kafka" if jars or any("spark-sql-kafka" in text for text in named) else "moldau"
 
 
 def _history(places: Places) -> dict[str, str]:

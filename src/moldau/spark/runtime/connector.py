@@ -143,14 +143,14 @@ def maven_problem(output: str) -> str:
 
 
 _MISSING = "no repository has it"
+_UNREACHABLE = "no repository can be reached"
+_UNREACHED = re.compile(
+    r"Unknown ?host|Connection refused|timed out|unreachable|offline|Server access error", re.I
+)
 _MAVEN_WORDS = (
     (re.compile(r"Could not find artifact|was not found in", re.I), _MISSING),
-    (
-        re.compile(r"UnknownHost|Unknown host|Connection refused|timed out|unreachable|offline",
-                   re.I),
-        "no repository can be reached",
-    ),
-)  # fmt: skip
+    (_UNREACHED, _UNREACHABLE),
+)
 
 
 def _with_spark(
@@ -183,8 +183,10 @@ def _with_spark(
             for jar in _needed(found):
                 shutil.copy2(jar, jars / jar.name.partition("_")[2])
             return
-        unresolved = "unresolved dependency" in done.stdout + done.stderr
-        problem = "no repository has it or none can be reached" if unresolved else "it failed"
+        said = done.stdout + done.stderr
+        problem = _UNREACHABLE if _UNREACHED.search(said) else _MISSING
+        if problem == _UNREACHABLE or "unresolved dependency" not in said:
+            break
     raise ConnectorUnavailable(
         f"{coordinate(spark_version)} cannot be had with Spark's resolver here ({problem})"
     )

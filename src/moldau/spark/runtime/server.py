@@ -23,7 +23,13 @@ from urllib.parse import urlsplit
 
 from moldau import __version__
 from moldau.spark.runtime import logs, probe, processes
-from moldau.spark.runtime.command import Environment, log_settings, server_conf, spark_submit
+from moldau.spark.runtime.command import (
+    Environment,
+    connector_of,
+    log_settings,
+    server_conf,
+    spark_submit,
+)
 from moldau.spark.runtime.errors import (
     ServerNotRunning,
     ServerStartError,
@@ -290,7 +296,7 @@ class ConnectServer:
             url=f"sc://{_reachable(settings.host)}:{port}",
             master=settings.master,
             log=str(places.log),
-            connector="kafka" if jars else "moldau",
+            connector=connector_of(settings, jars),
             started_ms=int(time.time() * 1000),
             versions={
                 "java": str(java),
@@ -313,7 +319,8 @@ class ConnectServer:
     def _connector_jars(self, spark_version: str) -> tuple[list[str], list[str]]:
         """The jars of Spark's own connector, and what Spark itself has to resolve."""
         packages = list(self.settings.packages)
-        if self.settings.connector == "moldau":
+        named = connector_of(self.settings, ()) == "kafka"
+        if self.settings.connector == "moldau" or named:
             return [], packages
         from moldau.spark.runtime import connector
         from moldau.spark.runtime.errors import ConnectorUnavailable

@@ -84,6 +84,15 @@ def test_the_users_settings_win_and_lists_are_joined() -> None:
     assert "ExitOnOutOfMemoryError" in conf["spark.driver.extraJavaOptions"]
 
 
+def test_a_connector_that_the_user_brings_is_known() -> None:
+    coordinate = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"
+    for settings in (
+        ServerSettings(packages=(coordinate,)),
+        ServerSettings(conf={"spark.jars.packages": coordinate}),
+    ):
+        assert conf_of(settings)["spark.moldau.connector"] == "kafka"
+
+
 def test_the_command_line() -> None:
     settings = ServerSettings(master="local[2]")
     command = spark_submit("/spark/bin/spark-submit", settings, {"b": "2", "a": "1"}, ["g:a:1"])

@@ -11,6 +11,7 @@ from moldau.spark import sessions
 from moldau.spark.runtime import connector
 from moldau.spark.runtime.connector import cached, candidates, coordinate, fetch, maven_problem
 from moldau.spark.runtime.errors import ConnectorUnavailable, SparkRuntimeError
+from moldau.spark.runtime.java import JavaHome
 from moldau.spark.sessions import topic_format
 
 # Has the artifacts that `HAS` lists, else says what Maven says.
@@ -90,6 +91,51 @@ def test_of_what_spark_resolves_only_what_it_lacks_is_kept() -> None:
         Path("org.slf4j_slf4j-api-2.0.16.jar"),
     ]
     assert connector._needed(found) == found[:2]
+
+
+# In the place of Spark's script: has the version that `HAS` says, with one jar too many.
+SPARK_SUBMIT = f"""#!{sys.executable}
+import os, sys
+wanted = sys.argv[sys.argv.index("--packages") + 1].split(":")
+with open(os.environ["ASKED"], "a") as file:
+    print(":".join(wanted[1:]), os.environ["JAVA_HOME"], file=file)
+if os.environ.get("OFFLINE"):
+    sys.exit("Server access error at url\\n:: unresolved dependency: a#b;1: not found")
+if wanted[2] not in os.environ["HAS"]:
+    sys.exit(":: unresolved dependency: a#b;1: not found")
+ivy = next(word for word in sys.argv if word.startswith("spark.jars.ivy=")).partition("=")[2]
+os.makedirs(f"{{ivy}}/jars")
+for name in (f"org.apache.spark_{{wanted[1]}}-{{wanted[2]}}", "org.slf4j_slf4j-api-2.0.16"):
+    open(f"{{ivy}}/jars/{{name}}.jar", "w").close()
+"""
+
+
+@pytest.fixture
+def without_maven(
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
+    (tmp_path / "bin" / "mvn").unlink()
+    (tmp_path / "bin" / "spark-submit").write_text(SPARK_SUBMIT)
+    (tmp_path / "bin" / "spark-submit").chmod(0o755)
+    monkeypatch.setattr(connector, "spark_home", lambda: tmp_path)
+    java = JavaHome("/jvm", 21, "PATH", "/usr/bin/java")
+    monkeypatch.setattr(connector, "find_java", lambda environ, cache: java)
+    return environ
+
+
+def test_without_maven_spark_resolves_it(tmp_path: Path, without_maven: dict[str, str]) -> None:
+    jars = fetch(tmp_path / "cache", "4.3.0", without_maven)
+    assert [jar.name for jar in jars] == ["spark-sql-kafka-0-10_2.13-4.2.0.jar"]
+    assert (tmp_path / "asked").read_text().splitlines() == [
+        "spark-sql-kafka-0-10_2.13:4.3.0 /jvm",
+        "spark-sql-kafka-0-10_2.13:4.2.0 /jvm",
+    ]
+
+
+def test_without_maven_and_offline(tmp_path: Path, without_maven: dict[str, str]) -> None:
+    with pytest.raises(ConnectorUnavailable, match=r"resolver here \(no repository can be reached"):
+        fetch(tmp_path / "cache", "4.3.0", without_maven | {"OFFLINE": "1"})
+    assert len((tmp_path / "asked").read_text().splitlines()) == 1
 
 
 class Session:
