@@ -455,10 +455,13 @@ def _check(definition: Pipeline) -> None:
 def _failed(info: PipelineInfo) -> PipelineError:
     error = info.last_error
     assert error is not None
+    hint = error.hint
+    if hint is None and info.state == State.RESTARTING:
+        hint = f"it is tried again: moldau pipelines show {info.name}"
     return PipelineError(
         f"{info.name} failed: {error.message}" if error.where is None else error.message,
         where=error.where,
-        hint=error.hint,
+        hint=hint,
         detail=error.detail,
     )
 
