@@ -1,0 +1,92 @@
+"""`moldau start --spark`: up together and down together; a small program is in Spark's place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moldau import __version__
+from moldau.cli.failures import Failure
+from moldau.cli.start_with_spark import plaintext_address
+from moldau.pipelines import daemon
+from moldau.spark.runtime.server import ConnectServer
+from support.processes import free_port
+from support.waiting import eventually
+
+SPARK_SUBMIT = f"""#!{sys.executable}
+import socket, sys
+conf = dict(word.split("=", 1) for word in sys.argv if "=" in word)
+with socket.create_server(("127.0.0.1", int(conf["spark.connect.grpc.binding.port"]))) as listener:
+    while True:
+        listener.accept()[0].close()
+"""
+MOLDAU = """
+import pathlib, sys
+from moldau.cli.main import main
+from moldau.spark.runtime import probe, server
+from moldau.spark.runtime.java import JavaHome
+home = pathlib.Path(sys.argv[1])
+server.spark_home = lambda: home
+server.find_java = lambda environ, cache: JavaHome("/jvm", 21, "PATH", "/usr/bin/java")
+probe.answers = lambda host, port, seconds_max: "4.3.0"
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("listeners", "address"),
+    [
+        ("PLAINTEXT://127.0.0.1:9092", "127.0.0.1:9092"),
+        ("SSL://h:9093, PLAINTEXT://0.0.0.0:9092", "127.0.0.1:9092"),
+        ("PLAINTEXT://broker.example:9092", "broker.example:9092"),
+    ],
+)
+def test_where_spark_finds_the_broker(listeners: str, address: str) -> None:
+    assert plaintext_address(listeners) == address
+
+
+def test_a_broker_that_wants_a_password_needs_a_second_command() -> None:
+    with pytest.raises(Failure, match="moldau spark start --bootstrap-server"):
+        plaintext_address("SASL_SSL://127.0.0.1:9092")
+
+
+def test_all_comes_up_and_goes_down_together(tmp_path: Path) -> None:
+    script = tmp_path / "bin" / "spark-submit"
+    script.parent.mkdir()
+    script.write_text(SPARK_SUBMIT)
+    script.chmod(0o755)
+    data, output = tmp_path / "data", tmp_path / "output"
+    port = free_port()
+    command = [sys.executable, "-c", MOLDAU, str(tmp_path), "start", "--spark"]
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            [*command, "--port", str(port), "--data", str(data)],
+            stdout=file,
+            stderr=file,
+            env=os.environ | {"MOLDAU_CACHE": str(tmp_path / "cache")},
+        )
+    server = ConnectServer(data / "spark", stop_seconds_max=5)
+    try:
+        eventually(
+            lambda: "\nSpark 4.3.0 is up.\n" in output.read_text() or process.poll() is not None,
+            what="Spark is up",
+            seconds_max=120,
+        )
+        shown = output.read_text()
+        assert f"Moldau {__version__} is up." in shown
+        assert f"on 127.0.0.1:{port}\n" in shown
+        assert server.attach()
+        assert daemon.status(data / "spark").alive
+    finally:
+        process.send_signal(signal.SIGINT)
+        code = process.wait(120)
+        server.stop()
+    assert code == 0, output.read_text()
+    assert not server.alive()
+    assert not daemon.status(data / "spark").alive
+    assert "everything is on disk" in output.read_text()
