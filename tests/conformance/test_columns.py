@@ -25,7 +25,7 @@ from moldau.client.network_settings import NetworkSettings
 from moldau.client.producer import Producer
 from moldau.client.producer._murmur2 import partition_for_key
 from moldau.client.topics import TopicPartition
-from moldau.spark.columns import DataLossError, OpenTransactionError, RowError, clients
+from moldau.spark.columns import DataLossError, OpenTransactionError, RowError, clients, producers
 from moldau.spark.columns.reading import read_range
 from moldau.spark.columns.writing import ColumnWriter, Prepared
 from moldau.wire.errors import ErrorCode
@@ -41,6 +41,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 def nothing_is_left() -> Iterator[None]:
     yield
     clients.close_idle()
+    producers.close_idle()
 
 
 @pytest.fixture
@@ -195,6 +196,37 @@ def test_a_forked_child_makes_its_own_client(config: dict[str, str]) -> None:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert values(config, topic, 0, 1) == [b"v"]
+
+
+def test_a_producer_is_kept_unless_it_failed(config: dict[str, str]) -> None:
+    producers.close_idle()
+    topic = new_topic(config)
+    write(config, topic, table([b"a"]))
+    ((_, kept),) = producers._idle
+    with ColumnWriter(config, default_topic=topic) as writer:
+        assert writer._producer is kept
+        # Who writes meanwhile has another one.
+        write(config, topic, table([b"b"]))
+        writer.write(table([b"c"]))
+        writer.flush()
+    assert values(config, topic, 0, 3) == [b"a", b"b", b"c"]
+    strict = new_topic(config, max_message_bytes="2000")
+    with pytest.raises(RowError, match="row 0"):
+        write(config, strict, table([bytes(9000)]))
+    for number in range(producers.IDLE_MAX + 2):
+        write({**config, "client.id": f"c{number}"}, topic, table([b"d"]))
+    assert len(producers._idle) == producers.IDLE_MAX
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            last = {**config, "client.id": f"c{producers.IDLE_MAX + 1}"}
+            write(last, topic, table([b"e"]))
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert values(config, topic, 3, 3 + producers.IDLE_MAX + 3)[-1] == b"e"
 
 
 def end_transaction(config: dict[str, str], prepared: Prepared, *, committed: bool) -> None:

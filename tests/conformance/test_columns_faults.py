@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow
 import pytest
 
-from moldau.spark.columns import RowError, clients
+from moldau.spark.columns import RowError, clients, producers
 from moldau.spark.columns.reading import read_range
 from moldau.spark.columns.writing import ColumnWriter
 from moldau.testing import Cluster
@@ -20,6 +20,7 @@ def cluster() -> Iterator[Cluster]:
     with Cluster(3) as made:
         yield made
     clients.close_idle()
+    producers.close_idle()
 
 
 @pytest.fixture

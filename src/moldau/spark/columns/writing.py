@@ -27,6 +27,7 @@ from moldau.client.errors import (
 )
 from moldau.client.producer import Producer
 from moldau.client.producer._batch import ProducerBatch
+from moldau.spark.columns import producers
 from moldau.spark.columns._rows import Place, RowAppender, Rows, Slot
 from moldau.spark.columns.errors import RowError
 from moldau.spark.columns.inputs import rows_of
@@ -73,11 +74,13 @@ class ColumnWriter:
         without a topic go to `default_topic`."""
         settings: dict[str, Any] = {**DEFAULTS, **config}
         settings.pop("transactional.id", None)
-        if transactional_id is not None:
-            settings["transactional.id"] = transactional_id
+        self._settings = settings
         self._transactional_id = transactional_id
         self._default_topic = default_topic
-        self._producer = Producer(settings)
+        if transactional_id is None:
+            self._producer = producers.take(settings)
+        else:
+            self._producer = Producer({**settings, "transactional.id": transactional_id})
         self._core = self._producer._core
         self._failure: Exception | None = None
         self._places: dict[str, Place] = {}
@@ -297,7 +300,17 @@ class ColumnWriter:
             pass
         finally:
             self._is_open = False
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._transactional_id is None and self._failure is None and self._has_sent_all:
+            producers.give_back(self._settings, self._producer)
+        else:
             self._producer.close(0 if self._failure is not None else _CLOSE_S)
+
+    @property
+    def _has_sent_all(self) -> bool:
+        return not self._core.accumulator.has_incomplete and not self._core.path.closed
 
     def __enter__(self) -> ColumnWriter:
         return self
