@@ -254,7 +254,10 @@ class Flows:
     def _not_named(
         self, implicit: frozenset[str], columns: list[str], query: str
     ) -> frozenset[str]:
-        return frozenset(name for name in implicit if name in columns and not mentions(query, name))
+        """The metadata columns of the result that came along, by a star or by us."""
+        select = plain_select(query, INPUT)
+        named = select.names if select else (lambda name: mentions(query, name))
+        return frozenset(name for name in implicit if name in columns and not named(name))
 
     def _selected(self, query: str, views: Mapping[str, Flow]) -> Any:
         """The statement's DataFrame; each view is meant as it is now, not when the query starts."""

@@ -60,6 +60,13 @@ class PlainSelect:
     def has_star(self) -> bool:
         return any(_is_star(item) for item in self.items)
 
+    def names(self, column: str) -> bool:
+        """Whether the column is one of the items by its own name."""
+        return any(
+            _is_bare(tokens) and tokens[-1].text.strip("`").lower() == column.lower()
+            for tokens in (_words(item) for item in self.items)
+        )
+
     def with_columns(self, names: Sequence[str], *, result: Sequence[str], guard: bool) -> str:
         """The same statement that also gives the columns `names`.
 
@@ -101,7 +108,7 @@ def mentions(sql: str, name: str) -> bool:
 
 def plain_select(sql: str, view: str) -> PlainSelect | None:
     """The statement's parts if it is a plain SELECT over `view`, else None."""
-    tokens = [token for token in _tokens(sql) if token.kind != "space"]
+    tokens = _words(sql)
     while tokens and tokens[-1].text == ";":
         tokens.pop()
     if len(tokens) < 4 or not tokens[0].says("select"):
@@ -145,7 +152,7 @@ def _tokens(sql: str) -> list[_Token]:
 
 def _is_only(source: str, view: str) -> bool:
     """Whether the FROM clause is the view alone, with or without an alias."""
-    tokens = [token for token in _tokens(source) if token.kind != "space"]
+    tokens = _words(source)
     words = [token.text.strip("`").lower() for token in tokens if token.kind in ("word", "quoted")]
     if len(words) != len(tokens) or not words or words[0] != view.lower():
         return False
@@ -163,14 +170,25 @@ def _split(sql: str, tokens: Sequence[_Token], start: int, end: int) -> list[str
 
 
 def _is_star(item: str) -> bool:
-    tokens = [token for token in _tokens(item) if token.kind != "space"]
+    tokens = _words(item)
     return bool(tokens) and tokens[-1].text == "*"
 
 
+def _words(text: str) -> list[_Token]:
+    return [token for token in _tokens(text) if token.kind != "space"]
+
+
+def _is_bare(tokens: Sequence[_Token]) -> bool:
+    """Whether it is a column as it is: `a`, `t.a`."""
+    return len(tokens) % 2 == 1 and all(
+        token.text == "." if index % 2 else token.kind in ("word", "quoted")
+        for index, token in enumerate(tokens)
+    )
+
+
 def _guarded(item: str, name: str | None) -> str:
-    tokens = [token for token in _tokens(item) if token.kind != "space"]
-    bare = all(token.kind in ("word", "quoted") or token.text == "." for token in tokens)
-    if name is None or (bare and len(tokens) % 2 == 1):
+    tokens = _words(item)
+    if name is None or _is_bare(tokens):
         return item  # a column as it is cannot fail
     expression = item
     alias = tokens[-1].text.strip("`").lower() == name.lower() and len(tokens) > 1

@@ -92,3 +92,11 @@ def test_without_bad_records_only_columns_are_added() -> None:
         select.with_columns(["_topic"], result=["n"], guard=False)
         == "SELECT id + 1 AS n, _topic FROM input WHERE id > 1"
     )
+
+
+def test_columns_that_are_named_as_they_are() -> None:
+    select = plain_select("SELECT *, i._key, _offset AS place FROM input i", "input")
+    assert select is not None
+    assert select.names("_key")
+    assert not select.names("_offset")
+    assert not select.names("_topic")
