@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import (
@@ -17,6 +19,7 @@ from pyspark.sql.streaming.datasource import (
 from moldau.client import Admin, Consumer, NewPartitions, Producer
 from moldau.client.errors import KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionError
 from moldau.client.topics import TopicPartition
+from moldau.spark.source.cluster import SourceCluster
 from moldau.spark.source.lag import LAG_KEY
 from moldau.spark.source.mirror import GroupTaken, announce, query_group
 from moldau.spark.source.offsets import Offsets, offsets_to_json
@@ -122,6 +125,25 @@ def test_new_records_and_new_partitions_are_read_from_their_first_offset(
     )
     assert second is not None
     assert run.plan(first, second) == [OffsetRange(topic, 1, 0, 1)]
+
+
+def test_a_slow_answer_does_not_put_off_the_next_question(
+    broker: Broker, topic: str, start: Start, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is dear for this process is asked for less often, not what a broker takes long for."""
+    find = SourceCluster._find_partitions
+
+    async def find_slowly(self: SourceCluster) -> Any:
+        await asyncio.sleep(1.0)
+        return await find(self)
+
+    broker.create_topic(topic)
+    run = start()
+    with monkeypatch.context() as patched:
+        patched.setattr(SourceCluster, "_find_partitions", find_slowly)
+        begin = run.initial()
+    admin.create_partitions({topic: NewPartitions(2)})
+    assert shown(next_batch(run, begin)) == {0: 0, 1: 0}
 
 
 def test_new_topics_of_a_pattern_are_read(broker: Broker, topic: str, start: Start) -> None:

@@ -44,7 +44,8 @@ T = TypeVar("T")
 _FETCH_BY_NAME: Final = 12
 _WAIT_MARGIN_MS: Final = 1_000
 _PARTITIONS_AGE_S: Final = 1.0
-# Asking for partitions takes at most this part of the time.
+_PARTITIONS_AGE_S_MAX: Final = 30.0
+# Asking for partitions takes at most this part of a core.
 _PARTITIONS_COST: Final = 0.02
 _AGE_TIMEOUT_S: Final = 1.0
 
@@ -92,11 +93,11 @@ class SourceCluster:
         then it is left out.
         """
         if fresh or time.monotonic() >= self._partitions_until_s:
-            begun = time.monotonic()
+            begun_s = time.process_time()
             self._ask_partitions()
-            ended = time.monotonic()
-            pause_s = max(_PARTITIONS_AGE_S, (ended - begun) / _PARTITIONS_COST)
-            self._partitions_until_s = ended + pause_s
+            pause_s = (time.process_time() - begun_s) / _PARTITIONS_COST
+            pause_s = min(max(_PARTITIONS_AGE_S, pause_s), _PARTITIONS_AGE_S_MAX)
+            self._partitions_until_s = time.monotonic() + pause_s
         if self._missing and not may_miss:
             self._partitions_until_s = 0.0
             raise self._missing_error()
