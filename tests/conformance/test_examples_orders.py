@@ -175,6 +175,18 @@ def test_the_walk_in_the_readme(tmp_path: Path) -> None:
     assert "my-1.eml" in output
 
 
+def test_the_rules_in_the_documentation(tmp_path: Path) -> None:
+    text = (PROJECT.parents[1] / "docs" / "orders.md").read_text()
+    (block,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "rules.py").write_text(block)
+    environment = dict(os.environ, PYTHONPATH=str(PROJECT / "src"))
+    ran = subprocess.run(
+        [sys.executable, str(tmp_path / "rules.py")],
+        env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert ran.stdout == "orders VALIDATED\n", ran.stderr
+
+
 def test_the_pipelines_are_right() -> None:
     from moldau.pipelines import Pipeline
 

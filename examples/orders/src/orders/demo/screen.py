@@ -102,7 +102,7 @@ def _orders(moment: Moment) -> RenderableType:
         f"{moment.created:,}", (" orders, ", "bright_black"),
         f"{moment.repeated:,}", (" of them posted again", "bright_black"),
     )  # fmt: skip
-    took = Text.assemble(("to the end ", "bright_black"), _latency(moment.latencies))
+    took = Text.assemble(("to the end in ", "bright_black"), _latency(moment.latencies))
     return _panel("orders", Group(table, more, facts, took))
 
 
@@ -110,7 +110,7 @@ def _latency(latencies: Sequence[float]) -> str:
     if not latencies:
         return "-"
     middle, slow = (latencies[round((len(latencies) - 1) * share)] for share in (0.5, 0.95))
-    return f"{middle:.1f} s in the middle, {slow:.1f} s for the slow"
+    return f"{middle:.1f} s, and 95 % within {slow:.1f} s"
 
 
 def _revenue(moment: Moment) -> RenderableType:
