@@ -1,5 +1,7 @@
 """Kill driver, executors, Python workers, broker and control loop while a pipeline copies a topic.
 
+One of the kinds of kills is aimed: the process that commits, right after it decided about a batch.
+
     python -m spark.chaos --rounds 20 --seed 1
 
 Each round produces numbered records for some seconds, kills one or two processes with SIGKILL at
@@ -27,7 +29,7 @@ from moldau.pipelines import daemon
 from moldau.pipelines.api import Pipelines
 from moldau.pipelines.definition import Definition
 from moldau.spark import ConnectServer
-from spark.chaos.counting import Counts, Numbers
+from spark.chaos.counting import Counts, Numbers, await_decision
 from spark.chaos.victims import KINDS, Deployment, kill
 from support.processes import BrokerProcess, free_port, moldau
 
@@ -40,7 +42,7 @@ name: {NAME}
 source: {{topic: {INPUT}, format: string, startingOffsets: earliest}}
 steps:
   - sql: SELECT string(_key) AS id, value FROM input
-sink: {{topic: {OUTPUT}, format: string, key: id}}
+sink: {{topic: {OUTPUT}, format: string, key: id, exactlyOnce: EXACTLY_ONCE}}
 trigger: 300 milliseconds
 connector: moldau
 """
@@ -69,10 +71,10 @@ class Chaos:
         self.numbers = Numbers(self.bootstrap, INPUT, rate=rate)
         self.counts = Counts(self.bootstrap, OUTPUT, PARTITIONS)
 
-    def start(self) -> None:
+    def start(self, *, exactly_once: bool) -> None:
         ConnectServer(self.deployment.folder, master=MASTER, conf=CONF, connector="moldau").start()
         path = self.folder / f"{NAME}.yaml"
-        path.write_text(PIPELINE)
+        path.write_text(PIPELINE.replace("EXACTLY_ONCE", str(exactly_once).lower()))
         with Pipelines(self.bootstrap, folder=self.deployment.folder) as pipelines:
             pipelines.start(Definition.load(path), timeout=400.0)
 
@@ -104,6 +106,8 @@ class Chaos:
             self.broker.kill()
             pause = self.choose.uniform(0.0, 3.0)
             return f"broker (for {pause:.1f} s)", _later(pause, self.broker.start)
+        if kind == "commit":
+            return self._strike_commit(), None
         pid = self.deployment.pick(kind, self.choose)
         if pid is None or not kill(pid):
             return f"{kind} (none was running)", None
@@ -111,6 +115,17 @@ class Chaos:
             pause = self.choose.uniform(0.0, 3.0)
             return f"loop (for {pause:.1f} s)", _later(pause, self._start_loop)
         return kind, None
+
+    def _strike_commit(self) -> str:
+        """Between the decision about a batch and the commit of its transactions, or just after."""
+        targets = self.deployment.committers()
+        if not await_decision(self.bootstrap, seconds_max=5.0):
+            return "commit (none came)"
+        # A new one may have been started meanwhile.
+        struck = [pid for pid in targets if kill(pid)] or [
+            pid for pid in self.deployment.committers() if kill(pid)
+        ]
+        return "commit" if struck else "commit (it was over)"
 
     def _start_loop(self) -> None:
         daemon.ensure_running(self.deployment.folder, self.bootstrap, timeout=120.0)
@@ -162,6 +177,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=None, help="default: another one every time")
     parser.add_argument("--rate", type=float, default=200.0, help="records per second")
     parser.add_argument("--only", choices=KINDS, action="append", help="kill only these")
+    parser.add_argument(
+        "--at-least-once", action="store_true", help="without transactions: this has to fail"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
     options = parser.parse_args(argv)
     seed = random.randrange(2**32) if options.seed is None else options.seed
@@ -173,7 +191,7 @@ def main(argv: list[str] | None = None) -> int:
     chaos = Chaos(folder, seed=seed, rate=options.rate)
     begun = time.monotonic()
     try:
-        chaos.start()
+        chaos.start(exactly_once=not options.at_least_once)
         print(f"running after {time.monotonic() - begun:.0f} s", flush=True)
         for number in range(options.rounds):
             kinds = plan_of(number, chaos.choose, tuple(options.only or KINDS))

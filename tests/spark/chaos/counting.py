@@ -10,6 +10,7 @@ from collections import Counter
 from moldau.client import Admin, Consumer, Producer, TopicPartition
 from moldau.client.admin import OffsetSpec
 from moldau.client.errors import KafkaError
+from moldau.spark.sink.log import PARTITION_COUNT, TOPIC
 
 
 class Numbers:
@@ -54,6 +55,20 @@ class Numbers:
 
     def close(self) -> None:
         self._producer.close(5.0)
+
+
+def await_decision(bootstrap: str, *, seconds_max: float) -> bool:
+    """Until a sink has written that a batch is to be committed, which is before it is."""
+    places = [TopicPartition(TOPIC, each) for each in range(PARTITION_COUNT)]
+    settings = {"auto.offset.reset": "latest", "fetch.max.wait.ms": "50"}
+    with Consumer({"bootstrap.servers": bootstrap} | settings) as consumer:
+        consumer.assign(places)
+        consumer.seek_to_end(places)
+        deadline = time.monotonic() + seconds_max
+        while time.monotonic() < deadline:
+            if any((each.key or b"").startswith(b"decision:") for each in consumer.poll(0.1)):
+                return True
+    return False
 
 
 class Counts:

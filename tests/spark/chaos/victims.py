@@ -11,7 +11,8 @@ from pathlib import Path
 from moldau.pipelines import daemon
 from moldau.spark import ConnectServer
 
-KINDS = ("driver", "executor", "worker", "broker", "loop")
+KINDS = ("driver", "executor", "worker", "broker", "loop", "commit")
+COMMITTER = "python_streaming_sink_runner"
 
 
 def _command(pid: int) -> str:
@@ -65,6 +66,10 @@ class Deployment:
         ]
         # A daemon's children are those that do the work.
         return [pid for pid in python if parents.get(pid) in python] or python
+
+    def committers(self) -> list[int]:
+        """The driver's Python processes that decide about a batch and commit it."""
+        return [pid for pid in self._python() if COMMITTER in _command(pid)]
 
     def loop(self) -> int | None:
         return daemon.status(self.folder).pid
