@@ -119,9 +119,9 @@ def test_executors_get_moldau_by_themselves(
         interpreter, package, dependency, folder = told.split("\n")
         assert interpreter == str(python)
         assert folder.startswith(str(tmp_path / "work")), "it ran in the worker, not in the server"
-        unpacked = Path(folder, "moldau_packages").resolve()
         for file in (package, dependency):
-            assert Path(folder, file).resolve().is_relative_to(unpacked)
+            assert Path(file).is_relative_to(tmp_path / "work")
+            assert "moldau_packages" in Path(file).parts
         options = {"kafka.bootstrap.servers": bootstrap, "startingOffsets": "earliest"}
         frame = spark.read.format("moldau").options(**options, subscribe=topic).load()
         assert frame.selectExpr("sum(cast(string(value) as int))").first()[0] == sum(range(100))

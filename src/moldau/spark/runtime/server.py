@@ -444,8 +444,10 @@ def _read_state(places: Places) -> ServerState | None:
 
 
 def _write(path: Path, text: str) -> None:
+    """Whole or not at all, and for nobody else: Spark's settings may hold passwords."""
     partial = path.with_name(f"{path.name}.tmp")
-    partial.write_text(text)
+    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
     partial.replace(path)
 
 

@@ -75,6 +75,7 @@ def test_it_starts_once_and_is_found_by_others(folder: Path) -> None:
     assert status["master"] == "local[1]"
     assert status["versions"]["java"] == "Java 21 (PATH: /usr/bin/java)"
     assert eventually((folder / "python").read_text, what="written") == sys.executable
+    assert (folder / "settings.json").stat().st_mode & 0o077 == 0
     assert second.stop()
     assert not first.alive()
     assert not second.stop()
