@@ -273,6 +273,25 @@ def test_a_table_gets_the_good_and_a_second_query_the_bad(
     assert reasons["exception.message"] == "the value is no CSV of n INT, name STRING: 2,b,c"
 
 
+def test_a_table_that_stays_is_looked_up(spark: Any, tmp_path: Path) -> None:
+    spark.sql("SELECT 'c1' AS id, 'Prague' AS city").write.parquet(str(tmp_path / "customers"))
+    pipeline = Pipeline(
+        "cities",
+        sources={
+            "orders": Topic("orders", schema="id STRING, customer STRING"),
+            "customers": Parquet("customers", streaming=False),
+        },
+        steps=["SELECT o.id, c.city FROM orders o JOIN customers c ON o.customer = c.id"],
+        sink=Topic("cities", key="city"),
+        dead_letter="cities-dead",
+        base=tmp_path,
+    )
+    build.check(pipeline, spark)
+    plan = build.explain(spark, pipeline)
+    assert "Join Inner" in plan
+    assert "parquet" in plan
+
+
 class TestMistakes:
     @pytest.fixture
     def write(self, tmp_path: Path, topic: str) -> Any:
@@ -310,6 +329,13 @@ class TestMistakes:
             build.check(write(steps), spark)
         assert "\tat " not in str(caught.value)
         assert "JVM" not in capfd.readouterr().err
+
+    def test_what_spark_lacks_is_named(self, spark: Any) -> None:
+        schema = '{"type": "record", "name": "o", "fields": [{"name": "id", "type": "string"}]}'
+        source = Topic("orders", format="avro", schema=schema)
+        pipeline = Pipeline("avro", source=source, sink=Topic("out"))
+        with pytest.raises(PipelineError, match=r"moldau spark start --packages .*spark-avro"):
+            build.check(pipeline, spark)
 
     def test_in_a_record_are_told_with_its_place(
         self, spark: Any, shop: Broker, write: Any, topic: str, checkpoint: str
