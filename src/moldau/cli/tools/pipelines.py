@@ -186,7 +186,7 @@ def _list(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
         return 0
     table = Table("NAME", "STATE", "FOR", "BATCH", "ROWS/S", "LAG", "BEHIND")
     for info in found:
-        progress = info.progress if info.state == "running" else None
+        progress = info.progress if info.state in ("running", "finished") else None
         table.add(
             info.name,
             info.state + ("?" if info.stale else ""),
