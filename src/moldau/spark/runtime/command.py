@@ -64,6 +64,8 @@ def server_conf(
         # they are to outlive a control loop that nobody has started again yet.
         "spark.connect.session.manager.defaultSessionTimeout": "7d",
         CONNECTOR_KEY: connector_of(settings, environment.jars),
+        # A busy machine needs longer than Spark's 15 s to start a Python worker.
+        "spark.python.authenticate.socketTimeout": "60s",
         "spark.sql.warehouse.dir": str(places.warehouse),
         **_history(places),
         "spark.driver.extraJavaOptions": _java_options(places),
