@@ -105,9 +105,7 @@ def running() -> Iterator[Spark]:
         "spark.eventLog.enabled": "false",
         "spark.sql.shuffle.partitions": str(PARTITIONS),
     }
-    server = ConnectServer(
-        folder, master=f"local[{PARTITIONS}]", conf=conf, connector="kafka"
-    )
+    server = ConnectServer(folder, master=f"local[{PARTITIONS}]", conf=conf, connector="kafka")
     started = time.perf_counter()
     server.start()
     start_seconds = time.perf_counter() - started
@@ -306,9 +304,7 @@ def _batches_of(query: Any) -> int:
     return 0 if progress is None else int(progress["batchId"])
 
 
-def _latency(
-    server: Server, topic: str, seconds: float, is_warm: Callable[[], bool]
-) -> Latency:
+def _latency(server: Server, topic: str, seconds: float, is_warm: Callable[[], bool]) -> Latency:
     stop = threading.Event()
     sender = threading.Thread(target=_send_times, args=(server, topic, stop))
     consumer = Consumer(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow
 import pytest
 
+from moldau.client.errors import KafkaTimeoutError
 from moldau.spark.columns import RowError, clients, producers
 from moldau.spark.columns.reading import read_range
 from moldau.spark.columns.writing import ColumnWriter
@@ -67,6 +68,15 @@ def test_errors_that_pass_are_not_seen(cluster: Cluster, config: dict[str, str])
         assert numbers(read_range(config, "passing", 0, 0, ROWS)) == list(range(ROWS))
     with cluster.disconnect("Fetch", times=3):
         assert numbers(read_range(config, "passing", 0, 0, ROWS)) == list(range(ROWS))
+    # The log has the offset, whatever the broker says of it.
+    with cluster.fail("Fetch", error="OFFSET_OUT_OF_RANGE", times=2):
+        assert numbers(read_range(config, "passing", 0, 0, ROWS)) == list(range(ROWS))
+    hasty = {**config, "default.api.timeout.ms": "700"}
+    with (
+        cluster.fail("Fetch", error="OFFSET_OUT_OF_RANGE"),
+        pytest.raises(KafkaTimeoutError, match="offset 0 of passing-0 could not be fetched"),
+    ):
+        numbers(read_range(hasty, "passing", 0, 0, ROWS))
 
 
 def test_errors_that_stay_name_topic_and_row(cluster: Cluster, config: dict[str, str]) -> None:

@@ -114,7 +114,7 @@ class RangeFetcher:
                 return Part(None, (), self._end, self._end)
             if meaning is Meaning.STALE:
                 self._cluster.request_refresh()
-            if meaning in (Meaning.STALE, Meaning.PASSING):
+            if meaning in (Meaning.STALE, Meaning.PASSING, Meaning.OUT_OF_RANGE):
                 failures += 1
                 delay_ms = self._cluster.backoff.delay_ms(failures, self._cluster.random)
                 await pause(self._cluster.clock, min(delay_ms, max(1, deadline.left_ms())))
@@ -154,13 +154,13 @@ class RangeFetcher:
         self._seen_size += len(records)
         return Part(records, part.aborted or (), position, next_offset)
 
-    async def _on_out_of_range(self, position: int, deadline: Deadline) -> int | Part:
+    async def _on_out_of_range(self, position: int, deadline: Deadline) -> int | Part | None:
         finder = OffsetFinder(self._cluster, read_committed=False)
         first = (await finder.beginnings([self._key], deadline))[self._key]
         last = (await finder.ends([self._key], deadline))[self._key]
         if first <= position <= last:
-            # It has come meanwhile, or a leader is gone that had less.
-            return position
+            # It has come meanwhile, or a leader is gone that had less: asked again.
+            return None
         if self._fail_on_data_loss:
             raise DataLossError(
                 self._key.topic, self._key.partition, (position, self._end), (first, last)
