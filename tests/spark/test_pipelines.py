@@ -15,6 +15,7 @@ import pytest
 
 from moldau.pipelines import Parquet, Pipeline, PipelineError, Python, RowStep, Sql, Topic, build
 from moldau.pipelines.errors import explain
+from moldau.spark.runtime.command import CONNECTOR_KEY
 from moldau.testing import Broker
 from support.processes import ROOT
 
@@ -194,6 +195,8 @@ def test_each_record_is_good_or_bad_never_both(
         )
         for connector in connectors
     ]
+    if "kafka" in connectors:
+        spark.conf.set(CONNECTOR_KEY, "kafka")
     run(spark, shop, checkpoint, *pipelines)
     for connector in connectors:
         good = shop.records(f"{topic}-{connector}", isolation_level="read_committed")

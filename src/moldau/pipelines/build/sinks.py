@@ -14,6 +14,7 @@ from moldau.pipelines.build.letters import HEADERS_TYPE
 from moldau.pipelines.build.letters import letter as letter_of
 from moldau.pipelines.build.names import LETTER
 from moldau.pipelines.build.records import value_of
+from moldau.pipelines.build.sources import connector_of
 from moldau.pipelines.build.sql_text import ERROR
 from moldau.pipelines.build.table_options import table_options
 from moldau.pipelines.definition import Pipeline, Topic
@@ -147,11 +148,10 @@ def start_letters(
 def _start_topic(
     spark: Any, frame: Any, pipeline: Pipeline, bootstrap: str, checkpoint: str, name: str
 ) -> Any:
-    from moldau.spark import topic_format
-
     sink = pipeline.sink if isinstance(pipeline.sink, Topic) else Topic(pipeline.dead_letter)
     # Only our own sink is exactly once: Spark's is used if it is asked for, not if it is there.
-    connector = topic_format(spark, "kafka" if pipeline.connector == "kafka" else "moldau")
+    asked = "kafka" if pipeline.connector == "kafka" else "moldau"
+    connector = connector_of(spark, pipeline, asked)
     options = sink_options(sink, pipeline.kafka, bootstrap=bootstrap, connector=connector)
     mode = pipeline.output_mode if name == pipeline.name else APPEND
     writer = (

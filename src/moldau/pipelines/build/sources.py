@@ -13,6 +13,17 @@ from moldau.pipelines.errors import PipelineError
 from moldau.spark import tables
 
 
+def connector_of(spark: Any, pipeline: Pipeline, asked: str) -> str:
+    """`moldau` or `kafka`; the error about one that the server lacks says how to get it."""
+    from moldau.spark import SparkRuntimeError, topic_format
+
+    try:
+        return topic_format(spark, asked)
+    except SparkRuntimeError as error:
+        where = str(pipeline.place) if pipeline.place else None
+        raise PipelineError(f"connector: {error}", where=where) from None
+
+
 class Sources:
     """Reads what one query of a pipeline reads, as the consumer group `group`."""
 
@@ -61,9 +72,7 @@ class Sources:
             ) from error
 
     def _topic(self, source: Topic) -> Any:
-        from moldau.spark import topic_format
-
-        connector = topic_format(self._spark, self._pipeline.connector)
+        connector = connector_of(self._spark, self._pipeline, self._pipeline.connector)
         options = source_options(
             source,
             self._pipeline.kafka,
