@@ -139,6 +139,7 @@ def test_transactions_are_read_when_they_are_committed(
     assert values_in(spark, options, topic) == list(range(9))
 
 
+@pytest.mark.timeout(600)
 def test_the_same_code_runs_against_apache_kafka(
     spark: Any, connectors: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -162,7 +163,7 @@ def test_the_same_code_runs_against_apache_kafka(
                 .option("checkpointLocation", str(tmp_path / name))
             )
             query = writer.trigger(availableNow=True).start()
-            assert query.awaitTermination(120)
+            assert query.awaitTermination(240)
             assert query.exception() is None
             committed = options | {"kafka.isolation.level": "read_committed"}
             got = spark.read.format(name).options(**committed, subscribe=target).load().collect()

@@ -100,6 +100,7 @@ def where_it_runs() -> Callable[[Iterator[Any]], Iterator[Any]]:
     return tell
 
 
+@pytest.mark.timeout(600)  # three virtual machines start, one after the other
 def test_executors_get_moldau_by_themselves(
     cluster: str, small: dict[str, str], tmp_path: Path, bootstrap: str, topic: str
 ) -> None:
