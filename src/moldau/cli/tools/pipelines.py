@@ -385,9 +385,11 @@ def _own_line(where: str | None, base: Path) -> str | None:
     for folder in (base, Path()):
         try:
             lines = (folder / match[1]).read_text(encoding="utf-8").splitlines()
-            return f"  {match[2]} | {lines[int(match[2]) - 1].strip()}"
+            line = lines[int(match[2]) - 1].strip()
         except (OSError, UnicodeDecodeError, IndexError):
             continue
+        # The definition as a whole: its name says nothing new.
+        return None if line.startswith("name:") else f"  {match[2]} | {line}"
     return None
 
 
