@@ -134,7 +134,7 @@ def test_a_slow_answer_does_not_put_off_the_next_question(
     find = SourceCluster._find_partitions
 
     async def find_slowly(self: SourceCluster) -> Any:
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(0.7)
         return await find(self)
 
     broker.create_topic(topic)
@@ -417,7 +417,6 @@ def test_brokers_that_are_away_for_a_while_do_not_end_a_query(topic: str) -> Non
             node.kill()
             with pytest.raises(KafkaTimeoutError):
                 eventually(lambda: hasty.latest(begin, limited=True) != begin, what="an error")
-            assert run.latest(begin, limited=True) == begin
             assert run.latest(begin, limited=True) == begin
             node.start()
             broker.produce(topic, "a")
