@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from moldau.pipelines import registry
-from moldau.pipelines.control import workers
+from moldau.pipelines.control import shell, workers
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import tail
 from moldau.pipelines.control.queries import Look
@@ -115,6 +115,8 @@ class Stage:
         self.server = PlayedServer()
         self.sessions = PlayedSessions(self.server)
         monkeypatch.setattr(workers, "Sessions", lambda *_: self.sessions)
+        for name in ("_ROUND_SECONDS", "_LOOK_SECONDS", "_BEAT_SECONDS"):
+            monkeypatch.setattr(shell, name, 0.05)
         self.name = f"p{time.monotonic_ns()}"
         self.begin()
 
