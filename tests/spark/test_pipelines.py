@@ -15,7 +15,6 @@ import pytest
 
 from moldau.pipelines import Parquet, Pipeline, PipelineError, Python, RowStep, Sql, Topic, build
 from moldau.pipelines.errors import explain
-from moldau.spark.runtime.command import CONNECTOR_KEY
 from moldau.testing import Broker
 from support.processes import ROOT
 
@@ -23,6 +22,7 @@ EXAMPLES = ROOT / "examples" / "pipelines"
 SCHEMA = "id STRING NOT NULL, amount DOUBLE, currency STRING, at TIMESTAMP"
 KINDS = ("parquet", "json", "csv", "delta", "iceberg", "jdbc")
 SECONDS_MAX = 120
+ATTEMPTS = 3
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +46,26 @@ def load(folder: Path, name: str, **changes: Any) -> Pipeline:
 
 def run(spark: Any, broker: Broker, checkpoint: str, *pipelines: Pipeline) -> list[str]:
     """Runs one after the other to its end; the names of their queries."""
-    names = []
-    for pipeline in pipelines:
-        folder = f"{checkpoint}/{pipeline.name}"
+    return [
+        name
+        for pipeline in pipelines
+        for name in run_one(spark, broker, f"{checkpoint}/{pipeline.name}", pipeline)
+    ]
+
+
+def run_one(spark: Any, broker: Broker, checkpoint: str, pipeline: Pipeline) -> list[str]:
+    """As the control loop does, what may pass is tried again: Spark gives a worker few seconds."""
+    for left in reversed(range(ATTEMPTS)):
         bootstrap = broker.bootstrap_servers
-        for query in build.start(spark, pipeline, bootstrap=bootstrap, checkpoint=folder):
-            assert query.awaitTermination(SECONDS_MAX), f"{query.name} does not end"
-            names.append(query.name)
-    return names
+        try:
+            queries = build.start(spark, pipeline, bootstrap=bootstrap, checkpoint=checkpoint)
+            for query in queries:
+                assert query.awaitTermination(SECONDS_MAX), f"{query.name} does not end"
+            return [query.name for query in queries]
+        except Exception as failure:
+            if left == 0 or not explain(failure, pipeline).retriable:
+                raise
+    raise AssertionError("unreachable")
 
 
 def produce(broker: Broker, topic: str, *texts: str, key: str | None = None) -> None:
@@ -111,24 +123,26 @@ def rows(kind: str, folder: Path, spark: Any) -> set[tuple[str, float]]:
 def test_examples_of_every_kind_of_table_write_and_read(
     spark: Any, shop: Broker, folder: Path, checkpoint: str
 ) -> None:
-    """From kind to kind: each example's source or sink in one query or another."""
+    """From kind to kind, so that each example's source or sink is in one query or another."""
     produce(shop, "orders", order(1, 50.0), order(2, 150.0), "no order", order(3, 250.0))
     run(spark, shop, checkpoint, load(folder, "orders-to-parquet"))
-    for before, kind in pairwise(("parquet", "json", "csv", "delta", "iceberg")):
-        source = load(folder, f"{before}-to-topic").to_json()["source"]
-        sink = load(folder, f"orders-to-{kind}").to_json()["sink"]
-        steps = [{"sql": "SELECT id, amount FROM input"}]
-        fields = {"name": f"{before}-to-{kind}", "steps": steps, "base": str(folder)}
-        made = {**fields, "source": source, "sink": sink, "trigger": "available now"}
-        run(spark, shop, checkpoint, Pipeline.from_json(made))
-    run(spark, shop, checkpoint, load(folder, "orders-to-jdbc"))
+    numbered = "SELECT CAST(substr(id, 2) AS INT) AS number, id, amount FROM input"
+    for before, kind in pairwise(KINDS):
+        fields = {
+            "name": f"{before}-to-{kind}",
+            "source": load(folder, f"{before}-to-topic").to_json()["source"],
+            "steps": [{"sql": numbered if kind == "jdbc" else "SELECT id, amount FROM input"}],
+            "sink": load(folder, f"orders-to-{kind}").to_json()["sink"],
+            "trigger": "available now",
+            "base": str(folder),
+        }
+        run(spark, shop, checkpoint, Pipeline.from_json(fields))
     expected = {("o1", 50.0), ("o2", 150.0), ("o3", 250.0)}
     assert {kind: rows(kind, folder, spark) for kind in KINDS} == dict.fromkeys(KINDS, expected)
 
-    for kind in ("iceberg", "jdbc"):
-        run(spark, shop, checkpoint, load(folder, f"{kind}-to-topic"))
-        found = sorted(values(shop, f"from-{kind}"), key=lambda row: str(row["id"]))
-        assert found == [{"id": "o2", "amount": 150.0}, {"id": "o3", "amount": 250.0}], kind
+    run(spark, shop, checkpoint, load(folder, "jdbc-to-topic"))
+    found = sorted(values(shop, "from-jdbc"), key=lambda row: str(row["id"]))
+    assert found == [{"id": "o2", "amount": 150.0}, {"id": "o3", "amount": 250.0}]
 
 
 def test_bad_records_take_their_own_way_through_steps_of_every_kind(
@@ -195,8 +209,6 @@ def test_each_record_is_good_or_bad_never_both(
         )
         for connector in connectors
     ]
-    if "kafka" in connectors:
-        spark.conf.set(CONNECTOR_KEY, "kafka")
     run(spark, shop, checkpoint, *pipelines)
     for connector in connectors:
         good = shop.records(f"{topic}-{connector}", isolation_level="read_committed")
@@ -223,15 +235,15 @@ def test_revenue_counts_late_orders_until_it_is_too_late(
         "topic": topic,
         "schema": SCHEMA,
         "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": 2,  # so the watermark moves on within one run
         "watermark": {"column": "at", "delay": "2 minutes"},
     }
     pipeline = load(folder, "revenue-per-minute", source=source)
-    produce(shop, topic, order(1, 10.0, minute=0), order(2, 20.0, minute=1), "no order")
-    run(spark, shop, checkpoint, pipeline)
-    # The watermark is 10:03 after this: minute 1 is closed, minute 4 takes one that is late.
+    produce(shop, topic, order(1, 10.0, minute=0), order(2, 20.0, minute=1))
     produce(shop, topic, order(3, 5.0, minute=5), order(4, 7.0, minute=1))
     run(spark, shop, checkpoint, pipeline)
-    produce(shop, topic, order(5, 1000.0, minute=1), order(6, 3.0, minute=4))
+    # The watermark is 10:03 now: minute 1 is closed, minute 4 still takes what comes late.
+    produce(shop, topic, order(5, 1000.0, minute=1), order(6, 3.0, minute=4), "no order")
     run(spark, shop, checkpoint, pipeline)
     last = {row["minute"][11:16]: row["revenue"] for row in values(shop, "revenue-per-minute")}
     assert last == {"10:00": 10.0, "10:01": 27.0, "10:04": 3.0, "10:05": 5.0}
@@ -364,9 +376,6 @@ class TestMistakes:
         )
 
     def failure(self, spark: Any, broker: Broker, pipeline: Pipeline, checkpoint: str) -> str:
-        (query,) = build.start(
-            spark, pipeline, bootstrap=broker.bootstrap_servers, checkpoint=checkpoint
-        )
-        with pytest.raises(Exception, match="STREAM_FAILED"):
-            query.awaitTermination(SECONDS_MAX)
-        return str(explain(query.exception(), pipeline))
+        with pytest.raises(Exception, match="STREAM_FAILED") as caught:
+            run_one(spark, broker, checkpoint, pipeline)
+        return str(explain(caught.value, pipeline))
