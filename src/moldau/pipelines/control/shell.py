@@ -228,9 +228,12 @@ class ControlLoop:
     def _look_at_server(self) -> None:
         if not self._server_job and self._is_time("", _LOOK_SECONDS):
             self._server_job = True
-            self._submit(
-                self._watch.look, lambda error: events.ServerSeen(None), pool=self._server_pool
-            )
+            self._submit(self._watch.look, self._unseen, pool=self._server_pool)
+
+    def _unseen(self, error: BaseException) -> Event:
+        """A look that failed says nothing about the server: it is as it was."""
+        log.warning("the Spark server cannot be looked at: %s", error)
+        return events.ServerSeen(self._watch.server_id)
 
     def _look_at_queries(self, reconciler: Reconciler) -> None:
         for name in reconciler.running():

@@ -50,7 +50,9 @@ class ServerWatch:
 
     def look(self) -> events.ServerSeen:
         """Which server runs. One that has not answered for long is ended."""
-        if not self._server.alive():
+        # Only a process that has ended is gone. One that is too busy to listen runs its queries
+        # still, and what was started beside them would run twice.
+        if not self._server.attach():
             self.server_id = self.url = None
             return events.ServerSeen(None)
         self._note()
@@ -78,9 +80,10 @@ class ServerWatch:
     def is_alive(self) -> bool:
         """A quick look, beside another job."""
         try:
-            return self.server_id is not None and bool(self._server.alive())
+            return self.server_id is not None and bool(self._server.attach())
         except Exception:
-            return False
+            log.warning("the Spark server cannot be looked at", exc_info=True)
+            return True
 
     def _note(self) -> None:
         state = self._server.state

@@ -40,19 +40,27 @@ class PlayedServer:
         self.starts = 0
         self.runs = False
         self.broken = False
+        self.deaf = False
+        self.looks = 0
 
     @property
     def state(self) -> SimpleNamespace:
         return SimpleNamespace(pid=self.starts, mark="m")
 
     def alive(self) -> bool:
+        """Runs and listens, as far as one can tell."""
+        return self.runs and not self.deaf
+
+    def attach(self) -> bool:
+        self.looks += 1
         return self.runs
 
     def answers(self, *, seconds_max: float) -> bool:
         return True
 
     def tidy(self) -> None:
-        return
+        if self.deaf:
+            raise OSError("the disk is slow")
 
     def start(self) -> None:
         if self.broken:
@@ -244,6 +252,20 @@ def test_a_dead_server_is_started_again_and_its_pipelines_too(stage: Stage) -> N
     eventually(lambda: stage.server.starts == 2, what="a second server")
     eventually(lambda: len(stage.sessions.started) == 2, what="a second start")
     assert stage.wait(State.RUNNING).attempts == 0
+
+
+def test_a_server_that_is_only_slow_is_not_taken_for_a_dead_one(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its queries run on: started again, they would run twice."""
+    stage.want(Desired.RUNNING)
+    stage.wait(State.RUNNING)
+    monkeypatch.setattr(workers, "_TIDY_EVERY_SECONDS", 0.0)
+    stage.server.deaf = True
+    seen = stage.server.looks
+    eventually(lambda: stage.server.looks > seen + 5, what="some more looks at the server")
+    assert len(stage.sessions.started) == 1
+    assert stage.server.starts == 1
 
 
 def test_a_shutdown_stops_queries_and_the_next_loop_goes_on(stage: Stage) -> None:
