@@ -193,8 +193,9 @@ def _with_spark(
 
 
 def _resolvable(spark_version: str) -> Iterator[str]:
+    """Few: each is a start of Java, and without a network this resolver takes its time."""
     connector = candidates(spark_version)[0]
-    for version in connector.versions:
+    for version in connector.versions[:2]:
         yield connector.coordinate(version)
 
 
