@@ -293,10 +293,23 @@ def _sink(pipeline: Pipeline) -> Iterable[PipelineError]:
     if isinstance(sink, Table):
         yield from _table_sink(pipeline, sink)
         return
-    found = list(_topic_sink(sink))
+    found = [*_topic_sink(sink), *_not_for_kafka(pipeline, sink)]
     yield from found
     if not found:
         yield from _values(sink, pipeline, "sink")
+
+
+def _not_for_kafka(pipeline: Pipeline, sink: Topic) -> Iterable[PipelineError]:
+    """What Spark's own connector would leave out without a word."""
+    if pipeline.connector != "kafka":
+        return
+    asked = {name.lower(): str(value).lower() for name, value in sink.settings.items()}
+    if sink.timestamp is not None:
+        yield _mistake(sink.place, "sink: connector 'kafka' writes no timestamps of your own")
+    if asked.get("exactlyonce") == "true":
+        yield _mistake(
+            sink.place, "sink: connector 'kafka' is at least once", "connector: auto or moldau"
+        )
 
 
 def _topic_sink(sink: Topic) -> Iterable[PipelineError]:

@@ -232,6 +232,12 @@ def test_tables_are_told_by_their_kind(sink: str, kind: str) -> None:
             id="dead letters in a circle",
         ),
         pytest.param(
+            "source: {topic: t, format: string}\nconnector: kafka\n"
+            "sink: {topic: out, exactlyOnce: true}",
+            "orders.yaml:4: sink: connector 'kafka' is at least once (connector: auto or moldau)",
+            id="exactly once where that cannot be",
+        ),
+        pytest.param(
             "source: {topic: t, format: string}\nsink: {topic: out\n",
             "orders.yaml:4: not YAML: expected ',' or '}'",
             id="not YAML",
