@@ -84,15 +84,13 @@ class EachBatch:
         self._options = dict(options)
         self._checkpoint = checkpoint
         self._query_id = ""
-        self._format = ""
 
     def __call__(self, frame: Any, batch_id: int) -> None:
         spark = frame.sparkSession
         if not self._query_id:
-            self._format = register(spark, self._kind)
             lines = spark.read.text(f"{self._checkpoint}/metadata").collect()
             self._query_id = json.loads(lines[0][0])["id"]
-        writer = frame.write.format(self._format).mode("append")
+        writer = frame.write.format(register(spark, self._kind)).mode("append")
         transaction = {"txnAppId": self._query_id, "txnVersion": str(batch_id)}
         writer.options(**self._options, **transaction).save()
 
