@@ -65,7 +65,7 @@ class ControlLoop:
         self._config = dict(config)
         self._bootstrap_servers = self._config["bootstrap.servers"]
         self._deployment = folder.deployment
-        self._events: queue.SimpleQueue[Event | tuple[str, Look]] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Event | tuple[StatusRecord, Look]] = queue.SimpleQueue()
         self._logs = PipelineLogs(folder.logs, now=time.time)
         self._watch = ServerWatch(server)
         self._workers = Workers(self._bootstrap_servers, self._config, self._logs, self._watch)
@@ -192,13 +192,14 @@ class ControlLoop:
         assert self._reconciler is not None
         if isinstance(event, events.ServerSeen | events.ServerStartFailed):
             self._server_job = False
+        effects: list[Effect] = []
         if isinstance(event, events.Removed):
             # The decision should not see the record that has just been removed; if it does, it
             # is removed once more.
             assert self._registry is not None
             self._poll(self._registry, to_the_end=True)
-            self._reconciler.step(self._wanted(), _now_ms())
-        effects = self._reconciler.step(event, _now_ms())
+            effects += self._reconciler.step(self._wanted(), _now_ms())
+        effects += self._reconciler.step(event, _now_ms())
         error = self._reconciler.server_error
         self._problem = None if error is None else error.message
         over = False
@@ -240,24 +241,26 @@ class ControlLoop:
             if name in self._looking or not self._is_time(name, _LOOK_SECONDS):
                 continue
             self._looking.add(name)
-            record = self._own().get(name)
-            status = reconciler.status(name)
-            self._lookers.submit(self._look, name, record, status)
+            self._lookers.submit(self._look, self._own().get(name), self._status(name))
 
-    def _look(self, name: str, record: PipelineRecord | None, status: StatusRecord | None) -> None:
+    def _look(self, record: PipelineRecord | None, status: StatusRecord) -> None:
         try:
-            look = self._workers.look(name, record, status)
+            look = self._workers.look(status.name, record, status)
         except Exception as error:
             # Whether the server is there is looked at by itself.
-            log.info("%s cannot be looked at: %s", name, str(error).partition("\n")[0])
+            log.info("%s cannot be looked at: %s", status.name, str(error).partition("\n")[0])
             look = Look((), None, None)
-        self._events.put((name, look))
+        self._events.put((status, look))
 
-    def _on_look(self, name: str, look: Look) -> None:
+    def _on_look(self, looked_at: StatusRecord, look: Look) -> None:
         assert self._reconciler is not None
+        name = looked_at.name
         self._looking.discard(name)
         status = self._reconciler.status(name)
         if status is None or status.state is not State.RUNNING or not look.active:
+            return
+        if status.session_id != looked_at.session_id:
+            # It has been started anew meanwhile.
             return
         if look.progress is not None:
             self._on_progress(name, progress_record(look.progress))

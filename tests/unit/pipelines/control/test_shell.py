@@ -268,6 +268,30 @@ def test_a_server_that_is_only_slow_is_not_taken_for_a_dead_one(
     assert stage.server.starts == 1
 
 
+def test_what_is_wanted_while_another_is_removed_is_not_forgotten(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one's record is first seen together with the removal."""
+    stage.want(Desired.STOPPED)
+    stage.wait(State.STOPPED)
+    removed, stage.name = stage.name, f"next-{stage.name}"
+    poll = ControlLoop._poll
+
+    def only_to_the_end(loop: ControlLoop, registry: Registry, *, to_the_end: bool = False) -> None:
+        if to_the_end:
+            poll(loop, registry, to_the_end=True)
+
+    def remove_and_want_the_next(name: str) -> None:
+        monkeypatch.setattr(ControlLoop, "_poll", only_to_the_end)
+        stage.want(Desired.RUNNING)
+
+    monkeypatch.setattr(stage.sessions, "forget", remove_and_want_the_next)
+    with Registry(stage.bootstrap) as user:
+        user.change(removed, lambda was: was and replace(was, desired=Desired.DELETED))
+        eventually(lambda: stage.sessions.started, what="a start of the next one")
+        assert removed not in user.read().pipelines
+
+
 def test_a_shutdown_stops_queries_and_the_next_loop_goes_on(stage: Stage) -> None:
     stage.want(Desired.RUNNING)
     stage.wait(State.RUNNING)
