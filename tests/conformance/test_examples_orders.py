@@ -109,7 +109,11 @@ def test_nothing_is_left_when_the_demo_is_interrupted(
     assert len(children) >= 8
     demo.send_signal(ending)
     assert demo.wait(SECONDS_MAX) == (130 if ending == signal.SIGINT else -ending)
-    eventually(lambda: not any(lives(child) for child in children), what="all children have ended")
+    eventually(
+        lambda: not any(lives(child) for child in children),
+        what="all children have ended",
+        seconds_max=60,
+    )
 
 
 def test_the_tests_of_the_project_pass(project_tests: subprocess.Popen[str]) -> None:

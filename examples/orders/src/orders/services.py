@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
@@ -31,6 +32,8 @@ from orders.rekey import Rekey
 __all__ = ["NAMES", "processors"]
 
 log = logging.getLogger("orders")
+
+_END_S_MAX: Final = 10.0
 
 NAMES: Final = (
     "orders",
@@ -158,8 +161,7 @@ class _Host:
         self._ending.wait()
         for _, runnable in self._threads:
             runnable.stop()
-        for thread, _ in self._threads:
-            thread.join()
+        _join([thread for thread, _ in self._threads])
         return not self._failed
 
     def _run(self, runnable: Runnable) -> None:
@@ -169,6 +171,16 @@ class _Host:
             log.exception("a service ended")
             self._failed = True
         self._ending.set()
+
+
+def _join(threads: list[threading.Thread]) -> None:
+    deadline = time.monotonic() + _END_S_MAX
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    if any(thread.is_alive() for thread in threads):
+        # The cluster does not answer. To end without its word is to crash, and that is safe.
+        log.error("not ended in %.0f s: gives up what is under way", _END_S_MAX)
+        os._exit(1)
 
 
 def _arguments() -> argparse.Namespace:
@@ -213,7 +225,9 @@ def main() -> int:
     log.info("running: %s", ", ".join(names))
     went_well = host.wait()
     if server is not None:
-        server.stop()
+        stopping = threading.Thread(target=server.stop)
+        stopping.start()
+        _join([stopping])
     return 0 if went_well else 1
 
 
