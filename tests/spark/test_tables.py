@@ -140,7 +140,8 @@ def test_results_that_change_are_upserted(spark: Any, tmp_path: Path, checkpoint
 
     def run(numbers: Any) -> None:
         numbers.selectExpr("id", "concat('n', id % 2) AS name").write.mode("append").parquet(folder)
-        source = tables.read(spark, "parquet", {"parquet": folder}, True)
+        one_by_one = {"parquet": folder, "maxFilesPerTrigger": 1}
+        source = tables.read(spark, "parquet", one_by_one, True)
         finish(
             tables.start_sink(
                 source.groupBy("name").count(),
