@@ -76,17 +76,25 @@ class Spark:
     start_seconds: float
     first_query_seconds: float
 
-    def cpu_seconds(self) -> float:
-        """Of the server and all that it started; of what has ended too."""
+    def cpu_seconds(self) -> dict[tuple[int, float], float]:
+        """Of the server and of every process below it, by id and time of its start."""
         server = psutil.Process(self.pid)
-        total = 0.0
+        found = {}
         for process in (server, *server.children(recursive=True)):
             try:
                 times = process.cpu_times()
+                found[process.pid, process.create_time()] = times.user + times.system
             except psutil.NoSuchProcess:
                 continue
-            total += times.user + times.system + times.children_user + times.children_system
-        return total
+        return found
+
+
+def cpu_between(
+    before: dict[tuple[int, float], float], after: dict[tuple[int, float], float]
+) -> float:
+    """Seconds used meanwhile. Spark ends workers that were idle for a minute: what such a one had
+    used before must not be taken off."""
+    return sum(seconds - before.get(key, 0.0) for key, seconds in after.items())
 
 
 @contextmanager
@@ -250,7 +258,8 @@ def throughput(
                 started = time.perf_counter()
                 _run(spark, kind, workload, server, topic, (size, count))
                 seconds = time.perf_counter() - started
-                figures = Figures(count / seconds, (spark.cpu_seconds() - cpu) / count * 1e6)
+                used = cpu_between(cpu, spark.cpu_seconds())
+                figures = Figures(count / seconds, used / count * 1e6)
                 if number:
                     # The first round is for warming up.
                     seen.setdefault((workload, kind), []).append(figures)
