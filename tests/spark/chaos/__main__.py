@@ -76,7 +76,10 @@ class Chaos:
         path = self.folder / f"{NAME}.yaml"
         path.write_text(PIPELINE.replace("EXACTLY_ONCE", str(exactly_once).lower()))
         with Pipelines(self.bootstrap, folder=self.deployment.folder) as pipelines:
-            pipelines.start(Definition.load(path), timeout=400.0)
+            pipelines.start(Definition.load(path), wait=False)
+        # A machine that is busy may need several attempts, which are the loop's to make.
+        self.numbers.produce_for(0.1)
+        self.counts.wait_for(self.numbers.count, seconds_max=SETTLE_SECONDS_MAX)
 
     def run_round(self, kinds: list[str]) -> str:
         """What was done; raises RuntimeError for a round that is not good."""

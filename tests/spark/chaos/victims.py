@@ -57,15 +57,15 @@ class Deployment:
         return [pid for pid in below if "CoarseGrainedExecutorBackend" in _command(pid)]
 
     def workers(self) -> list[int]:
-        """Python processes of executors; the driver's own plan and commit batches."""
-        driver = self.driver()
-        below = [] if driver is None else descendants(driver)
-        parents = _parents()
-        python = [
-            pid for pid in below if "pyspark" in _command(pid) and "java" not in _command(pid)
-        ]
+        """Python processes of executors, and the driver's own, which plan and commit batches."""
+        parents, python = _parents(), self._python()
         # A daemon's children are those that do the work.
         return [pid for pid in python if parents.get(pid) in python] or python
+
+    def _python(self) -> list[int]:
+        driver = self.driver()
+        below = {} if driver is None else {pid: _command(pid) for pid in descendants(driver)}
+        return [pid for pid, each in below.items() if "pyspark" in each and "java" not in each]
 
     def committers(self) -> list[int]:
         """The driver's Python processes that decide about a batch and commit it."""
