@@ -30,7 +30,7 @@ def test_the_python_runs(
     names: dict[str, object] = {}
     for block in blocks("python"):
         code = block.replace("127.0.0.1:9092", bootstrap)
-        exec(code.replace("moldau-data/spark", str(server.places.folder)), names)
+        exec(code.replace("moldau-data-spark", str(server.places.folder)), names)
     shown = capsys.readouterr().out
     assert "|   hello|" in shown
     assert server.url in shown

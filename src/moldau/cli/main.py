@@ -52,7 +52,17 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _main(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output went away, e.g. `| head`. Not an error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+def _main(words: list[str]) -> int:
     if not words:
         _print_help(sys.stderr)
         return 1
@@ -96,7 +106,6 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
 
     try:
         status = import_module(tool.module).run(arguments)
-        sys.stdout.flush()
     except Failure as failure:
         # The lines of Kafka's tools are compared by scripts.
         prefix = "moldau: " if tool.name in ("start", "server-start", "cluster") else ""
@@ -106,9 +115,7 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of our output went away, e.g. `| head`. Not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        raise
     except Exception as error:
         if not _is_expected(error):
             raise

@@ -59,12 +59,14 @@ def run_with_spark(arguments: argparse.Namespace) -> int:
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
-    """Under the broker's data; where a file tells where these are, `moldau spark`'s own default."""
+    """Beside the broker's data, in which Kafka takes every folder for a partition; where a file
+    tells where these are, `moldau spark`'s own default."""
     if arguments.file is not None:
         from moldau.spark.runtime.places import DEFAULT_FOLDER
 
         return Path(DEFAULT_FOLDER)
-    return Path(arguments.data or DEFAULT_DATA) / "spark"
+    data = Path(arguments.data or DEFAULT_DATA)
+    return data.with_name(f"{data.name}-spark")
 
 
 def plaintext_address(listeners: str) -> str:

@@ -2,7 +2,7 @@
 
     from moldau.spark import session, topic_format
 
-    spark = session()                     # the server of ./moldau-data/spark, started if need be
+    spark = session()                     # the server of ./moldau-data-spark, started if need be
     orders = (
         spark.readStream.format(topic_format(spark))
         .option("kafka.bootstrap.servers", "127.0.0.1:9092")
@@ -39,7 +39,7 @@ def session(
     """A new Spark Connect session, a pyspark.sql.SparkSession.
 
     `target` is a server's address (sc://host:port), a deployment folder or a ConnectServer; without
-    one it is the environment's SPARK_REMOTE, else the folder ./moldau-data/spark. A folder's server
+    one it is the environment's SPARK_REMOTE, else the folder ./moldau-data-spark. A folder's server
     is started if it does not run, and goes on running afterwards; with start=False that is an
     error. With `user_id` and `session_id` it is the session of somebody who had it before, with its
     views, settings and streaming queries.

@@ -290,3 +290,21 @@ def test_a_node_whose_cluster_has_ended_does_not_start(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "has ended" in done.stderr
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["help", "topics"], ["--version"]])
+def test_output_that_nobody_reads_is_no_error(words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "moldau.cli", *words],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert done.stderr == ""

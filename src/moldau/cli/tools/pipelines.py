@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-_DEFAULT_DATA = "moldau-data/spark"
+_DEFAULT_DATA = "moldau-data-spark"
 _DEFAULT_BROKERS = "127.0.0.1:9092"
 _DEFAULT_LINES = 50
 _ERROR_LENGTH_MAX = 400
@@ -51,7 +51,7 @@ examples:
   moldau pipelines delete big-orders --checkpoint
 
 The brokers are those the deployment works with, at first 127.0.0.1:9092; name others with
---bootstrap-server. The deployment's folder is ./moldau-data/spark, or the one of --data.
+--bootstrap-server. The deployment's folder is ./moldau-data-spark, or the one of --data.
 """
 
 _COLOURS = {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run", "start_all", "status_lines", "stop_all", "told_of"]
 
-_DEFAULT_DATA = "moldau-data/spark"
+_DEFAULT_DATA = "moldau-data-spark"
 _DEFAULT_BROKER = ("127.0.0.1", 9092)
 
 _EXAMPLES = """\

@@ -13,7 +13,7 @@ from moldau.spark.runtime.errors import require
 
 __all__ = ["DEFAULT_FOLDER", "Places", "cache_folder", "spark_home"]
 
-DEFAULT_FOLDER = "moldau-data/spark"
+DEFAULT_FOLDER = "moldau-data-spark"
 
 
 class Places:

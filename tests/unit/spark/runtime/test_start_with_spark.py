@@ -70,7 +70,8 @@ def test_all_comes_up_and_goes_down_together(tmp_path: Path) -> None:
             stderr=file,
             env=os.environ | {"MOLDAU_CACHE": str(tmp_path / "cache")},
         )
-    server = ConnectServer(data / "spark", stop_seconds_max=5)
+    folder = tmp_path / "data-spark"
+    server = ConnectServer(folder, stop_seconds_max=5)
     try:
         eventually(
             lambda: "\nSpark 4.3.0 is up.\n" in output.read_text() or process.poll() is not None,
@@ -81,12 +82,14 @@ def test_all_comes_up_and_goes_down_together(tmp_path: Path) -> None:
         assert f"Moldau {__version__} is up." in shown
         assert f"on 127.0.0.1:{port}\n" in shown
         assert server.attach()
-        assert daemon.status(data / "spark").alive
+        assert daemon.status(folder).alive
     finally:
         process.send_signal(signal.SIGINT)
         code = process.wait(120)
         server.stop()
     assert code == 0, output.read_text()
     assert not server.alive()
-    assert not daemon.status(data / "spark").alive
+    assert not daemon.status(folder).alive
     assert "everything is on disk" in output.read_text()
+    # Apache Kafka refuses a data folder that has more than partitions in it.
+    assert not [each for each in data.iterdir() if each.is_dir() and "-" not in each.name]
