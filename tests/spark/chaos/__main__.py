@@ -29,7 +29,8 @@ from moldau.pipelines import daemon
 from moldau.pipelines.api import Pipelines
 from moldau.pipelines.definition import Definition
 from moldau.spark import ConnectServer
-from spark.chaos.counting import Counts, Numbers, await_decision
+from moldau.spark.sink.log import PARTITION_COUNT, TOPIC
+from spark.chaos.counting import Counts, Numbers, await_record
 from spark.chaos.victims import KINDS, Deployment, kill
 from support.processes import BrokerProcess, free_port, moldau
 
@@ -72,6 +73,7 @@ class Chaos:
         self.counts = Counts(self.bootstrap, OUTPUT, PARTITIONS)
 
     def start(self, *, exactly_once: bool) -> None:
+        self.exactly_once = exactly_once
         ConnectServer(self.deployment.folder, master=MASTER, conf=CONF, connector="moldau").start()
         path = self.folder / f"{NAME}.yaml"
         path.write_text(PIPELINE.replace("EXACTLY_ONCE", str(exactly_once).lower()))
@@ -120,9 +122,13 @@ class Chaos:
         return kind, None
 
     def _strike_commit(self) -> str:
-        """Between the decision about a batch and the commit of its transactions, or just after."""
+        """Between the decision about a batch and the commit of its transactions, or just after;
+        without transactions, when the first rows of a batch are written."""
         targets = self.deployment.committers()
-        if not await_decision(self.bootstrap, seconds_max=5.0):
+        awaited = (TOPIC, PARTITION_COUNT, b"decision:")
+        if not self.exactly_once:
+            awaited = (OUTPUT, PARTITIONS, b"")
+        if not await_record(self.bootstrap, *awaited):
             return "commit (none came)"
         # A new one may have been started meanwhile.
         struck = [pid for pid in targets if kill(pid)] or [
@@ -181,7 +187,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=200.0, help="records per second")
     parser.add_argument("--only", choices=KINDS, action="append", help="kill only these")
     parser.add_argument(
-        "--at-least-once", action="store_true", help="without transactions: this has to fail"
+        "--at-least-once",
+        action="store_true",
+        help="without transactions, with kills of commits, to see that the count notices",
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
     options = parser.parse_args(argv)

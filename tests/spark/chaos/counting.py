@@ -10,7 +10,6 @@ from collections import Counter
 from moldau.client import Admin, Consumer, Producer, TopicPartition
 from moldau.client.admin import OffsetSpec
 from moldau.client.errors import KafkaError
-from moldau.spark.sink.log import PARTITION_COUNT, TOPIC
 
 
 class Numbers:
@@ -57,16 +56,16 @@ class Numbers:
         self._producer.close(5.0)
 
 
-def await_decision(bootstrap: str, *, seconds_max: float) -> bool:
-    """Until a sink has written that a batch is to be committed, which is before it is."""
-    places = [TopicPartition(TOPIC, each) for each in range(PARTITION_COUNT)]
+def await_record(bootstrap: str, topic: str, partitions: int, key: bytes) -> bool:
+    """Until a record whose key begins so has been written, committed or not; False after 5 s."""
+    places = [TopicPartition(topic, each) for each in range(partitions)]
     settings = {"auto.offset.reset": "latest", "fetch.max.wait.ms": "50"}
     with Consumer({"bootstrap.servers": bootstrap} | settings) as consumer:
         consumer.assign(places)
         consumer.seek_to_end(places)
-        deadline = time.monotonic() + seconds_max
+        deadline = time.monotonic() + 5.0
         while time.monotonic() < deadline:
-            if any((each.key or b"").startswith(b"decision:") for each in consumer.poll(0.1)):
+            if any((each.key or b"").startswith(key) for each in consumer.poll(0.1)):
                 return True
     return False
 
