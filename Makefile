@@ -32,7 +32,10 @@ help:            ## list the targets
 run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	@exec $(BIN)/moldau start --port $(PORT) --data $(DATA)
 
-test: check unit conformance spark sim-short   ## what CI runs: check, all tests, a short simulation
+test: check unit   ## what CI runs: check, all tests, a short simulation
+	@# Both wait for processes more than they compute, and neither minds the other.
+	$(MAKE) --no-print-directory --output-sync=target -j2 conformance spark
+	$(MAKE) --no-print-directory sim-short
 
 check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
 	$(BIN)/ruff check src tests bench tools examples
@@ -48,7 +51,7 @@ conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients
 	  -k "(killed or stopped) and not kafka-python and not aiokafka"
 
 # One Spark server and one broker serve all of these, so they run in one process.
-spark: $(VENV)/.installed-test tools kafka   ## tests of pipelines on Apache Spark
+spark: $(VENV)/.installed-test | tools kafka   ## tests of pipelines on Apache Spark
 	$(BIN)/pytest tests/spark
 
 demo: $(VENV)/.installed-test   ## the orders example with a live view, for a minute (DEMO="--rate 100")
