@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["end", "end_strays", "is_running", "start_mark"]
+__all__ = ["end", "end_idle_daemons", "end_strays", "is_running", "start_mark"]
 
 _POLL_SECONDS = 0.05
 _PROC = Path("/proc")
+_DAEMON = b"pyspark.daemon"
 
 
 def start_mark(pid: int) -> str | None:
@@ -74,6 +75,47 @@ def end_strays(pid: int, mark: str) -> list[int]:
     for stray in strays:
         _signal(stray, signal.SIGKILL)
     return strays
+
+
+def end_idle_daemons(pid: int, *, seconds_min: float) -> list[int]:
+    """End the forking daemons of a server that have been there for a while and have no worker now;
+    their ids.
+
+    Spark starts some for each session and keeps them when the session has ended. One that is still
+    wanted is started anew by Spark itself with the next task.
+    """
+    members = dict(_session_members(pid))
+    parents = {each: int(fields[1]) for each in members if (fields := _stat(each)) is not None}
+    working = set(parents.values())
+    latest = _ticks_now() - seconds_min * os.sysconf("SC_CLK_TCK")
+    # Workers are forks and look the same, but a daemon is the server's own child.
+    idle = [
+        member
+        for member, parent in parents.items()
+        if parent == pid
+        and member not in working
+        and members[member] <= latest
+        and _DAEMON in _command(member)
+    ]
+    for daemon in idle:
+        _signal(daemon, signal.SIGTERM)
+    return idle
+
+
+def _command(pid: int) -> list[bytes]:
+    try:
+        return (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _ticks_now() -> float:
+    """Since the machine's boot, as processes' starts are told."""
+    try:
+        seconds = float((_PROC / "uptime").read_text().split()[0])
+    except OSError:
+        return 0.0
+    return seconds * os.sysconf("SC_CLK_TCK")
 
 
 def _session_members(session: int) -> Iterator[tuple[int, int]]:

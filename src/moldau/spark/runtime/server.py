@@ -46,6 +46,8 @@ START_SECONDS_MAX = 120.0
 STOP_SECONDS_MAX = 30.0
 _ASK_SECONDS = 20.0
 _POLL_SECONDS = 0.05
+# Long after Spark itself has ended workers without work, which it does after a minute.
+_DAEMON_IDLE_SECONDS = 300.0
 # Another program may take a port that was free when we looked.
 _PORT_TRIES = 3
 # What would make Spark's scripts think that they are clients, or another Spark's.
@@ -215,10 +217,13 @@ class ConnectServer:
         self.stop()
 
     def tidy(self) -> None:
-        """Delete the oldest of the event log; the server's own and those of earlier ones."""
+        """Delete the oldest of the event log; the server's own and those of earlier ones. End what
+        sessions that are over have left in memory."""
         from moldau.spark.runtime.events import trim_events
 
         trim_events(self.places.events)
+        if self._state is not None:
+            processes.end_idle_daemons(self._state.pid, seconds_min=_DAEMON_IDLE_SECONDS)
 
     # How it starts.
 
