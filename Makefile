@@ -34,7 +34,7 @@ run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 
 test: check unit   ## what CI runs: check, all tests, a short simulation
 	@# Both wait for processes more than they compute, and neither minds the other.
-	$(MAKE) --no-print-directory --output-sync=target -j2 conformance spark
+	$(MAKE) --no-print-directory --output-sync=target -j2 conformance spark-short
 	$(MAKE) --no-print-directory sim-short
 
 check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
@@ -49,6 +49,10 @@ conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients
 	$(BIN)/pytest tests/conformance -n $(WORKERS) --dist loadfile
 	$(BIN)/pytest --cluster $(DISTURBED) -n $(WORKERS) --dist loadfile \
 	  -k "(killed or stopped) and not kafka-python and not aiokafka"
+
+.PHONY: spark-short
+spark-short: $(VENV)/.installed-test | tools kafka
+	$(BIN)/pytest tests/spark -m "not long"
 
 # One Spark server and one broker serve all of these, so they run in one process.
 spark: $(VENV)/.installed-test | tools kafka   ## tests of pipelines on Apache Spark

@@ -32,7 +32,7 @@ def test_the_python_example_of_the_readme(broker: BrokerProcess) -> None:
     assert run([sys.executable, "-c", program]).strip() == "hello"
     described, consumed = (
         run([sys.executable, "-m", "moldau.cli", *line.split()[1:]])
-        for line in readme_block("sh", "moldau topics")
+        for line in readme_block("sh", "moldau topics --bootstrap-server 127.0.0.1:9092 --describe")
         .replace("127.0.0.1:9092", broker.bootstrap)
         .splitlines()
     )
