@@ -32,10 +32,7 @@ help:            ## list the targets
 run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	@exec $(BIN)/moldau start --port $(PORT) --data $(DATA)
 
-test: check unit   ## what CI runs: check, all tests, a short simulation
-	@# Both wait for processes more than they compute, and neither minds the other.
-	$(MAKE) --no-print-directory --output-sync=target -j2 conformance spark-short
-	$(MAKE) --no-print-directory sim-short
+test: check unit conformance spark-short sim-short   ## what CI runs: check, all tests, a short simulation
 
 check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
 	$(BIN)/ruff check src tests bench tools examples
