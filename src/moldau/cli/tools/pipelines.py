@@ -27,6 +27,7 @@ from moldau.cli.tools._common import (
     read_config_file,
     wait_until_reachable,
 )
+from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from moldau.pipelines.api import PipelineInfo, Pipelines
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-_DEFAULT_DATA = "moldau-data-spark"
 _DEFAULT_BROKERS = "127.0.0.1:9092"
 _DEFAULT_LINES = 50
 _ERROR_LENGTH_MAX = 400
@@ -70,9 +70,9 @@ def add_arguments(parser: Parser) -> None:
     add_common(parser, required=False)
     parser.add_argument(
         "--data",
-        default=_DEFAULT_DATA,
+        default=DEFAULT_FOLDER,
         metavar="DIR",
-        help=f"the deployment's folder (default ./{_DEFAULT_DATA})",
+        help=f"the deployment's folder (default ./{DEFAULT_FOLDER})",
     )
     add_json(parser)
     commands = parser.add_commands()

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import ToolError, add_json, on_terminal, print_json, read_config_file
+from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from moldau.spark.runtime.server import ConnectServer
 
 __all__ = ["add_arguments", "run", "start_all", "status_lines", "stop_all", "told_of"]
 
-_DEFAULT_DATA = "moldau-data-spark"
 _DEFAULT_BROKER = ("127.0.0.1", 9092)
 
 _EXAMPLES = """\
@@ -56,9 +56,9 @@ def add_arguments(parser: Parser) -> None:
 def _add_data(parser: Parser) -> None:
     parser.add_argument(
         "--data",
-        default=_DEFAULT_DATA,
+        default=DEFAULT_FOLDER,
         metavar="DIR",
-        help=f"the deployment's folder (default ./{_DEFAULT_DATA})",
+        help=f"the deployment's folder (default ./{DEFAULT_FOLDER})",
     )
 
 

@@ -237,10 +237,14 @@ class Flows:
         if select.has_star:
             wanted = [name for name in wanted if name != ERROR]  # the star brings it
         query = select.with_columns(wanted, result=result, guard=flow.tagged)
+        from pyspark.errors import AnalysisException
+
+        # Only what Spark says of the text counts: a server that is away for a moment must not make
+        # another plan, whose sources the checkpoint of an earlier start would not know.
         try:
             frame = self._selected(query, {INPUT: flow})
             columns = frame.columns
-        except Exception:
+        except AnalysisException:
             return None
         if len(set(columns)) != len(columns) or (flow.tagged and ERROR not in columns):
             return None
