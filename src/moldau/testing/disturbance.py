@@ -22,8 +22,9 @@ __all__ = ["Disturbance", "Faults", "InstantFaults"]
 
 #: Less than the time after which a node of a cluster counts as gone.
 _STEP_S: Final = 0.4
-#: For nodes to hear of each other between two steps.
-_STEP_PAUSE_S: Final = 0.004
+#: Nodes that can hear of each other do so between two steps; one that cannot is not waited for.
+_HEARING_S_MAX: Final = 1.0
+_HEARING_INTERVAL_S: Final = 0.001
 _ADVANCE_S_MAX: Final = 3_600.0
 
 
@@ -221,14 +222,25 @@ class Disturbance(InstantFaults):
                 f"seconds={seconds}: 0 to {_ADVANCE_S_MAX:.0f}; jump_clock sets a wall clock by "
                 "any time"
             )
-        step_s = seconds if len(self.nodes) == 1 else _STEP_S
         left_s = seconds
         while left_s > 0:
+            step_s = left_s if len(self.nodes) == 1 else min(left_s, _STEP_S)
+            self._wait_for_patience(step_s)
             for node in self.nodes.values():
-                node.advance_clock(min(step_s, left_s))
+                node.advance_clock(step_s)
             left_s -= step_s
-            if left_s > 0:
-                time.sleep(_STEP_PAUSE_S)
+        self._wait_for_patience(0)
+
+    def _wait_for_patience(self, step_s: float) -> None:
+        """Until nobody would take anybody for gone after this step; those who are gone, will be."""
+        deadline = time.monotonic() + _HEARING_S_MAX
+        while any(
+            patience_ms is not None and patience_ms <= step_s * 1000
+            for patience_ms in (node.patience_ms() for node in self.nodes.values())
+        ):
+            if time.monotonic() >= deadline:
+                return
+            time.sleep(_HEARING_INTERVAL_S)
 
     def fill_disk(self, *, free_bytes: int = 0) -> None:
         """Leave so little room in the data folders of all nodes."""

@@ -415,6 +415,14 @@ class Node:
 
     # Looking.
 
+    def patience_ms(self) -> int | None:
+        """How long until it takes another node for gone if it hears nothing; None: for ever."""
+        try:
+            patience: int | None = self.order("clock.patience")
+        except BrokerNotRunning:
+            return None
+        return patience
+
     def known_brokers(self) -> set[int]:
         """Brokers that can be used, as this node knows it."""
         return set(self.order("brokers"))

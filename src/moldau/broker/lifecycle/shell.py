@@ -88,6 +88,8 @@ class BrokerLifecycleManager:
         self._on_failure = on_failure
         self._alarms: dict[Timer, Alarm] = {}
         self._call: asyncio.Task[None] | None = None
+        #: When the request under way counts as not answered.
+        self.call_ends_at_ms: int | None = None
         #: Done when the metadata include the registration; cancelled if the broker stops before.
         self.caught_up: asyncio.Future[None] = loop.create_future()
         #: Done when clients may come; cancelled if the broker stops before.
@@ -181,6 +183,7 @@ class BrokerLifecycleManager:
     def _send(self, call: Coroutine[Any, Any, Event]) -> None:
         task = asyncio.get_running_loop().create_task(self._run(call))
         self._call = task
+        self.call_ends_at_ms = self._clock.elapsed_ms() + self._call_timeout_ms
 
     async def _run(self, call: Coroutine[Any, Any, Event]) -> None:
         try:
@@ -188,7 +191,7 @@ class BrokerLifecycleManager:
                 event = await call
             except ChannelError as error:
                 event = CallFailed(str(error))
-            self._call = None
+            self._call = self.call_ends_at_ms = None
             self._step(event)
         except Exception as error:
             # A bug: without heartbeats this broker is none, so it must not go on as if it were.

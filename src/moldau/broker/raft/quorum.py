@@ -220,6 +220,15 @@ class QuorumMachine(Asking):
         open_times = (t for t in times if t is not None and self.now_ms < t < FOREVER_MS)
         return min(open_times, default=None)
 
+    @property
+    def gives_up_at_ms(self) -> int | None:
+        """When it takes its leader, or as a leader its followers, for gone if it hears nothing."""
+        if isinstance(self.role, Leader):
+            return self.role.leadership.check_deadline_ms
+        if isinstance(self.role, Follower) and self.may_stand:
+            return self.role.fetch_deadline_ms
+        return None
+
     def _poll(self) -> None:
         """Do what is due in the present state, until nothing more is."""
         for _ in range(_MOVES_MAX):

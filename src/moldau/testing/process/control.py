@@ -38,6 +38,7 @@ class Control:
             "heal": world.board.clear,
             "clock.advance": world.clock.advance,
             "clock.jump": world.clock.jump,
+            "clock.patience": self._patience_ms,
             "disk.room": self._set_room,
             "disk.free": self._free_disk,
             "brokers": self._brokers,
@@ -107,3 +108,14 @@ class Control:
         """Who can be used, as this node knows it."""
         brokers = self._node.metadata.image.brokers
         return [each for each, state in brokers.items() if not state.fenced]
+
+    def _patience_ms(self) -> int | None:
+        """How long until this node takes another for gone if it hears nothing; None: for ever."""
+        node = self._node
+        ends_ms = [node.metadata.raft.machine.gives_up_at_ms]
+        if node.metadata.is_active and (heartbeats := node.metadata.controller.heartbeats):
+            ends_ms.append(heartbeats.expires_at_ms())
+        if node.broker is not None:
+            ends_ms.append(node.broker.lifecycle.call_ends_at_ms)
+        end_ms = min((each for each in ends_ms if each is not None), default=None)
+        return None if end_ms is None else end_ms - self._world.clock.elapsed_ms()
