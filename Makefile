@@ -19,6 +19,8 @@ ONE_NODE := (precedence or connections_per_address or made_anew or sees_the_same
 CORES ?= 2
 # Conformance tests mostly wait for brokers and clients; a file's tests share theirs.
 WORKERS ?= 3
+# pytest for tests with many processes at once: CI runs again, alone, what failed among them.
+CROWD := $(BIN)/python tests/support/crowd.py
 
 # What the compiled modules and the installed package depend on.
 TYPES := $(shell find src -name '*.pxd')
@@ -43,13 +45,13 @@ unit: $(VENV)/.installed-test   ## tests without foreign clients
 	$(BIN)/pytest tests/unit tests/simulation -n $(CORES) --dist worksteal
 
 conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients and Apache Kafka
-	$(BIN)/pytest tests/conformance -n $(WORKERS) --dist loadfile
-	$(BIN)/pytest --cluster $(DISTURBED) -n $(WORKERS) --dist loadfile \
+	$(CROWD) tests/conformance -n $(WORKERS) --dist loadfile
+	$(CROWD) --cluster $(DISTURBED) -n $(WORKERS) --dist loadfile \
 	  -k "(killed or stopped) and not kafka-python and not aiokafka"
 
 .PHONY: spark-short
 spark-short: $(VENV)/.installed-test | tools kafka
-	$(BIN)/pytest tests/spark -m "not long"
+	$(CROWD) tests/spark -m "not long"
 
 # One Spark server and one broker serve all of these, so they run in one process.
 spark: $(VENV)/.installed-test | tools kafka   ## tests of pipelines on Apache Spark

@@ -1,0 +1,59 @@
+"""What CI runs again, and what stays failed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CROWD = Path(__file__).parents[1] / "support" / "crowd.py"
+#: Each fails the first time; with BROKEN set there is one that always does.
+TESTS = """
+import os
+from pathlib import Path
+import pytest
+
+@pytest.mark.parametrize("number", range(int(os.environ["UNLUCKY"])))
+def test_unlucky(number):
+    seen = Path(f"seen{number}")
+    if not seen.exists():
+        seen.touch()
+        pytest.fail("no core was free")
+
+def test_maybe_broken():
+    assert "BROKEN" not in os.environ
+
+def test_good():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "named"),
+    [
+        pytest.param({"CI": "true", "UNLUCKY": "3"}, 0, 3, id="a few that pass alone"),
+        pytest.param({"CI": "true", "UNLUCKY": "4"}, 1, 0, id="too many for chance"),
+        pytest.param({"CI": "true", "UNLUCKY": "1", "BROKEN": ""}, 1, 0, id="one fails again"),
+        pytest.param({"UNLUCKY": "1"}, 1, 0, id="on a developer's machine"),
+    ],
+)
+def test_what_failed_is_run_again_alone(
+    tmp_path: Path, environment: dict[str, str], code: int, named: int
+) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    kept.pop("CI", None)
+    run = subprocess.run(
+        [sys.executable, CROWD, "test_it.py", "-q", "--rootdir=."],
+        cwd=tmp_path,
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == code, run.stdout
+    chance = run.stdout.partition("FAILED BY CHANCE")[2]
+    assert chance.count("test_unlucky") == named
