@@ -49,10 +49,11 @@ class _Request:
 class _Call:
     """A coroutine that a thread waits for."""
 
-    __slots__ = ("coroutine", "task")
+    __slots__ = ("begun", "coroutine", "task")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         self.coroutine = coroutine
+        self.begun = False
         self.task: asyncio.Task[Any] | None = None
 
     def cancel(self) -> None:
@@ -72,14 +73,10 @@ class BlockingCalls:
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The coroutine's result. One thread at a time; code run from here may call again."""
         call = _Call(coroutine)
-        try:
-            self._thread.check()
-            self._thread.soon(self._start, call)
-        except BaseException:
-            coroutine.close()
-            raise
+        # Before the loop hears of it: it may ask for a callback sooner than this thread goes on.
         self._depth += 1
         try:
+            self._begin(call)
             while True:
                 item = self._inbox.get()
                 if item is call and call.task is not None:
@@ -88,12 +85,21 @@ class BlockingCalls:
                 if isinstance(item, _Request):
                     self._perform(item)
         except BaseException:
-            if call.task is None or not call.task.done():
+            if call.begun and (call.task is None or not call.task.done()):
                 # Interrupted, by Ctrl-C for one.
                 self._thread.soon(call.cancel)
             raise
         finally:
             self._depth -= 1
+
+    def _begin(self, call: _Call) -> None:
+        try:
+            self._thread.check()
+            self._thread.soon(self._start, call)
+        except BaseException:
+            call.coroutine.close()
+            raise
+        call.begun = True
 
     def _start(self, call: _Call) -> None:
         call.task = self._thread.loop.create_task(call.coroutine)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -174,6 +174,29 @@ def test_a_callback_may_call_again(calls: BlockingCalls) -> None:
         return text
 
     assert calls.call(outer()) == "in and out"
+
+
+def test_a_callback_may_be_asked_for_before_the_thread_waits() -> None:
+    """The loop is sometimes faster than the thread that has just handed something over to it."""
+    asked = threading.Event()
+
+    class SlowToReturn(LoopThread):
+        def soon(self, callback: Callable[..., None], *arguments: object) -> None:
+            super().soon(callback, *arguments)
+            assert asked.wait(30)
+
+    async def work() -> str:
+        # The loop comes to this when the coroutine waits for the callback.
+        asyncio.get_running_loop().call_soon(asked.set)
+        text: str = await calls.run(lambda: "answered")
+        return text
+
+    thread = SlowToReturn("calls")
+    calls = BlockingCalls(thread)
+    try:
+        assert calls.call(work()) == "answered"
+    finally:
+        thread.stop()
 
 
 def test_an_error_of_a_callback_is_the_cores(calls: BlockingCalls) -> None:
