@@ -45,6 +45,11 @@ class Admin:
     def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
         self._admin = AsyncAdmin(config, **settings)
         self._thread = LoopThread("moldau-admin")
+        try:
+            self._call(self._admin.__aenter__())
+        except BaseException:
+            self._thread.stop()
+            raise
         self._closed = False
 
     def __enter__(self) -> Admin:

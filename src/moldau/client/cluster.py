@@ -19,6 +19,7 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Final, TypeVar, cast
 
+from moldau.client.bootstrap import Bootstrap
 from moldau.client.deadline import Deadline
 from moldau.client.errors import (
     ClosedError,
@@ -103,6 +104,7 @@ class ClusterClient:
         observer: ConnectionObserver | None = None,
     ) -> None:
         self.settings = settings
+        self.bootstrap = Bootstrap(settings)
         self.clock: Clock = clock or LoopClock()
         self.random: RandomSource = random or random_module.Random()
         self.backoff = ExponentialBackoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
@@ -251,6 +253,7 @@ class ClusterClient:
     ) -> Any:
         """The response of the first node that can be reached, beginning at a random one."""
         last: KafkaError | None = None
+        await self.bootstrap.resolve()
         for node in self._candidates():
             try:
                 return await self.call(
@@ -258,10 +261,9 @@ class ClusterClient:
                 )
             except DisconnectError as error:
                 last = error
-        shown = ", ".join(f"{host}:{port}" for host, port in self.settings.bootstrap)
         raise DisconnectError(
             f"no node of the cluster can be reached: {last}",
-            advice=f"is one running at {shown}?",
+            advice=f"is one running at {self.bootstrap}?",
         )
 
     async def call_controller(
@@ -515,12 +517,7 @@ class ClusterClient:
 
     def _candidates(self) -> list[Node]:
         """Nodes to ask when any will do: the known ones, or those that were given at first."""
-        known = list(self.metadata.nodes.values())
-        if not known:
-            known = [
-                Node(-1 - index, host, port)
-                for index, (host, port) in enumerate(self.settings.bootstrap)
-            ]
+        known = list(self.metadata.nodes.values()) or self.bootstrap.nodes()
         start = self.random.randrange(len(known))
         ordered = known[start:] + known[:start]
         # Those that a connection exists to come first.

@@ -21,6 +21,7 @@ class NetworkSettings:
     #: The addresses are controllers', as of `bootstrap.controllers`.
     controllers: bool = False
     client_id: str = ""
+    client_dns_lookup: str = "use_all_dns_ips"
     request_timeout_ms: int = 30_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000

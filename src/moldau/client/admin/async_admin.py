@@ -82,6 +82,9 @@ class AsyncAdmin(
         self._closed = False
 
     async def __aenter__(self) -> AsyncAdmin:
+        """Raises ConfigError if no name in `bootstrap.servers` resolves, as the first call does
+        otherwise."""
+        await self._cluster.bootstrap.resolve()
         return self
 
     async def __aexit__(

@@ -205,6 +205,9 @@ class AsyncConsumer(ConsumerFace):
                 self._guard.closed = True
 
     async def __aenter__(self) -> AsyncConsumer:
+        """Raises ConfigError if no name in `bootstrap.servers` resolves, as the first call does
+        otherwise."""
+        await self._core.cluster.bootstrap.resolve()
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -52,6 +52,7 @@ class Consumer(ConsumerFace):
         self._calls = BlockingCalls(self._thread)
         try:
             self._core = ConsumerCore(checked, self._calls, self._thread.soon)
+            self._thread.call(self._core.cluster.bootstrap.resolve())
         except BaseException:
             self._thread.stop()
             raise

@@ -217,6 +217,7 @@ class ConsumerCore:
 
     async def step(self, deadline: Deadline) -> None:
         """Do what is due, then wait until something has arrived or the time is over."""
+        await self.cluster.bootstrap.resolve()
         while True:
             self._changed = False
             self.wakeup.check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 from uuid import UUID
@@ -36,12 +37,20 @@ class AsyncProducer:
         self._batches_seen = 0
 
     async def start(self) -> None:
-        """Begin on the running loop; `async with` and the first call do this too."""
+        """Begin on the running loop; `async with` and the first call do this too.
+
+        Raises ConfigError if no name in `bootstrap.servers` resolves.
+        """
         if self._started:
             return
         if self._starting is None:
             self._starting = asyncio.get_running_loop().create_task(self._core.start())
-        await self._starting
+        try:
+            await self._starting
+        except KafkaError:
+            # The next call may find the names.
+            self._starting = None
+            raise
         self._started = True
 
     async def send(
@@ -140,8 +149,11 @@ class AsyncProducer:
         if self._closed:
             return
         self._closed = True
-        await self.start()
-        await self._core.close(timeout)
+        if self._starting is not None:
+            with suppress(KafkaError):
+                await self.start()
+        # What was never started has nothing to send.
+        await self._core.close(timeout if self._started else 0.0)
 
     async def __aenter__(self) -> AsyncProducer:
         await self.start()

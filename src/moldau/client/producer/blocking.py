@@ -46,8 +46,12 @@ class Producer:
         self._path = self._core.path
         self._thread = LoopThread(f"moldau-producer {self._core.settings.client_id}")
         self._closed = False
+        try:
+            self._thread.call(self._core.start())
+        except BaseException:
+            self._thread.stop()
+            raise
         _producers.add(self)
-        self._thread.call(self._core.start())
 
     def send(
         self,

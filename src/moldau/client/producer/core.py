@@ -119,6 +119,8 @@ class ProducerCore:
         )
 
     async def start(self) -> None:
+        """Raises ConfigError if the cluster's addresses are none."""
+        await self.cluster.bootstrap.resolve()
         self.sender.start()
         self.cluster.on_metadata.append(self._on_metadata)
 

@@ -141,6 +141,9 @@ class AsyncShareConsumer(ShareFace):
             raise callback_error(problem) from problem
 
     async def __aenter__(self) -> AsyncShareConsumer:
+        """Raises ConfigError if no name in `bootstrap.servers` resolves, as the first call does
+        otherwise."""
+        await self._core.cluster.bootstrap.resolve()
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -36,6 +36,7 @@ class ShareConsumer(ShareFace):
         self._calls = BlockingCalls(self._thread)
         try:
             self._core = ShareCore(checked, self._thread.soon)
+            self._thread.call(self._core.cluster.bootstrap.resolve())
         except BaseException:
             self._thread.stop()
             raise

@@ -209,6 +209,7 @@ class ShareCore:
 
     async def wait(self, taken: Taken, deadline: Deadline, *, fetch: bool) -> None:
         """Send acknowledgements, ask for records and wait until something has come."""
+        await self.cluster.bootstrap.resolve()
         # What was subscribed to right before may not have come here by itself yet.
         self._membership.subscribe(self.topics)
         self._membership.poll()
