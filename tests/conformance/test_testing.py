@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
 from moldau.client import Consumer as MoldauConsumer
+from moldau.client.errors import TopicExistsError
 from moldau.testing import (
     AsyncBroker,
     Broker,
@@ -195,6 +196,19 @@ def test_what_a_test_writes_is_written_once(moldau_broker: Broker) -> None:
     assert topic.produce("one", "two") == [0, 1]
     assert topic.produce("three") == [2]
     assert topic.values() == [b"one", b"two", b"three"]
+
+
+def test_topics_are_made_and_deleted_once_though_answers_are_lost(moldau_broker: Broker) -> None:
+    for api in ("CreateTopics", "DeleteTopics"):
+        moldau_broker.disconnect(api, lose="response", times=1, client_id="moldau-testing")
+    topic = moldau_broker.create_topic("orders", partitions=2)
+    assert moldau_broker.topics == {"orders": 2}
+    with pytest.raises(TopicExistsError):
+        moldau_broker.create_topic("orders")
+    topic.delete()
+    moldau_broker.wait_until(lambda: moldau_broker.topics == {})
+    with pytest.raises(LookupError, match="no topic 'orders'"):
+        topic.delete()
 
 
 def test_what_is_not_there_is_told(moldau_broker: Broker) -> None:

@@ -6,6 +6,7 @@ any test; faults for all clients spare it. What always holds: every call ends wi
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -122,10 +123,16 @@ class DataClient:
             ],
         )
 
+        attempts = itertools.count()
+
         async def create(client: ClusterClient) -> None:
+            is_first = next(attempts) == 0
             request = CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)
             response = await client.call_controller(request)
             (result,) = response.topics
+            if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and not is_first:
+                # Made by an attempt whose answer was lost.
+                return
             _check(result.error_code, result.error_message, f"topic {name}")
 
         async def known(client: ClusterClient) -> None:
@@ -147,13 +154,21 @@ class DataClient:
         self.run(known, f"topic {name} on all nodes")
 
     def delete_topic(self, name: str) -> None:
+        attempts = itertools.count()
+
         async def delete(client: ClusterClient) -> None:
+            is_first = next(attempts) == 0
             state = DeleteTopicsRequest.DeleteTopicState(name=name)
             request = DeleteTopicsRequest(
                 topics=[state], topic_names=[name], timeout_ms=_TIMEOUT_MS
             )
             response = await client.call_controller(request)
             (result,) = response.responses
+            if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                if is_first:
+                    raise LookupError(f"there is no topic {name!r}")
+                # Deleted by an attempt whose answer was lost.
+                return
             _check(result.error_code, result.error_message, f"topic {name}")
 
         self.run(delete, f"deleting {name}")

@@ -23,7 +23,7 @@ __all__ = ["Disturbance", "Faults", "InstantFaults"]
 #: Less than the time after which a node of a cluster counts as gone.
 _STEP_S: Final = 0.4
 #: Nodes that can hear of each other do so between two steps; one that cannot is not waited for.
-_HEARING_S_MAX: Final = 1.0
+_HEARING_S_MAX: Final = 5.0
 _HEARING_INTERVAL_S: Final = 0.001
 _ADVANCE_S_MAX: Final = 3_600.0
 

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from moldau.client.errors import GroupIdNotFoundError
 from moldau.testing.errors import BrokerError, WaitTimeout
 from moldau.testing.waiting import wait_until
 from moldau.wire.codec import decode
@@ -192,14 +193,16 @@ class Group:
         found = next((each for each in listed.groups if each.group_id == self.id), None)
         if found is None:
             return GroupDescription(type="", state="Dead")
-        kind = (found.group_type or "classic").lower()
-        if kind == "consumer":
-            return await self._describe_consumer(client)
-        if kind == "share":
-            return await self._describe_share(client)
-        if kind == "streams":
-            return await self._describe_streams(client)
-        return await self._describe_classic(client)
+        describe = {
+            "consumer": self._describe_consumer,
+            "share": self._describe_share,
+            "streams": self._describe_streams,
+        }.get((found.group_type or "classic").lower(), self._describe_classic)
+        try:
+            return await describe(client)
+        except GroupIdNotFoundError:
+            # Since it was listed it has gone, or become a group of another kind.
+            return GroupDescription(type="", state="Dead")
 
     async def _describe_classic(self, client: ClusterClient) -> GroupDescription:
         response = await self._call(client, DescribeGroupsRequest(groups=[self.id]))

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from moldau.client.cluster import ClusterClient, CoordinatorType
+from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, error_for
 from moldau.testing.groups import GroupDescription
 from moldau.wire.codec import decode, encode
@@ -87,7 +88,7 @@ class _Classic:
             if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
                 self._member_id = answer.member_id
                 continue
-            await _pause_or_raise(answer.error_code, self._group_id)
+            await _pause_or_raise(self._client, answer.error_code, self._group_id)
         raise error_for(ErrorCode.REBALANCE_IN_PROGRESS, f"group {self._group_id}")
 
     async def _sync(self, generation_id: int) -> None:
@@ -131,7 +132,7 @@ class _Heartbeating:
             for _ in range(_HEARTBEATS_MAX):
                 answer = await self._beat(epoch)
                 if answer.error_code != ErrorCode.NONE:
-                    await _pause_or_raise(answer.error_code, self._group_id)
+                    await _pause_or_raise(self._client, answer.error_code, self._group_id)
                     continue
                 epoch = answer.member_epoch
                 if answer.assignment is not None and answer.assignment.topic_partitions:
@@ -165,12 +166,19 @@ class _Heartbeating:
 async def _call_group(
     client: ClusterClient, group_id: str, request: Message, lane: str = _LANE
 ) -> Any:
-    return await client.call_coordinator(
-        CoordinatorType.GROUP, group_id, request, timeout_ms=_JOIN_MS_MAX, lane=lane
+    """The coordinator's answer; one that is gone is looked for again."""
+    return await client.retrying(
+        lambda: client.call_coordinator(
+            CoordinatorType.GROUP, group_id, request, timeout_ms=_JOIN_MS_MAX, lane=lane
+        ),
+        deadline=Deadline(client.clock, _JOIN_MS_MAX),
+        what=f"a rebalance of group {group_id}",
     )
 
 
-async def _pause_or_raise(code: int, group_id: str) -> None:
+async def _pause_or_raise(client: ClusterClient, code: int, group_id: str) -> None:
+    if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+        client.forget_coordinator(CoordinatorType.GROUP, group_id)
     error = error_for(code, f"group {group_id}")
     if not error.retriable and code != ErrorCode.REBALANCE_IN_PROGRESS:
         raise error
