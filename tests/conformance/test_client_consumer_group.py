@@ -239,8 +239,9 @@ def test_automatic_commits(broker: BrokerProcess, make: Make, protocol: str) -> 
     consumer.subscribe([topic])
     read(consumer, 6)
     consumer.pause([partition])
-    poll_until(consumer, lambda: told, "a commit")
-    assert told[0] == {partition: OffsetAndMetadata(6, "", 0)}
+    # On the way there the position before any record may be committed as well.
+    read_so_far = {partition: OffsetAndMetadata(6, "", 0)}
+    poll_until(consumer, lambda: read_so_far in told, "a commit")
     assert consumer.committed([partition])[partition] == OffsetAndMetadata(6, "", 0)
     consumer.resume([partition])
     read(consumer, 4)

@@ -25,6 +25,7 @@ from moldau.client.errors import (
 from moldau.client.topics import TopicPartition
 from moldau.wire.apis import ApiKey
 from moldau.wire.messages import CreatePartitionsRequest
+from support import asking
 from support.consuming import new_group, new_topic, numbers, put
 from support.either import either_broker
 from support.group_members import Member, Ownership, await_shares, check_read_once
@@ -32,7 +33,9 @@ from support.processes import BrokerProcess
 from support.raw import RawConnection
 from support.waiting import eventually
 
-# Sessions and heartbeats that tests can wait for.
+# Heartbeats that tests can wait for. Sessions are long: a member may get no turn for a second or
+# two on a busy machine. Only one that is killed has a short session, which the test waits out.
+SESSION_MS, VICTIM_SESSION_MS = 30_000, 1_500
 QUICK = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "500",
@@ -40,10 +43,11 @@ QUICK = {
     "group.consumer.heartbeat.interval.ms": "200",
     "group.consumer.min.assignment.interval.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
-    "group.consumer.min.session.timeout.ms": "1200",
-    "group.consumer.session.timeout.ms": "1200",
+    "group.consumer.min.session.timeout.ms": str(VICTIM_SESSION_MS),
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
 }
 PARTITIONS = 6
+GROUP_CONFIG = 32
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +62,7 @@ def classic(assignor: str = "range", **settings: Any) -> dict[str, Any]:
     return {
         "partition_assignment_strategy": assignor,
         "heartbeat_interval_ms": 100,
-        "session_timeout_ms": 1200,
+        "session_timeout_ms": SESSION_MS,
     } | settings
 
 
@@ -145,7 +149,9 @@ def test_what_listeners_hear(broker: BrokerProcess, assignor: str) -> None:
         assert what == "revoked"
         assert len(moved) == 3
         assert one.events[2] == ("assigned", [])
-        assert two.events == [("assigned", []), ("assigned", moved), ("revoked", moved)]
+        # It may come too late for the first round, in which there was nothing for it.
+        heard = [event for event in two.events if event != ("assigned", [])]
+        assert heard == [("assigned", moved), ("revoked", moved)]
 
 
 @pytest.mark.parametrize("settings", BOTH_PROTOCOLS)
@@ -194,7 +200,7 @@ from moldau.client.consumer import Consumer
 bootstrap, group, topic, protocol = sys.argv[1:]
 settings = {"bootstrap.servers": bootstrap, "group.id": group, "group.protocol": protocol}
 if protocol == "classic":
-    settings |= {"session.timeout.ms": 1200, "heartbeat.interval.ms": 100}
+    settings |= {"session.timeout.ms": 1500, "heartbeat.interval.ms": 100}
 consumer = Consumer(settings)
 consumer.subscribe([topic])
 while True:
@@ -210,6 +216,11 @@ def test_what_a_killed_member_had_goes_to_the_others(
 ) -> None:
     group = Group(broker, settings)
     protocol = settings.get("group_protocol", "classic")
+    if protocol == "consumer":
+        # There the group has a session timeout, not the member.
+        timeout = {"consumer.session.timeout.ms": str(VICTIM_SESSION_MS)}
+        with RawConnection(broker.port) as to:
+            assert asking.alter_config(to, GROUP_CONFIG, group.group_id, timeout) == (0, None)
     command = [
         sys.executable,
         "-c",
@@ -254,13 +265,13 @@ def test_who_stays_away_from_poll_loses_all_and_comes_back(
 
 
 def test_a_join_that_is_broken_off_does_not_hold_up_the_next(broker: BrokerProcess) -> None:
-    group = Group(broker, classic(session_timeout_ms=20_000))
+    group = Group(broker, classic())
     with group.member("busy") as busy:
         await_shares(group.ownership, [6])
         away = threading.Event()
         busy.busy_until = away
         eventually(lambda: busy.is_busy, what="it does not poll")
-        settings = classic(session_timeout_ms=20_000, group_id=group.group_id)
+        settings = classic(group_id=group.group_id)
         with Consumer(bootstrap_servers=broker.bootstrap, **settings) as consumer:
             consumer.subscribe([group.topic])
             # The coordinator waits for the other one.
@@ -361,7 +372,7 @@ class ConfluentMember(OtherMember):
             membership = {
                 "partition.assignment.strategy": assignor,
                 "heartbeat.interval.ms": 100,
-                "session.timeout.ms": 1500,
+                "session.timeout.ms": SESSION_MS,
             }
         self._consumer = ConfluentConsumer(
             {
@@ -399,7 +410,7 @@ class KafkaPythonMember(OtherMember):
             group_id=group.group_id,
             partition_assignment_strategy=[kinds[assignor]],
             heartbeat_interval_ms=100,
-            session_timeout_ms=1500,
+            session_timeout_ms=SESSION_MS,
             auto_offset_reset="earliest",
         )
         super().__init__(group.ownership, "kafka-python")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -35,15 +36,15 @@ from support.raw import RawConnection
 from support.waiting import eventually
 
 GROUP_CONFIG = 32
+# By default; what was not acknowledged comes again after it.
+LOCK_SECONDS = 30
 _groups = itertools.count(1)
 
-# Sessions, heartbeats and locks that tests can wait for.
+# Heartbeats and locks that tests can wait for.
 QUICK = {
     "group.initial.rebalance.delay.ms": "0",
     "group.share.min.heartbeat.interval.ms": "100",
     "group.share.heartbeat.interval.ms": "100",
-    "group.share.min.session.timeout.ms": "1500",
-    "group.share.session.timeout.ms": "1500",
     "group.share.min.assignment.interval.ms": "0",
     "group.share.assignment.interval.ms": "0",
     "group.share.min.record.lock.duration.ms": "1000",
@@ -222,19 +223,23 @@ def test_two_members_share_a_partition(broker: BrokerProcess, make: Make) -> Non
     topic, group = new_topic(broker), new_group(broker)
     first = make(group, topic, max_poll_records=5, share_acquire_mode="record_limit")
     second = make(group, topic, max_poll_records=5, share_acquire_mode="record_limit")
-    put(broker.bootstrap, topic, numbers(40))
+    count = 0
     seen: list[tuple[str, int]] = []
 
     def all_seen() -> bool:
+        nonlocal count
+        if len(seen) >= count:
+            # One may have taken all while the other was joining.
+            put(broker.bootstrap, topic, numbers(40))
+            count += 40
         for name, consumer in (("first", first), ("second", second)):
             records = consumer.poll(0.2)
             assert len(records) <= 5
             seen.extend((name, record.offset) for record in records)
-        return len(seen) >= 40
+        return len(seen) >= count and {name for name, _ in seen} == {"first", "second"}
 
-    eventually(all_seen, what="all records came")
-    assert sorted(offset for _, offset in seen) == list(range(40))
-    assert {name for name, _ in seen} == {"first", "second"}
+    eventually(all_seen, what="both have taken of all records")
+    assert sorted(offset for _, offset in seen) == list(range(count))
 
 
 VICTIM = """
@@ -289,7 +294,7 @@ def test_a_record_that_cannot_be_read_is_released_or_rejected(
     assert first.value == 1
     consumer.acknowledge(first)
     with pytest.raises(RecordDeserializationError) as caught:
-        consumer.poll(5.0)
+        eventually(lambda: consumer.poll(1.0), what="the record comes")
     assert caught.value.offset == 1
     consumer.acknowledge(topic, 0, caught.value.offset, AcknowledgeType.REJECT)
     (third,) = take(consumer, 1)
@@ -362,17 +367,32 @@ def test_waking_up_loses_no_acknowledgement(broker: BrokerProcess, make: Make) -
     consumer.wakeup()
     with pytest.raises(WakeupError):
         consumer.poll(1.0)
-    eventually(lambda: consumer.poll(0.1) or heard, what="the record was accepted", seconds_max=5)
+    eventually(
+        lambda: consumer.poll(0.1) or heard,
+        what="the record was accepted",
+        seconds_max=LOCK_SECONDS - 5,
+    )
     assert heard == {0}
 
 
 def test_one_thread_at_a_time(broker: BrokerProcess, make: Make) -> None:
     consumer = make(new_group(broker), new_topic(broker))
-    inside = threading.Thread(target=lambda: consumer.poll(1.0))
+    refused = threading.Event()
+
+    def poll() -> None:
+        while not refused.is_set():
+            # It is its turn to be refused when the other is inside.
+            with suppress(ConcurrentModificationError):
+                consumer.poll(0.5)
+
+    inside = threading.Thread(target=poll)
     inside.start()
-    with pytest.raises(ConcurrentModificationError):
-        eventually(lambda: consumer.subscription() and False, what="it is refused")
-    inside.join()
+    try:
+        with pytest.raises(ConcurrentModificationError):
+            eventually(lambda: consumer.subscription() and False, what="it is refused")
+    finally:
+        refused.set()
+        inside.join()
 
 
 def test_subscribing(broker: BrokerProcess, make: Make) -> None:
@@ -448,9 +468,9 @@ def test_the_cluster_knows_the_client_by_an_id(
     if request.config.getoption("--against-kafka"):
         # Kafka gives none without a plugin that takes metrics.
         with pytest.raises(UnsupportedVersionError):
-            consumer.client_instance_id(10.0)
+            consumer.client_instance_id(30.0)
     else:
-        assert consumer.client_instance_id(10.0) == consumer.client_instance_id(10.0)
+        assert consumer.client_instance_id(30.0) == consumer.client_instance_id(30.0)
     silent = make(new_group(broker), new_topic(broker), enable_metrics_push=False)
     with pytest.raises(IllegalStateError, match="not enabled"):
         silent.client_instance_id()
@@ -484,7 +504,7 @@ def test_the_examples_of_the_documentation(broker: BrokerProcess) -> None:
                 [sys.executable, "-c", program],
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=120,
                 check=False,
             )
             assert ended.returncode == 0, ended.stderr

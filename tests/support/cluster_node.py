@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import signal
 import socket
 import subprocess
@@ -13,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from support.cli import moldau_cli
+from support.ports import free_port
 from support.processes import (
     SERVER_CLASSES,
     START_SECONDS_MAX,
@@ -23,16 +23,8 @@ from support.processes import (
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 BROKER, CONTROLLER = "broker", "controller"
-
-
-def lasting_port() -> int:
-    """A port that no outgoing connection takes while its node is down."""
-    chance = random.SystemRandom()
-    while True:
-        port = chance.randrange(20_000, 32_000)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
+# No outgoing connection takes it while its node is down.
+lasting_port = free_port
 
 
 class ClusterNode(BrokerProcess):
@@ -45,11 +37,11 @@ class ClusterNode(BrokerProcess):
         self.roles = tuple(roles)
         self.kind = kind
         self.folder = folder
-        self.listeners = {"PLAINTEXT": lasting_port()} if BROKER in roles else {}
+        self.listeners = {"PLAINTEXT": free_port()} if BROKER in roles else {}
         if CONTROLLER in roles:
-            self.listeners["CONTROLLER"] = lasting_port()
+            self.listeners["CONTROLLER"] = free_port()
         self.advertised = {
-            name: lasting_port() if with_proxy else port for name, port in self.listeners.items()
+            name: free_port() if with_proxy else port for name, port in self.listeners.items()
         }
         self.config = folder / "server.properties"
         self.properties: dict[str, str] = {}

@@ -14,7 +14,7 @@ from support.either import create_and_wait
 from support.processes import BrokerProcess
 from support.raw import RawConnection
 
-SECONDS_MAX = 30.0
+SECONDS_MAX = 60.0
 
 _numbers = itertools.count(1)
 

@@ -90,7 +90,7 @@ class Member(ConsumerRebalanceListener):
                 self.generation = self.consumer.group_metadata().generation_id
                 if self.busy_until is not None:
                     self.is_busy = True
-                    self.busy_until.wait(30)
+                    self.busy_until.wait(60)
                     self.busy_until = None
                     self.is_busy = False
         except BaseException as error:
@@ -114,7 +114,7 @@ class Member(ConsumerRebalanceListener):
         """Close it, in its own thread; raises what ended it before."""
         self._operation = operation
         self._stopped.set()
-        self._thread.join(30)
+        self._thread.join(60)
         assert not self._thread.is_alive(), f"{self.name} does not end"
         if self.error is not None:
             raise self.error
@@ -132,7 +132,7 @@ class Member(ConsumerRebalanceListener):
             self.stop()
         else:
             self._stopped.set()
-            self._thread.join(30)
+            self._thread.join(60)
 
 
 def await_shares(ownership: Ownership, shares: list[int], *, what: str = "") -> None:

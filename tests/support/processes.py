@@ -15,18 +15,31 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from support.ports import free_port
+
+__all__ = [
+    "KAFKA_JARS",
+    "ROOT",
+    "SERVER_CLASSES",
+    "START_SECONDS_MAX",
+    "TOOL_CLASSES",
+    "BrokerProcess",
+    "apache_kafka",
+    "free_port",
+    "java",
+    "kafka_missing",
+    "kafka_properties",
+    "kafka_tool",
+    "moldau",
+    "write_properties",
+]
+
 ROOT = Path(__file__).resolve().parents[2]
 KAFKA_JARS = ROOT / ".cache" / "kafka"
-START_SECONDS_MAX = 60.0
+START_SECONDS_MAX = 120.0
+STOP_SECONDS_MAX = 60.0
 # What `make kafka` made of the classes that a server and that tools load.
 SERVER_CLASSES, TOOL_CLASSES = KAFKA_JARS / "server.jsa", KAFKA_JARS / "tools.jsa"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def kafka_missing() -> str | None:
@@ -50,7 +63,7 @@ def java(classes: Path, *options: str) -> list[str]:
 def kafka_tool(class_name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run one of Apache Kafka's own command line tools."""
     command = [*java(TOOL_CLASSES), class_name, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
 
 class BrokerProcess:
@@ -102,7 +115,7 @@ class BrokerProcess:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(30)
+            return self.process.wait(STOP_SECONDS_MAX)
         finally:
             self.kill()
 

@@ -19,7 +19,7 @@ class RawConnection:
     """One connection; requests are answered one by one. Where a route is known there is one to
     each node, and a request and its answer belong together."""
 
-    def __init__(self, port: int, *, timeout: float = 30.0) -> None:
+    def __init__(self, port: int, *, timeout: float = 60.0) -> None:
         self._timeout = timeout
         self._correlation_id = 0
         self._route = ROUTES.get(port)

@@ -27,7 +27,7 @@ def read_messages(
     )
     found: dict[int, list[Any]] = {index: [] for index in range(partitions)}
     unfinished = set(found)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     try:
         # Asking for the beginning would take librdkafka half a second.
         consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])

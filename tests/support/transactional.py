@@ -24,7 +24,7 @@ from moldau.wire.messages import FetchRequest, OffsetFetchRequest
 from moldau.wire.records import ControlType, decode_batch, decode_control_type, iterate_headers
 from support.raw import RawConnection
 
-CALL_SECONDS = 30.0
+CALL_SECONDS = 60.0
 
 
 class TransactionalProducer(Protocol):

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(probe: Callable[[], T], *, what: str, seconds_max: float = 30.0) -> T:
+def eventually(probe: Callable[[], T], *, what: str, seconds_max: float = 60.0) -> T:
     """Return `probe()` as soon as it is true; fail naming `what` when it never was."""
     deadline = time.monotonic() + seconds_max
     while True:
