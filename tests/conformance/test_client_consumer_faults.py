@@ -164,7 +164,7 @@ def test_leader_and_coordinator_die(cluster: ClusterUnderTest) -> None:
             cluster.kill(victim)
             consumer.commit_sync(timeout=60)
             read_more(consumer, seen, 100)
-            assert cluster.leader("led") != victim
+            cluster.wait_for_leader("led", not_in=[victim])
             assert cluster.coordinator(group) != victim
             assert consumer.group_metadata() == member
         finish(consumer, seen, writer)

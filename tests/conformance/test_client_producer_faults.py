@@ -103,7 +103,7 @@ def test_leaders_that_move_while_records_are_sent() -> None:
 
 def test_answers_that_are_lost_bring_no_duplicates(broker: Broker) -> None:
     with quick_producer(broker, linger_ms=1, batch_size=200, request_timeout_ms=500) as producer:
-        producer.send("t", b"%06d" % 0).result(10)
+        producer.send("t", b"%06d" % 0).result(30)
         with broker.drop("Produce", lose="response", times=2) as dropped:
             futures = [producer.send("t", value) for value in numbered(300)[1:]]
             producer.flush(30)
@@ -125,7 +125,7 @@ def test_answers_that_are_lost_bring_no_duplicates(broker: Broker) -> None:
 )
 def test_retriable_errors_are_retried_in_order(broker: Broker, error: str) -> None:
     with quick_producer(broker, linger_ms=1, batch_size=200) as producer:
-        producer.send("t", b"%06d" % 0).result(10)
+        producer.send("t", b"%06d" % 0).result(30)
         with broker.fail("Produce", error=error, times=3) as fault:
             futures = [producer.send("t", value) for value in numbered(200)[1:]]
             producer.flush(30)
@@ -154,7 +154,7 @@ def test_order_without_idempotence_needs_one_request_at_a_time(broker: Broker) -
         enable_idempotence=False,
         max_in_flight_requests_per_connection=1,
     ) as producer:
-        producer.send("t", b"%06d" % 0).result(10)
+        producer.send("t", b"%06d" % 0).result(30)
         with broker.fail("Produce", error="NOT_ENOUGH_REPLICAS", times=3, after=1):
             for value in numbered(200)[1:]:
                 producer.send("t", value)
@@ -164,7 +164,7 @@ def test_order_without_idempotence_needs_one_request_at_a_time(broker: Broker) -
 
 def test_a_gap_in_the_numbers_is_mended_by_another_epoch(broker: Broker) -> None:
     with quick_producer(broker, linger_ms=1, batch_size=200) as producer:
-        producer.send("t", b"%06d" % 0).result(10)
+        producer.send("t", b"%06d" % 0).result(30)
         with broker.fail("Produce", error="OUT_OF_ORDER_SEQUENCE_NUMBER", times=1):
             for value in numbered(200)[1:]:
                 producer.send("t", value)
@@ -174,12 +174,12 @@ def test_a_gap_in_the_numbers_is_mended_by_another_epoch(broker: Broker) -> None
 
 def test_retries_are_counted(broker: Broker) -> None:
     with quick_producer(broker, linger_ms=1, retries=2) as producer:
-        producer.send("t", b"first").result(10)
+        producer.send("t", b"first").result(30)
         with broker.fail("Produce", error="NOT_ENOUGH_REPLICAS") as fault:
             with pytest.raises(errors.NotEnoughReplicasError):
-                producer.send("t", b"never").result(20)
+                producer.send("t", b"never").result(30)
             assert fault.hits == 3
-        assert producer.send("t", b"second").result(10).offset == 1
+        assert producer.send("t", b"second").result(30).offset == 1
 
 
 @pytest.mark.parametrize(
@@ -194,43 +194,47 @@ def test_other_errors_are_final_and_the_producer_goes_on(
     broker: Broker, error: str, raised: type[Exception]
 ) -> None:
     with quick_producer(broker, linger_ms=1) as producer:
-        assert producer.send("t", b"first").result(10).offset == 0
+        assert producer.send("t", b"first").result(30).offset == 0
         with broker.fail("Produce", error=error, times=1):
             failed = producer.send("t", b"refused")
-            assert isinstance(failed.exception(10), raised)
+            assert isinstance(failed.exception(30), raised)
         # The number of the refused record is free again, or another epoch begins.
-        assert [producer.send("t", b"next").result(10).offset for _ in range(3)] == [1, 2, 3]
+        assert [producer.send("t", b"next").result(30).offset for _ in range(3)] == [1, 2, 3]
 
 
 def test_records_that_wait_too_long_are_given_up(broker: Broker) -> None:
     with quick_producer(
-        broker, linger_ms=1, request_timeout_ms=200, delivery_timeout_ms=600
+        broker, linger_ms=20, request_timeout_ms=1_000, delivery_timeout_ms=2_500
     ) as producer:
-        assert producer.send("t", b"first").result(10).offset == 0
+        assert producer.send("t", b"first").result(30).offset == 0
         broker.pause()
         told: list[Any] = []
         futures = [
             producer.send("t", b"lost?", on_delivery=lambda meta, error: told.append(error))
             for _ in range(3)
         ]
-        with pytest.raises(errors.KafkaTimeoutError, match=r"Expiring 3 record\(s\) for t-0"):
-            futures[0].result(20)
+        # Mostly in one batch: that they are sent within 20 ms is for the machine to say.
+        for future in futures:
+            with pytest.raises(errors.KafkaTimeoutError, match=r"Expiring \d record\(s\) for t-0"):
+                future.result(30)
+        wait_until(lambda: len(told) == 3)
         assert [type(error) for error in told] == [errors.KafkaTimeoutError] * 3
         broker.resume()
         # What was in flight may have arrived; what is sent now arrives once and in order.
-        wait_until(lambda: producer.send("t", b"after").exception(20) is None, timeout=20)
+        wait_until(lambda: producer.send("t", b"after").exception(30) is None, timeout=30)
         for index in range(3):
             producer.send("t", b"%d" % index)
-        producer.flush(20)
+        producer.flush(30)
     assert broker.values("t")[-3:] == [b"0", b"1", b"2"]
-    assert broker.values("t").count(b"lost?") in (0, 3)
+    assert broker.values("t").count(b"lost?") <= 3
 
 
 def test_a_full_buffer_blocks_and_then_says_so(broker: Broker) -> None:
     with quick_producer(
         broker, buffer_memory=50_000, batch_size=10_000, max_block_ms=100, linger_ms=0
     ) as producer:
-        producer.send("t", b"first").result(10)
+        # It may take longer to hear of the topic than a send may take.
+        wait_until(lambda: producer.send("t", b"first").exception(30) is None)
         broker.pause()
         outcomes = []
         while not outcomes or outcomes[-1].done() is False:
@@ -245,7 +249,7 @@ def test_a_full_buffer_blocks_and_then_says_so(broker: Broker) -> None:
         broker.resume()
         blocked.start()
         blocked.join()
-        producer.flush(20)
+        producer.flush(30)
         good = [future for future in outcomes if future.exception() is None]
         assert len(good) >= len(outcomes) - 2
         assert producer._core.accumulator.free == 50_000
@@ -254,7 +258,7 @@ def test_a_full_buffer_blocks_and_then_says_so(broker: Broker) -> None:
 
 def test_an_asyncio_producer_waits_for_memory_without_blocking_the_loop(broker: Broker) -> None:
     def resume_when_full(producer: AsyncProducer) -> None:
-        wait_until(lambda: bool(producer._core.accumulator.waiters), timeout=10)
+        wait_until(lambda: bool(producer._core.accumulator.waiters), timeout=30)
         broker.resume()
 
     async def run() -> int:
@@ -281,7 +285,7 @@ async def _send_all(producer: AsyncProducer, values: list[bytes]) -> list[Record
 
 def test_closing_in_time_fails_what_was_not_sent(broker: Broker) -> None:
     producer = quick_producer(broker, linger_ms=0)
-    producer.send("t", b"first").result(10)
+    producer.send("t", b"first").result(30)
     broker.pause()
     try:
         told: list[Any] = []
@@ -295,10 +299,10 @@ def test_closing_in_time_fails_what_was_not_sent(broker: Broker) -> None:
 
 def test_a_topic_that_is_made_anew_is_found_again(broker: Broker) -> None:
     with quick_producer(broker, linger_ms=0) as producer:
-        producer.send("t", b"old").result(10)
+        producer.send("t", b"old").result(30)
         broker.delete_topic("t")
         broker.create_topic("t", 1)
-        assert producer.send("t", b"new").result(20).offset == 0
+        assert producer.send("t", b"new").result(30).offset == 0
     assert broker.values("t") == [b"new"]
 
 
@@ -307,17 +311,17 @@ def test_partitions_that_are_added_are_used() -> None:
         from moldau.client.admin import Admin, NewPartitions
 
         with quick_producer(broker, linger_ms=0, max_block_ms=10_000) as producer:
-            producer.send("t", b"first").result(10)
+            producer.send("t", b"first").result(30)
             with Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
                 admin.create_partitions({"t": NewPartitions(3)})
-            assert producer.send("t", b"second", partition=2).result(10).partition == 2
+            assert producer.send("t", b"second", partition=2).result(30).partition == 2
 
 
 def test_a_slow_broker_shows_in_the_metrics(broker: Broker) -> None:
     with quick_producer(broker, linger_ms=0, request_timeout_ms=10_000) as producer:
         with broker.slow("Produce", ms=100):
             futures = [producer.send("t", b"%d" % index) for index in range(10)]
-            producer.flush(20)
+            producer.flush(30)
         metrics = {name.name: value.value for name, value in producer.metrics().items()}
         assert metrics["request-latency-max"] >= 100
     assert [future.result().offset for future in futures] == list(range(10))
