@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.processes import apache_kafka, kafka_missing
+from support.processes import apache_kafka, free_port, kafka_missing
 from support.waiting import eventually
 
 PROJECT = Path(__file__).resolve().parents[2] / "examples" / "orders"
@@ -126,11 +125,6 @@ def test_the_tests_of_the_project_pass(project_tests: subprocess.Popen[str]) -> 
 
 
 SHELL_BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as holder:
-        return int(holder.getsockname()[1])
 
 
 def test_the_walk_in_the_readme(tmp_path: Path) -> None:
