@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import socket
 import sys
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -49,6 +48,9 @@ __all__ = [
 
 # How long a tool waits for a first broker to listen: enough for one that is just starting.
 REACHABLE_SECONDS_MAX = 5.0
+# How long for the answer of one that accepts connections: as long as request.timeout.ms. A machine
+# may be busy, and a client would not be answered sooner.
+ANSWER_SECONDS_MAX = 30.0
 _RETRY_SECONDS = 0.2
 
 PlainLayout = Callable[[Sequence[str], Sequence[Sequence[str]]], Iterable[str]]
@@ -184,11 +186,19 @@ def open_admin(arguments: argparse.Namespace, **settings: Any) -> Admin:
     return Admin(config, **settings)
 
 
-def wait_until_reachable(config: Mapping[str, Any], *, seconds_max: float | None = None) -> None:
-    """Returns once one of the bootstrap addresses accepts a connection; ToolError if none does.
+def wait_until_reachable(
+    config: Mapping[str, Any],
+    *,
+    seconds_max: float | None = None,
+    idle_ms_max: int | None = None,
+) -> None:
+    """Returns once a Kafka node answers at one of the bootstrap addresses; ToolError if none does.
 
-    A client would go on trying for a minute and end with a timeout that says little.
+    A client would go on trying for a minute and end with a timeout that says little. A node may
+    take its time to answer, but whatever answers and is none is told of at once. `idle_ms_max` is
+    what a user gave the tool to wait for something to come.
     """
+    from moldau.cli.tools._probe import problems_of
     from moldau.client.config.settings import parse_addresses
 
     key = "bootstrap.controllers" if config.get("bootstrap.controllers") else "bootstrap.servers"
@@ -198,28 +208,37 @@ def wait_until_reachable(config: Mapping[str, Any], *, seconds_max: float | None
     deadline = time.monotonic() + limit
     waiting = False
     while True:
-        problems = [_connect_problem(address.host, address.port) for address in addresses]
-        if None in problems:
+        problems = problems_of(
+            addresses,
+            connect_seconds_max=REACHABLE_SECONDS_MAX,
+            answer_seconds_max=_answer_seconds_max(config, idle_ms_max),
+        )
+        if problems is None:
             return
-        if time.monotonic() >= deadline:
+        certain = all(problem.certain for problem in problems)
+        if certain or time.monotonic() >= deadline:
             break
         if not waiting and sys.stderr.isatty():
-            print(f"Nobody listens at {', '.join(entries)} yet, waiting ...", file=sys.stderr)
+            print(f"Nobody answers at {', '.join(entries)} yet, waiting ...", file=sys.stderr)
         waiting = True
         time.sleep(_RETRY_SECONDS)
     told = "; ".join(
-        f"{entry}: {problem}" for entry, problem in zip(entries, problems, strict=True)
+        f"{entry}: {problem.text}" for entry, problem in zip(entries, problems, strict=True)
     )
     kind = "controller" if key == "bootstrap.controllers" else "broker"
-    raise ToolError(f"no {kind} can be reached at {told}. Is it running, and the address right?")
+    mend = f"Give the address of a {kind}." if certain else "Is it running, and the address right?"
+    raise ToolError(f"no {kind} can be reached at {told}. {mend}")
 
 
-def _connect_problem(host: str, port: int) -> str | None:
-    try:
-        socket.create_connection((host, port), timeout=REACHABLE_SECONDS_MAX).close()
-    except OSError as error:
-        return (error.strerror or str(error)).lower()
-    return None
+def _answer_seconds_max(config: Mapping[str, Any], idle_ms_max: int | None) -> float:
+    given = str(config.get("default.api.timeout.ms", ""))
+    if given.isdecimal() and int(given):
+        # What the user gives every operation is enough for this one.
+        return int(given) / 1000
+    if idle_ms_max is not None and idle_ms_max >= 0:
+        # Not less than it takes a node at work: then nothing came, which is no error.
+        return min(ANSWER_SECONDS_MAX, max(REACHABLE_SECONDS_MAX, idle_ms_max / 1000))
+    return ANSWER_SECONDS_MAX
 
 
 # Output.

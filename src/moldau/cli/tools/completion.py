@@ -181,9 +181,9 @@ def _ask(arguments: argparse.Namespace, kind: str) -> list[str]:
     from moldau.client.admin import Admin
 
     config = client_config(arguments)
-    wait_until_reachable(config, seconds_max=0)
     config["default.api.timeout.ms"] = int(_ASK_SECONDS_MAX * 1000)
     config["request.timeout.ms"] = int(_ASK_SECONDS_MAX * 1000)
+    wait_until_reachable(config, seconds_max=0)
     with Admin(config) as admin:
         if kind == "topics":
             return sorted(admin.list_topics())

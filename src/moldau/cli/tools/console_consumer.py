@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     offset = _start_offset(arguments)
     settings = consumer_settings(arguments)
     formatter = formatter_of(arguments)
-    wait_until_reachable(settings)
+    wait_until_reachable(settings, idle_ms_max=arguments.timeout_ms)
     from moldau.client.consumer import Consumer
 
     consumer = Consumer(settings)

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.parser.error("At most one of --reject and --release may be specified.")
     settings = share_settings(arguments)
     formatter = formatter_of(arguments)
-    wait_until_reachable(settings)
+    wait_until_reachable(settings, idle_ms_max=arguments.timeout_ms)
     from moldau.client.share import AcknowledgeType, ShareConsumer
 
     kind = AcknowledgeType.ACCEPT
