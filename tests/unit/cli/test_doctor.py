@@ -15,6 +15,7 @@ from moldau.cli.tools import doctor as doctor_tool
 from moldau.cli.tools._doctor_checks import (
     Check,
     Status,
+    ahead_by,
     judge_clock,
     judge_disk_space,
     judge_open_files,
@@ -52,6 +53,10 @@ GIB = 1 << 30
         (judge_clock(0.0), Status.OK, "0.01 s"),
         (judge_clock(-2.5), Status.WARN, "2.50 s behind"),
         (judge_clock(90), Status.FAIL, "90.00 s ahead"),
+        # Answers that took ten seconds.
+        (judge_clock(ahead_by(109.5, 100.0, 110.0)), Status.OK, "0.01 s"),
+        (judge_clock(ahead_by(98.5, 100.0, 110.0)), Status.WARN, "1.50 s behind"),
+        (judge_clock(ahead_by(112.5, 100.0, 110.0)), Status.WARN, "2.50 s ahead"),
     ],
 )
 def test_judgements(check: Check, status: Status, part: str) -> None:
