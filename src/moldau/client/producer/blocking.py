@@ -83,7 +83,11 @@ class Producer:
                 future = self._path.retry(outgoing)
                 if future is not None:
                     return future
-                self._thread.call(core.await_room(outgoing, until_ms))
+                if core.lacks_memory(outgoing):
+                    self._thread.check()
+                    core.wait_for_memory(outgoing, until_ms)
+                else:
+                    self._thread.call(core.await_room(outgoing, until_ms))
         except KafkaError as error:
             return core.refused(outgoing, error)
         finally:

@@ -9,7 +9,8 @@ no sense, which is raised.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import perf_counter_ns
 from typing import Any
@@ -52,6 +53,7 @@ from moldau.wire.errors import ErrorCode
 
 __all__ = ["ProducerCore"]
 
+_CLOSED_IN_SEND = "the producer was closed while send was in progress"
 _FAILS_AT_ONCE = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
@@ -162,28 +164,33 @@ class ProducerCore:
         check_place(outgoing.topic, outgoing.partition, outgoing.timestamp)
         return self.cluster.clock.elapsed_ms() + self.settings.max_block_ms
 
-    async def await_room(self, outgoing: Outgoing, until_ms: int) -> None:
-        """Until it makes sense to try again: the partition is known, and there is memory."""
+    def lacks_memory(self, outgoing: Outgoing) -> bool:
+        """Whether a record waits for memory and for nothing else."""
+        return (
+            outgoing.is_serialized
+            and outgoing.memory_size == 0
+            and not self._lacks_partition(outgoing)
+        )
+
+    def _lacks_partition(self, outgoing: Outgoing) -> bool:
         entry = self.accumulator.topics.get(outgoing.topic)
         count = 0 if entry is None else len(entry.queues)
-        if count == 0 or (outgoing.partition is not None and outgoing.partition >= count):
+        return count == 0 or (outgoing.partition is not None and outgoing.partition >= count)
+
+    async def await_room(self, outgoing: Outgoing, until_ms: int) -> None:
+        """Until it makes sense to try again: the partition is known, and there is memory."""
+        if self._lacks_partition(outgoing):
             left_ms = max(0, until_ms - self.cluster.clock.elapsed_ms())
             await self.await_metadata(outgoing.topic, outgoing.partition, left_ms)
         elif outgoing.is_serialized and outgoing.memory_size == 0:
             await self._await_memory(outgoing, until_ms)
 
     async def _await_memory(self, outgoing: Outgoing, until_ms: int) -> None:
-        accumulator = self.accumulator
-        size = self.path.memory_needed(outgoing)
         loop = asyncio.get_running_loop()
         woken = asyncio.Event()
-        waiter = MemoryWaiter(size, lambda: loop.call_soon_threadsafe(woken.set))
-        with accumulator.lock:
-            if accumulator.take_memory(size):
-                outgoing.memory_size = size
-                return
-            accumulator.waiters.append(waiter)
-        self.sender.wake_now()
+        waiter = self._line_up(outgoing, lambda: loop.call_soon_threadsafe(woken.set))
+        if waiter is None:
+            return
         start_ns = perf_counter_ns()
         left_ms = max(0, until_ms - self.cluster.clock.elapsed_ms())
         try:
@@ -192,18 +199,61 @@ class ProducerCore:
         except TimeoutError:
             pass
         except asyncio.CancelledError:
-            with accumulator.lock:
-                accumulator.withdraw(waiter)
+            with self.accumulator.lock:
+                self.accumulator.withdraw(waiter)
             raise
+        self._take_granted(outgoing, waiter, start_ns)
+
+    def wait_for_memory(self, outgoing: Outgoing, until_ms: int) -> None:
+        """As `await_room` for a record that `lacks_memory`, in a thread that may block: a full
+        buffer makes it wait once for every batch, and a coroutine on the loop would cost more than
+        the batch itself."""
+        woken = threading.Lock()
+        woken.acquire()
+        waiter = self._line_up(outgoing, woken.release)
+        if waiter is None:
+            return
+        start_ns = perf_counter_ns()
+        left_s = max(0, until_ms - self.cluster.clock.elapsed_ms()) / 1000
+        try:
+            woken.acquire(timeout=min(left_s, threading.TIMEOUT_MAX))
+            self._take_granted(outgoing, waiter, start_ns)
+        except BaseException:
+            # Interrupted, by Ctrl-C for one: what was granted meanwhile must not be lost.
+            with self.accumulator.lock:
+                if outgoing.memory_size == 0:
+                    self.accumulator.withdraw(waiter)
+            raise
+
+    def _line_up(self, outgoing: Outgoing, wake: Callable[[], Any]) -> MemoryWaiter | None:
+        """Wait for memory behind those who do already; None if there was enough."""
+        accumulator = self.accumulator
+        size = self.path.memory_needed(outgoing)
+        with accumulator.lock:
+            if accumulator.take_memory(size):
+                outgoing.memory_size = size
+                return None
+            if accumulator.closed:
+                # Nobody would wake it any more.
+                raise ClosedError(_CLOSED_IN_SEND)
+            waiter = MemoryWaiter(size, wake)
+            accumulator.waiters.append(waiter)
+            # What waits for more records is to be sent now.
+            self.sender.wake_by(0)
+        return waiter
+
+    def _take_granted(self, outgoing: Outgoing, waiter: MemoryWaiter, start_ns: int) -> None:
+        """The end of a wait for memory; raises if there is none."""
+        accumulator = self.accumulator
         self.metrics.waited_for_memory(perf_counter_ns() - start_ns)
         with accumulator.lock:
             if waiter.granted:
-                outgoing.memory_size = size
+                outgoing.memory_size = waiter.size
                 return
             accumulator.withdraw(waiter)
         if self.path.closed:
-            raise ClosedError("the producer was closed while send was in progress")
-        raise self._exhausted(size)
+            raise ClosedError(_CLOSED_IN_SEND)
+        raise self._exhausted(waiter.size)
 
     def refused(self, outgoing: Outgoing, error: KafkaError) -> RecordFuture:
         """The future of a record that was not taken on; raises what is not to be found there."""
