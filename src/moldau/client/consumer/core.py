@@ -86,7 +86,7 @@ class ConsumerCore:
         self.telemetry = TelemetryReporter.of(settings.values, self.cluster, self.registry)
         self.subscription = SubscriptionState(settings.auto_offset_reset)
         self.finder = OffsetFinder(self.cluster, read_committed=settings.read_committed)
-        self._buffer = FetchBuffer(self.subscription, self._on_drained)
+        self._buffer = FetchBuffer(self.subscription, self._on_drained, self._on_room)
         self._fetcher = Fetcher(
             self.cluster,
             self.subscription,
@@ -192,9 +192,7 @@ class ConsumerCore:
     def collect(self) -> ConsumerRecords:
         """Records that are there, decoded now; raises what stands before the next ones."""
         self._arrived = False
-        found, next_offsets, made_room = self._buffer.collect(self.settings.max_poll_records)
-        if made_room:
-            self._soon(self._fetcher.kick)
+        found, next_offsets = self._buffer.collect(self.settings.max_poll_records)
         if not found and not next_offsets:
             return EMPTY_RECORDS
         # There may be more: the next poll looks before it waits.
@@ -204,6 +202,9 @@ class ConsumerCore:
             passed: ConsumerRecords = self.settings.interceptors.passed("on_consume", records)
             return passed
         return records
+
+    def _on_room(self) -> None:
+        self._soon(self._fetcher.kick)
 
     def _on_drained(self, completed: CompletedFetch) -> None:
         """A part of a response is all handed out: once for many records, the figures."""
@@ -521,7 +522,9 @@ class ConsumerCore:
 
     async def _take_leave(self, deadline: Deadline, operation: GroupMembershipOperation) -> None:
         try:
-            await self.committer.auto_commit_before("closing", self.consumed(), deadline)
+            committer = self.committer
+            done = await committer.auto_commit_before("closing", self.consumed(), deadline)
+            await committer.tell_interceptors(done or {})
             # The revocations that follow have nothing to add to that.
             self.group.committer = None
             await self.group.close(deadline, operation)

@@ -83,10 +83,16 @@ class FetchBuffer:
     """See the module."""
 
     def __init__(
-        self, subscription: SubscriptionState, on_drained: Callable[[CompletedFetch], None]
+        self,
+        subscription: SubscriptionState,
+        on_drained: Callable[[CompletedFetch], None],
+        on_room: Callable[[], None],
     ) -> None:
+        """`on_room` is called in the application's thread when there is room again that a
+        partition waits for."""
         self._subscription = subscription
         self._on_drained = on_drained
+        self._on_room = on_room
         self._completed: deque[CompletedFetch] = deque()
         self._bytes = 0
         #: A partition could have been asked for and was not, for want of room. Set under the lock.
@@ -117,22 +123,18 @@ class FetchBuffer:
                 self._leave(each)
             self._completed.clear()
 
-    def collect(
-        self, count_max: int
-    ) -> tuple[Records, dict[TopicPartition, OffsetAndMetadata], bool]:
-        """Records to hand out, the positions after them, and whether room was made that somebody
-        waits for."""
+    def collect(self, count_max: int) -> tuple[Records, dict[TopicPartition, OffsetAndMetadata]]:
+        """Records to hand out, and the positions after them."""
         found: Records = {}
         next_offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         kept: list[CompletedFetch] = []
-        made_room = False
         completed = self._completed
         try:
             while count_max > 0 and completed:
                 first = completed[0]
                 if not self._is_current(first):
                     self._take(first)
-                    made_room = True
+                    self._tell_of_room()
                     continue
                 if first.state.paused:
                     kept.append(completed.popleft())
@@ -149,10 +151,19 @@ class FetchBuffer:
                     count_max -= len(records)
                     before = found.get(first.key)
                     found[first.key] = records if before is None else before + records
-                made_room = self._moved(first, next_offsets) or made_room
+                if self._moved(first, next_offsets):
+                    # Now, not when all is read: the next part comes while this thread decodes.
+                    self._tell_of_room()
         finally:
             completed.extendleft(reversed(kept))
-        return found, next_offsets, made_room and self.short_of_room
+        return found, next_offsets
+
+    def _tell_of_room(self) -> None:
+        """Once, however many parts were taken: who hears of it looks at all partitions."""
+        with self._subscription.lock:
+            waits, self.short_of_room = self.short_of_room, False
+        if waits:
+            self._on_room()
 
     def _is_current(self, completed: CompletedFetch) -> bool:
         state = completed.state

@@ -31,7 +31,13 @@ class Stage:
         for key in (A, B):
             self.subscription.seek(key, Position(0))
         self.drained: list[CompletedFetch] = []
-        self.buffer = FetchBuffer(self.subscription, self.drained.append)
+        #: How many parts were buffered when room was told of.
+        self.room: list[int] = []
+        self.buffer = FetchBuffer(self.subscription, self.drained.append, self.on_room)
+
+    def on_room(self) -> None:
+        states = self.subscription.assignment.values()
+        self.room.append(sum(state.buffered_count for state in states))
 
     def fetched(self, key: TopicPartition, data: bytes, **reading: Any) -> None:
         state = self.subscription.assignment[key]
@@ -65,7 +71,7 @@ class Stage:
         )
 
     def collect(self, count: int = 100) -> dict[TopicPartition, list[int]]:
-        found, _, _ = self.buffer.collect(count)
+        found, _ = self.buffer.collect(count)
         return {key: [record.offset for record in records] for key, records in found.items()}
 
     def position(self, key: TopicPartition) -> int:
@@ -84,10 +90,9 @@ def test_records_leave_in_order_and_positions_follow(stage: Stage) -> None:
     stage.fetched(A, batch(4, 3))
     assert stage.subscription.assignment[A].fetch_offset == 7
     assert stage.subscription.assignment[A].buffered_count == 2
-    found, following, made_room = stage.buffer.collect(3)
+    found, following = stage.buffer.collect(3)
     assert [record.value for record in found[A]] == [b"0", b"1", b"2"]
     assert following == {A: OffsetAndMetadata(3, "", 3)}
-    assert not made_room
     assert stage.collect(2) == {A: [3, 4]}
     assert stage.position(A) == 5
     assert stage.subscription.assignment[A].buffered_count == 1
@@ -102,8 +107,28 @@ def test_who_waits_for_room_hears_of_it(stage: Stage) -> None:
         offset = stage.position(A)
         stage.fetched(A, batch(offset, 2))
         stage.buffer.short_of_room = waits
-        assert stage.buffer.collect(1)[2] is False
-        assert stage.buffer.collect(1)[2] is waits
+        stage.collect(1)
+        assert stage.room == []
+        stage.collect(1)
+        assert stage.room == [0] * waits
+
+
+def test_the_next_part_is_asked_for_before_the_last_one_is_read(stage: Stage) -> None:
+    for first in (0, 2, 4):
+        stage.fetched(A, batch(first, 2))
+    stage.buffer.short_of_room = True
+    assert stage.collect() == {A: [0, 1, 2, 3, 4, 5]}
+    # Once, when the first of three was read: whoever looks then finds out about the others.
+    assert stage.room == [2]
+    assert not stage.buffer.short_of_room
+
+
+def test_what_a_seek_dropped_makes_room_too(stage: Stage) -> None:
+    stage.fetched(A, batch(0, 2))
+    stage.subscription.seek(A, Position(6))
+    stage.buffer.short_of_room = True
+    assert stage.collect() == {}
+    assert stage.room == [0]
 
 
 def test_one_poll_takes_from_several_partitions(stage: Stage) -> None:

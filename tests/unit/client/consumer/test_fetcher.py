@@ -87,7 +87,7 @@ class Stage:
             self.subscription.seek(key, Position(0))
         self.subscription.on_metadata(self.nodes.metadata)
         self.arrivals = 0
-        self.buffer = FetchBuffer(self.subscription, lambda completed: None)
+        self.buffer = FetchBuffer(self.subscription, lambda completed: None, lambda: None)
         self.fetcher = Fetcher(
             cast(ClusterClient, self.nodes),
             self.subscription,
@@ -115,7 +115,7 @@ class Stage:
         await self.asked()
 
     def collected(self) -> list[int]:
-        found, _, _ = self.buffer.collect(100)
+        found, _ = self.buffer.collect(100)
         return [record.offset for records in found.values() for record in records]
 
 
