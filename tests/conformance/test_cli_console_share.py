@@ -114,7 +114,7 @@ def test_an_interrupt_ends_it_cleanly(
         assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(3)] == ["one\n", "two\n", "three\n"]
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGINT
     assert (out, err) == ("shutdown_complete\n", "Processed a total of 3 messages\n")
     assert not admin.describe_share_groups([topic])[topic].members
@@ -136,7 +136,7 @@ def test_an_interrupted_measurement_ends_at_once(
         try:
             eventually(lambda: members() == 2, what="both have joined")
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 128 + signal.SIGINT
+            assert process.wait(60) == 128 + signal.SIGINT
         finally:
             process.kill()
 
@@ -144,6 +144,7 @@ def test_an_interrupted_measurement_ends_at_once(
 def test_performance_of_two_consumers(share_broker: BrokerProcess, topic: str) -> None:
     tools = Tools(share_broker.bootstrap)
     words = f"--topic {topic} --group {topic} --num-records 3 --threads 2 --show-consumer-stats"
+    words += " --timeout 60000"
     out = tools.run("share-consumer-perf-test", *words.split()).splitlines()
     assert out[0] == (
         "start.time, end.time, data.consumed.in.MB, MB.sec, nMsg.sec, data.consumed.in.nMsg, "

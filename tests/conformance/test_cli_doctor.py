@@ -67,7 +67,7 @@ def on_terminal(*words: str) -> str:
     try:
         command = [sys.executable, "-m", "moldau.cli", *words]
         subprocess.run(
-            command, stdout=theirs, stderr=theirs, env=environment, timeout=60, check=True
+            command, stdout=theirs, stderr=theirs, env=environment, timeout=120, check=True
         )
         os.close(theirs)
         shown = b""

@@ -106,7 +106,7 @@ kafka-topics.sh $at --create --topic busy --partitions 2 >/dev/null
 # Measuring. What is printed begins with how many records there were.
 say sent "$(kafka-producer-perf-test.sh --topic busy --num-records 500 --record-size 100 \
     --throughput -1 --command-property bootstrap.servers=$BOOTSTRAP | tail -n 1 | cut -d, -f1)"
-kafka-consumer-perf-test.sh $at --topic busy --num-records 500 --timeout 20000 >perf.csv
+kafka-consumer-perf-test.sh $at --topic busy --num-records 500 --timeout 60000 >perf.csv
 say columns "$(head -n 1 perf.csv | tr ',' '\n' | wc -l)"
 say consumed "$(tail -n 1 perf.csv | cut -d, -f5 | tr -d ' ')"
 say latencies "$(kafka-e2e-latency.sh $at --topic busy --num-records 20 --producer-acks all \
@@ -118,7 +118,7 @@ say acknowledged "$(kafka-verifiable-producer.sh $at --topic busy --max-messages
 kafka-configs.sh $at --alter --group sharers \
     --add-config share.auto.offset.reset=earliest >/dev/null
 say shared "$(kafka-console-share-consumer.sh $at --topic busy --group sharers \
-    --max-messages 7 --timeout-ms 20000 2>/dev/null | wc -l)"
+    --max-messages 7 --timeout-ms 60000 2>/dev/null | wc -l)"
 say share_groups "$(kafka-share-groups.sh $at --list)"
 say streams_groups "$(kafka-streams-groups.sh $at --list | grep -c . || true)"
 

@@ -162,7 +162,7 @@ def kafkas_answers() -> dict[str, list[str]]:
         input=lines,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-3000:]

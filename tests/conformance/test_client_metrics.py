@@ -47,9 +47,10 @@ def test_names_groups_and_tags_are_those_of_java(broker: BrokerProcess) -> None:
         consumed = tools.run_alone(
             "org.apache.kafka.tools.ConsumerPerformance", "--topic", TOPIC, "--num-records", "100",
             "--bootstrap-server", address, "--print-metrics", "--group", "metrics-java",
+            "--timeout", "60000",
         )  # fmt: skip
     with Producer(bootstrap_servers=address) as producer:
-        producer.send(TOPIC, b"value").result(20)
+        producer.send(TOPIC, b"value").result(60)
         assert names_of(producer.metrics()) == names_in(produced.output)
     with Consumer(
         bootstrap_servers=address, group_id="metrics-ours", auto_offset_reset="earliest"

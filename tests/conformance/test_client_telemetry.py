@@ -21,7 +21,7 @@ def broker() -> Iterator[Broker]:
 
 def produce(**settings: Any) -> Producer:
     producer = Producer(**settings)
-    producer.send("t", "v").result(30)
+    producer.send("t", "v").result(60)
     return producer
 
 
@@ -49,4 +49,4 @@ def administer(**settings: Any) -> Admin:
 def test_metrics_are_pushed(broker: Broker, make: Callable[..., Any]) -> None:
     pushes = broker.slow("PushTelemetry", ms=0, client_id=make.__name__)
     with make(bootstrap_servers=broker.bootstrap_servers, client_id=make.__name__):
-        wait_until(lambda: pushes.hits > 1, timeout=30)
+        wait_until(lambda: pushes.hits > 1, timeout=60)

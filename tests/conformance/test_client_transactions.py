@@ -119,7 +119,7 @@ def test_offsets_are_committed_with_the_records(
         consumer = Consumer(
             {"bootstrap.servers": broker.bootstrap, "group.id": group, "log_level": 0}
         )
-        (found,) = consumer.committed([TheirPartition(topic, 0)], timeout=20)
+        (found,) = consumer.committed([TheirPartition(topic, 0)], timeout=60)
         consumer.close()
         return int(found.offset)
 
@@ -194,7 +194,7 @@ def test_a_newer_producer_fences_an_older_one(
     older = make("same")
     older.init_transactions()
     older.begin_transaction()
-    older.send(topic, b"of the older").result(10)
+    older.send(topic, b"of the older").result(60)
     newer = make("same")
     newer.init_transactions()
     late = older.send(topic, b"late")
@@ -243,7 +243,7 @@ def test_a_record_that_fails_spoils_its_transaction_but_not_the_producer(
     producer = make()
     producer.init_transactions()
     producer.begin_transaction()
-    producer.send(topic, b"good").result(10)
+    producer.send(topic, b"good").result(60)
     bad = producer.send(topic, bytes(2_000_000))
     assert isinstance(bad.exception(), errors.RecordTooLargeError)
     with pytest.raises(errors.KafkaError, match="error state"):
@@ -263,7 +263,7 @@ def test_closing_aborts_what_was_not_committed(
     producer = make()
     producer.init_transactions()
     producer.begin_transaction()
-    producer.send(topic, b"forgotten", partition=0).result(10)
+    producer.send(topic, b"forgotten", partition=0).result(60)
     producer.close()
     other = make()
     other.init_transactions()

@@ -297,7 +297,8 @@ def test_records_that_are_gone(config: dict[str, str]) -> None:
     with pytest.raises(DataLossError):
         rows(config, topic, 20, 30)
     assert values(config, topic, 20, 30, fail_on_data_loss=False) == []
-    hasty = {**config, "default.api.timeout.ms": "700", "fetch.max.wait.ms": "100"}
+    # It is waited out, and yet enough for a machine that is slow once.
+    hasty = {**config, "default.api.timeout.ms": "3000", "fetch.max.wait.ms": "100"}
     with pytest.raises(DataLossError):
         rows(hasty, topic, 8, 30)
     assert values(hasty, topic, 8, 30, fail_on_data_loss=False) == [b"8", b"9"]
@@ -326,7 +327,7 @@ def test_a_prepared_transaction_is_ended_by_somebody_else(config: dict[str, str]
         with pytest.raises(IllegalStateError):
             writer.write(batch)
     assert (prepared.record_count, prepared.transactional_id) == (5000, f"{topic}-w")
-    hasty = {**config, "default.api.timeout.ms": "500", "fetch.max.wait.ms": "100"}
+    hasty = {**config, "default.api.timeout.ms": "3000", "fetch.max.wait.ms": "100"}
     with pytest.raises(OpenTransactionError, match="a transaction is open"):
         rows(hasty, topic, 0, 5000, isolation_level="read_committed")
     end_transaction(config, prepared, committed=True)
@@ -376,7 +377,7 @@ def test_a_transaction_without_rows_leaves_nothing_open(config: dict[str, str]) 
 def test_errors_name_topic_and_row(config: dict[str, str]) -> None:
     topic = new_topic(config)
     strict = new_topic(config, max_message_bytes="20000")
-    hasty = {**config, "max.block.ms": "700", "batch.size": "1000"}
+    hasty = {**config, "max.block.ms": "3000", "batch.size": "1000"}
     with ColumnWriter(hasty, default_topic=topic) as writer:
         writer.write(table([b"fine"] * 3))
         with pytest.raises(RowError, match=rf"row 4 for topic {topic}: .*the message is 2000"):

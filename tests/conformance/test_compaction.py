@@ -36,7 +36,7 @@ def read_state(bootstrap: str) -> list[tuple[int, bytes, bytes | None]]:
     _, end = consumer.get_watermark_offsets(partition, 30)
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     rows: list[tuple[int, bytes, bytes | None]] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not rows or rows[-1][0] < end - 1:
         assert time.monotonic() < deadline, f"{len(rows)} records came"
         for message in consumer.consume(1000, 0.1):
@@ -76,7 +76,7 @@ def test_only_the_last_value_of_a_key_remains(broker: BrokerProcess) -> None:
         closed = [row for row in rows if row[0] < rows[-1][0] - 3 * 1048576 // 400]
         return len(closed) <= KEYS
 
-    eventually(compacted, what="the closed segments hold each key once at most", seconds_max=60)
+    eventually(compacted, what="the closed segments hold each key once at most", seconds_max=120)
 
     rows = read_state(broker.bootstrap)
     state = {key: (offset, value) for offset, key, value in rows}

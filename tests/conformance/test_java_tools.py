@@ -81,7 +81,7 @@ def produce(topic: str, typed: str, *arguments: str) -> Step:
 def consume(topic: str, *arguments: str) -> Step:
     shown = ["key", "headers", "offset", "partition", "timestamp"]
     properties = [word for name in shown for word in ("--formatter-property", f"print.{name}=true")]
-    command = ("--topic", topic, *arguments, *properties, "--timeout-ms", "20000")
+    command = ("--topic", topic, *arguments, *properties, "--timeout-ms", "60000")
     masks = ((r"CreateTime:\d{13}\b", "CreateTime:NOW"),)
     return Step(TOOLS + "consumer.ConsoleConsumer", command, masks=masks)
 

@@ -21,7 +21,7 @@ def readme_block(language: str, containing: str) -> str:
 
 def run(command: list[str] | str, *, shell: bool = False) -> str:
     done = subprocess.run(
-        command, shell=shell, capture_output=True, text=True, timeout=60, check=False
+        command, shell=shell, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -227,7 +227,7 @@ def test_the_same_configurations_start() -> None:
         input="\n".join(lines) + "\n",
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=True,
     )
     kafkas = [line.split("\t") for line in told.stdout.splitlines()]

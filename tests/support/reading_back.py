@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from support.waiting import eventually
 
 __all__ = ["read_messages", "read_values"]
 
@@ -13,7 +16,15 @@ __all__ = ["read_messages", "read_values"]
 def read_messages(
     bootstrap: str, topic: str, *, partitions: int = 1, committed_only: bool = False
 ) -> dict[int, list[Any]]:
-    """All messages up to the end of each partition, by partition."""
+    """All messages up to the end of each partition, by partition.
+
+    A commit is answered before its markers are written, so `committed_only` waits until no
+    transaction is open.
+    """
+    if committed_only:
+        eventually(
+            lambda: _is_decided(bootstrap, topic, partitions), what=f"all of {topic} is decided"
+        )
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -44,6 +55,19 @@ def read_messages(
     finally:
         consumer.close()
     return found
+
+
+def _is_decided(bootstrap: str, topic: str, partitions: int) -> bool:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    wanted = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(partitions)}
+    stable, ends = (
+        [
+            future.result().offset
+            for future in admin.list_offsets(wanted, isolation_level=level).values()
+        ]
+        for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+    )
+    return stable == ends
 
 
 def read_values(
