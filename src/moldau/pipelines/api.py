@@ -47,6 +47,9 @@ _POLL_SECONDS: Final = 0.1
 TIMEOUT_SECONDS: Final = 180.0
 # How long a query that has just started is watched for failing in its first batch.
 _SETTLE_SECONDS: Final = 60.0
+# Spark gives a Python process ten seconds to start, which a busy machine may need for its imports
+# alone. That says nothing about the pipeline, which is started again.
+_TOO_BUSY: Final = "failed to connect back"
 # Who has done nothing else for so long has no first batch to fail in.
 _IDLE: Final = ("looking for records", "waiting for records", "waiting for the next trigger")
 _IDLE_SECONDS: Final = 2.5
@@ -352,7 +355,7 @@ class Pipelines:
             status = _Looked(self._folder, self._registry.view).status(record.name)
             # What is told of an earlier revision is no answer to this start.
             current = status is not None and status.revision == record.revision
-            if current and info.state in (State.FAILED, State.RESTARTING) and info.last_error:
+            if current and _has_failed(info):
                 raise _failed(info)
             if current and info.state == State.FINISHED:
                 return info
@@ -450,6 +453,15 @@ def _check(definition: Pipeline) -> None:
     from moldau.pipelines import build
 
     build.check(definition)
+
+
+def _has_failed(info: PipelineInfo) -> bool:
+    """Whether a start that is waited for has gone wrong, and its user is to be told."""
+    if info.last_error is None:
+        return False
+    if info.state == State.RESTARTING:
+        return _TOO_BUSY not in info.last_error.message
+    return info.state == State.FAILED
 
 
 def _failed(info: PipelineInfo) -> PipelineError:

@@ -69,7 +69,7 @@ def ensure_running(
     *,
     config: Mapping[str, Any] | None = None,
     keep_server: bool | None = None,
-    timeout: float = 30.0,
+    timeout: float = 120.0,
 ) -> int:
     """Start the folder's control loop unless it runs; returns its process id.
 

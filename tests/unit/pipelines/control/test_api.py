@@ -77,6 +77,25 @@ def test_a_start_that_fails_raises_what_went_wrong(pipelines: Pipelines, bootstr
     assert caught.value.detail == "all"
 
 
+def test_a_start_that_is_tried_again_raises_unless_only_the_machine_was_busy(
+    pipelines: Pipelines, bootstrap: str
+) -> None:
+    def restarting(revision: int, message: str) -> None:
+        error = ErrorRecord(message=message)
+        status = StatusRecord(
+            name="again", state=State.RESTARTING, revision=revision, last_error=error
+        )
+        report(bootstrap, status)
+
+    pipelines.start(orders("again"), wait=False)
+    restarting(2, "no broker")
+    with pytest.raises(PipelineError, match="again failed: no broker"):
+        pipelines.restart("again")
+    restarting(3, "Python worker failed to connect back.")
+    with pytest.raises(PipelineError, match=r"not running after .* but restarting"):
+        pipelines.restart("again")
+
+
 def test_a_wait_has_an_end_and_says_what_is(pipelines: Pipelines, bootstrap: str) -> None:
     pipelines.start(orders("late"), wait=False)
     with pytest.raises(PipelineError, match=r"late is not running after 0\.2 s but starting"):
