@@ -7,6 +7,7 @@ reason that passes is tried again until the deadline.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from moldau.client.deadline import Deadline
 from moldau.client.errors import (
     CommitFailedError,
     KafkaError,
+    KafkaTimeoutError,
     RetriableError,
     StaleMemberEpochError,
     UnknownTopicOrPartitionError,
@@ -108,7 +110,17 @@ class GroupOffsets:
                     raise KafkaError(str(error)) from error
                 raise
 
-        await self._cluster.retrying(attempt, deadline=deadline, what="The commit of offsets")
+        what = "The commit of offsets"
+        try:
+            # What was sent is still answered, but nobody waits for it longer than that.
+            async with asyncio.timeout(deadline.left_ms() / 1000):
+                await self._cluster.retrying(attempt, deadline=deadline, what=what)
+        except KafkaTimeoutError:
+            raise
+        except TimeoutError:
+            raise KafkaTimeoutError(
+                f"{what} was not answered within {deadline.timeout_ms} ms"
+            ) from None
 
     async def commit_once(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """One try; raises KafkaError, retriable or not."""

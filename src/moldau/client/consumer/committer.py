@@ -92,7 +92,7 @@ class Committer:
             await self.run_callbacks()
             if offsets:
                 await self._commit(offsets, deadline)
-                await self._tell_interceptors(dict(offsets))
+                await self.tell_interceptors(offsets)
         finally:
             self._metrics.spent("commit-sync", time.monotonic_ns() - started_ns)
 
@@ -104,9 +104,10 @@ class Committer:
             raise stranger
         await self.offsets.commit(offsets, deadline, automatic=automatic)
 
-    async def _tell_interceptors(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+    async def tell_interceptors(self, offsets: Offsets) -> None:
+        """Of what is committed; the application waits for it."""
         if self._settings.interceptors:
-            await self._callbacks.run(self._settings.interceptors.tell, "on_commit", offsets)
+            await self._callbacks.run(self._settings.interceptors.tell, "on_commit", dict(offsets))
 
     def start(self, offsets: Offsets, callback: CommitCallback | None) -> None:
         """On the loop: an asynchronous commit. It is tried once."""
@@ -171,15 +172,19 @@ class Committer:
             else:
                 _log.warning("Asynchronous auto-commit of offsets failed: %s", error)
 
-    async def auto_commit_before(self, event: str, offsets: Offsets, deadline: Deadline) -> None:
-        """At a revocation or the end: what is consumed now, as well as that goes."""
+    async def auto_commit_before(
+        self, event: str, offsets: Offsets, deadline: Deadline
+    ) -> Offsets | None:
+        """At a revocation or the end: what is consumed now, as well as that goes. What is
+        committed then, which interceptors have to be told of."""
         if not self._settings.enable_auto_commit or not offsets:
-            return
+            return None
         try:
             await self._commit(offsets, deadline, automatic=True)
-            await self._tell_interceptors(dict(offsets))
         except KafkaError as error:
             _log.warning("Auto-commit before %s failed: %s", event, error)
+            return None
+        return offsets
 
     # Callbacks.
 
@@ -188,7 +193,7 @@ class Committer:
         while self.ended:
             callback, offsets, error = self.ended.popleft()
             if error is None:
-                await self._tell_interceptors(offsets)
+                await self.tell_interceptors(offsets)
             if callback is not None:
                 await self._callbacks.run(callback, offsets, error)
             elif error is not None:

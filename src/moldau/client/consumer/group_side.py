@@ -7,13 +7,14 @@ assignment is what the group says it is.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from moldau.client.callbacks import Callbacks
 from moldau.client.cluster import ClusterClient
-from moldau.client.consumer.committer import Committer, stranger_error
+from moldau.client.consumer.committer import Committer, Offsets, stranger_error
 from moldau.client.consumer.membership_interface import (
     NO_GENERATION,
     ConsumerGroupMetadata,
@@ -59,11 +60,17 @@ class GroupSide:
         self.committer: Committer | None = None
         self.membership: Membership | None = None
         self.wanted_topics: frozenset[str] = frozenset()
+        # The commit before partitions go. It outlives a poll that has no time left for it.
+        self._settling: asyncio.Task[Offsets | None] | None = None
 
     # For the consumer.
 
     @property
     def needs_poll(self) -> bool:
+        settling = self._settling
+        if settling is not None and not settling.done():
+            # It goes on when that is over, which ends the wait of a poll.
+            return False
         membership = self.membership
         return membership is not None and membership.needs_poll and self.state.is_automatic
 
@@ -125,8 +132,11 @@ class GroupSide:
             self._on_assignment()
 
     async def close(self, deadline: Deadline, operation: GroupMembershipOperation) -> None:
-        if self.membership is not None:
-            await self.membership.close(deadline, operation)
+        try:
+            if self.membership is not None:
+                await self.membership.close(deadline, operation)
+        finally:
+            self._forget_commit()
 
     # For the membership.
 
@@ -153,13 +163,59 @@ class GroupSide:
         self.wanted_topics = frozenset(topics)
         self._on_assignment()
 
+    async def settle(self, partitions: Collection[TopicPartition]) -> bool:
+        self.state.mark_revocation(partitions)
+        if not partitions:
+            self._forget_commit()
+            return True
+        if self._settling is None:
+            limit_ms = min(self.settings.default_api_timeout_ms, self.settings.max_poll_interval_ms)
+            self._start_commit(partitions, Deadline(self.cluster.clock, limit_ms))
+        task = self._settling
+        if task is not None and not task.done():
+            return False
+        await self._tell_committed()
+        return True
+
+    async def settle_until(
+        self, partitions: Collection[TopicPartition], deadline: Deadline
+    ) -> None:
+        self.state.mark_revocation(partitions)
+        self._forget_commit()
+        self._start_commit(partitions, deadline)
+        task = self._settling
+        if task is not None:
+            await asyncio.wait({task}, timeout=deadline.left_ms() / 1000)
+            if task.done():
+                await self._tell_committed()
+        self._forget_commit()
+
+    def _start_commit(self, partitions: Collection[TopicPartition], deadline: Deadline) -> None:
+        """If there is anything to commit. Only of what goes: it is tried again, and the positions
+        of the other partitions move on meanwhile."""
+        if self.committer is None or not self.settings.enable_auto_commit:
+            return
+        going = frozenset(partitions)
+        consumed = self.state.all_consumed()
+        offsets = {key: offset for key, offset in consumed.items() if key in going}
+        if offsets:
+            work = self.committer.auto_commit_before("a rebalance", offsets, deadline)
+            self._settling = asyncio.get_running_loop().create_task(work)
+            self._settling.add_done_callback(lambda done: self.wake())
+
+    async def _tell_committed(self) -> None:
+        task, self._settling = self._settling, None
+        offsets = None if task is None else task.result()
+        if offsets and self.committer is not None:
+            await self.committer.tell_interceptors(offsets)
+
+    def _forget_commit(self) -> None:
+        if self._settling is not None:
+            self._settling.cancel()
+            self._settling = None
+
     async def on_revoked(self, partitions: Collection[TopicPartition]) -> None:
         self.state.mark_revocation(partitions)
-        if self.committer is not None:
-            deadline = Deadline(self.cluster.clock, self.settings.default_api_timeout_ms)
-            await self.committer.auto_commit_before(
-                "a rebalance", self.state.all_consumed(), deadline
-            )
         try:
             await self._tell("revoked", partitions)
         finally:

@@ -107,9 +107,21 @@ class GroupHost(Protocol):
         its leader). Replaces what was wanted before."""
         ...
 
+    async def settle(self, partitions: Collection[TopicPartition]) -> bool:
+        """Before `on_revoked`, in `poll`: stop fetching them, and them only, and commit what is
+        consumed if auto commit is on. Waits for nothing: while it is false the poll goes on, or
+        ends, without them, and the next asks again. With none, what was begun is given up."""
+        ...
+
+    async def settle_until(
+        self, partitions: Collection[TopicPartition], deadline: Deadline
+    ) -> None:
+        """As `settle`, at the end: until it is done, but not longer than that."""
+        ...
+
     async def on_revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """Stop fetching them, commit their positions if auto commit is on, tell the listener, take
-        them out of the assignment. Raises the listener's error after all that."""
+        """Stop fetching them, tell the listener, take them out of the assignment. Raises the
+        listener's error after all that."""
         ...
 
     async def on_assigned(self, partitions: Collection[TopicPartition]) -> None:

@@ -143,12 +143,11 @@ class SubscriptionState:
                     state.awaits_listener = False
 
     def mark_revocation(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hand nothing of them out any more; they go soon."""
+        """Hand nothing of them out any more, they go soon; of the others again."""
+        going = frozenset(partitions)
         with self.lock:
-            for key in partitions:
-                state = self.assignment.get(key)
-                if state is not None:
-                    state.pending_revocation = True
+            for key, state in self.assignment.items():
+                state.pending_revocation = key in going
 
     def remove_assigned(self, partitions: Iterable[TopicPartition]) -> None:
         with self.lock:

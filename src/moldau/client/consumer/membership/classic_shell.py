@@ -38,6 +38,7 @@ from moldau.client.errors import (
     error_for,
 )
 from moldau.client.metadata import ClusterMetadata
+from moldau.client.topics import TopicPartition
 from moldau.clock import pause
 from moldau.wire.errors import ErrorCode, WireError
 from moldau.wire.messages import HeartbeatRequest, LeaveGroupRequest
@@ -126,11 +127,10 @@ class ClassicMembership:
                 if self._joining is not None:
                     if not self._joining.done():
                         return
-                    await self._finish_join()
-                elif not self._member.rejoin_needed:
+                    if not await self._finish_join():
+                        return
+                elif not self._member.rejoin_needed or not await self._begin_join():
                     return
-                else:
-                    await self._begin_join()
         finally:
             self._update()
 
@@ -175,8 +175,11 @@ class ClassicMembership:
 
     # Joining.
 
-    async def _begin_join(self) -> None:
+    async def _begin_join(self) -> bool:
+        """False if the next poll has to go on with it."""
         if self._member.needs_prepare:
+            if not await self._host.settle(self._to_give_up()):
+                return False
             # Once only, whatever the listener does.
             self._member.needs_prepare = False
             self._rounds.forget()
@@ -193,18 +196,26 @@ class ClassicMembership:
             if self._beating is None:
                 self._beating = loop.create_task(self._beat())
                 self._beating.add_done_callback(self._on_beating_ended)
+        return True
+
+    def _to_give_up(self) -> list[TopicPartition]:
+        """What has to be given up before joining, if the member has not lost it."""
+        if self._member.lost:
+            return []
+        eager = self._rounds.protocol is RebalanceProtocol.EAGER
+        owned = sorted(self._host.owned_partitions)
+        return [key for key in owned if eager or not self._wants(key.topic)]
 
     async def _give_up_for_join(self) -> None:
         owned = self._host.owned_partitions
         if self._member.lost:
             if owned:
                 await self._host.on_lost(sorted(owned))
-        elif self._rounds.protocol is RebalanceProtocol.EAGER:
-            await self._host.on_revoked(sorted(owned))
-        else:
-            unwanted = [key for key in sorted(owned) if not self._wants(key.topic)]
-            if unwanted:
-                await self._host.on_revoked(unwanted)
+            return
+        given_up = self._to_give_up()
+        # Who is eager is told at every join, also of nothing.
+        if given_up or self._rounds.protocol is RebalanceProtocol.EAGER:
+            await self._host.on_revoked(given_up)
 
     def _wants(self, topic: str) -> bool:
         subscription = self._host.subscription
@@ -243,29 +254,34 @@ class ClassicMembership:
                 await pause(self._clock, delay_ms)
         return None
 
-    async def _finish_join(self) -> None:
+    async def _finish_join(self) -> bool:
+        """False if the next poll has to go on with it."""
         task = self._joining
         self._joining = None
         if task is None:
-            return
+            return True
         assignment = task.result()
         if assignment is None:
-            return
+            return True
         if self._member.state is not MemberState.STABLE:
             self._member.on_rebalance_failed(
                 "the generation was lost before the assignment could be taken"
             )
-            return
+            return True
         self._member.needs_prepare = True
         try:
-            await self._take(assignment)
+            taken = await self._take(assignment)
         except asyncio.CancelledError:
             # Broken off by the application: the next poll begins with it again.
             self._joining = task
             raise
+        if not taken:
+            self._joining = task
+        return taken
 
-    async def _take(self, data: bytes) -> None:
-        """Give up what is no longer ours, then take what is new; errors come last."""
+    async def _take(self, data: bytes) -> bool:
+        """Give up what is no longer ours, then take what is new; errors come last. False while
+        what is to be given up is not committed."""
         assignor = self._rounds.assignor(self._member.generation.protocol_name)
         self._last_metadata = self.group_metadata()
         try:
@@ -279,13 +295,15 @@ class ClassicMembership:
             self._member.request_rejoin(
                 "received assignment does not match the current subscription"
             )
-            return
+            return True
         owned = self._host.owned_partitions
         revoked = owned - assigned
         problems: list[Exception] = []
         if self._rounds.protocol is RebalanceProtocol.COOPERATIVE and revoked:
             # Others wait for these: whatever becomes of this poll, another round follows.
             self._member.request_rejoin("need to revoke partitions and re-join")
+            if not await self._host.settle(sorted(revoked)):
+                return False
             try:
                 await self._host.on_revoked(sorted(revoked))
             except Exception as error:
@@ -300,6 +318,7 @@ class ClassicMembership:
             problems.append(error)
         if problems:
             raise problems[0]
+        return True
 
     # Heartbeats.
 
@@ -390,6 +409,7 @@ class ClassicMembership:
                 if self._member.lost or self._member.rebalancing:
                     await self._host.on_lost(owned)
                 else:
+                    await self._host.settle_until(owned, deadline)
                     await self._host.on_revoked(owned)
         finally:
             self._subscribed = False

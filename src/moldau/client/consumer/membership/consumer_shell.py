@@ -19,6 +19,7 @@ from moldau.client.consumer.membership.epoch_member import (
     EpochMember,
     EpochState,
     LocalAssignment,
+    Reconciliation,
 )
 from moldau.client.consumer.membership.heartbeats import Heartbeats
 from moldau.client.consumer.membership.topic_names import TopicNames
@@ -74,6 +75,8 @@ class ConsumerMembership:
         self._last_metadata = self.group_metadata()
         self._subscribed = False
         self._error: BaseException | None = None
+        # Begun by a poll that had no time left to commit what goes.
+        self._steps: Reconciliation | None = None
         self.needs_poll = False
         self.rebalancing = False
         self._cluster.on_metadata.append(self._on_metadata)
@@ -151,11 +154,17 @@ class ConsumerMembership:
 
     async def _reconcile(self) -> None:
         while True:
-            steps = self._member.reconciliation(self._known(), self._host.owned_partitions)
+            steps = self._steps_to_take()
             if steps is None:
+                # What was begun before may be wanted no longer.
+                await self._host.settle(())
                 return
             started_ms = self._cluster.clock.elapsed_ms()
             if steps.revoked:
+                self._steps = steps
+                if not await self._host.settle(steps.revoked):
+                    return
+                self._steps = None
                 await self._host.on_revoked(steps.revoked)
             if not self._member.still_wanted(steps):
                 return
@@ -166,6 +175,13 @@ class ConsumerMembership:
                 self._member.on_reconciled(steps)
             self._host.metrics.rebalanced(self._cluster.clock.elapsed_ms() - started_ms)
             self._beats.ring()
+
+    def _steps_to_take(self) -> Reconciliation | None:
+        """Those that an earlier poll has begun, as long as they make sense."""
+        begun, self._steps = self._steps, None
+        if begun is not None and self._member.still_wanted(begun):
+            return begun
+        return self._member.reconciliation(self._known(), self._host.owned_partitions)
 
     def _known(self) -> Mapping[UUID, str]:
         names = self._cluster.metadata.names_by_id
@@ -184,12 +200,14 @@ class ConsumerMembership:
             owned = sorted(self._host.owned_partitions)
             if self._subscribed and owned:
                 if is_member:
+                    await self._host.settle_until(owned, deadline)
                     await self._host.on_revoked(owned)
                 else:
                     await self._host.on_lost(owned)
         finally:
             self._subscribed = False
             self._error = None
+            self._steps = None
             await self._beats.stop()
             await self._say_leaving(deadline)
             self._said = _Said()
@@ -258,7 +276,7 @@ class ConsumerMembership:
         elif member.state is EpochState.FATAL:
             to_do = bool(self._host.owned_partitions) and self._subscribed
         else:
-            to_do = self._has_steps()
+            to_do = self._steps is not None or self._has_steps()
         self.needs_poll = to_do
         if to_do:
             self._host.wake()
