@@ -51,6 +51,7 @@ class Admin:
             self._thread.stop()
             raise
         self._closed = False
+        self._thread.ended_with(self, "Admin", self._admin.close)
 
     def __enter__(self) -> Admin:
         return self

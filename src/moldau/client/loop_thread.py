@@ -2,7 +2,8 @@
 
 What always holds: a coroutine that was handed over ends before `call` does, also when the caller
 is interrupted: then it is cancelled. After `stop`, and in a forked child, which has no such
-thread, every call is refused.
+thread, every call is refused. A client that is collected without having been closed leaves no
+thread behind, as a file leaves no descriptor: `ended_with`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import asyncio
 import os
 import threading
 import time
+import warnings
+import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -36,6 +39,7 @@ class LoopThread:
         self.loop: asyncio.AbstractEventLoop = _new_event_loop()
         self._pid = os.getpid()
         self._stopped = False
+        self._finalizer: weakref.finalize[..., Any] | None = None
         # A daemon: a client that nobody closed does not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -77,8 +81,39 @@ class LoopThread:
             raise problem
         self.loop.call_soon_threadsafe(callback, *arguments)
 
+    def ended_with(
+        self, owner: object, what: str, close: Callable[[], Coroutine[Any, Any, Any]]
+    ) -> None:
+        """When the owner is collected and `stop` was not called: warn, close what runs here, which
+        must not refer to the owner, and end the thread. At the end of the process nothing of this
+        happens: nothing would be gained by it."""
+        self._finalizer = weakref.finalize(owner, self._on_owner_gone, what, close)
+        self._finalizer.atexit = False
+
+    def _on_owner_gone(self, what: str, close: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        # In whatever thread, inside whatever it does: nothing may be waited for.
+        if self._stopped or self._pid != os.getpid():
+            return
+        self._stopped = True
+        self.loop.call_soon_threadsafe(self._close_by_itself, close)
+        warnings.warn(
+            f"unclosed {what}: close it, or use it in a with statement", ResourceWarning, 2
+        )
+
+    def _close_by_itself(self, close: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        closing = self.loop.create_task(close())
+
+        def end(done: asyncio.Task[Any]) -> None:
+            # Nobody is left who could be told of an error.
+            _ = done.cancelled() or done.exception()
+            self.loop.stop()
+
+        closing.add_done_callback(end)
+
     def stop(self, timeout_s: float = 5.0) -> None:
         """Cancel what runs, end the thread."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
         if self._stopped or self._pid != os.getpid():
             return
         self._stopped = True

@@ -56,6 +56,7 @@ class Consumer(ConsumerFace):
         except BaseException:
             self._thread.stop()
             raise
+        self._thread.ended_with(self, f"Consumer {checked.client_id!r}", self._core.abandon)
 
     def poll(self, timeout: float = 0.0) -> ConsumerRecords:
         """Records, as soon as there are any; none if there are none within `timeout` seconds.

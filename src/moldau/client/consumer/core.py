@@ -59,6 +59,8 @@ _log = logging.getLogger(__name__)
 
 Soon = Callable[..., None]
 
+#: For what a consumer that nobody closed has to say before it goes.
+_ABANDON_S = 5.0
 _FATAL_FOR_TOPICS = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
@@ -501,10 +503,12 @@ class ConsumerCore:
 
     # The end.
 
-    async def close(self, deadline: Deadline, operation: GroupMembershipOperation) -> None:
+    async def close(
+        self, deadline: Deadline, operation: GroupMembershipOperation, *, commit: bool = True
+    ) -> None:
         """Commit, leave, and let go of everything; raises the first error after that."""
         try:
-            await self._take_leave(deadline, operation)
+            await self._take_leave(deadline, operation, commit)
         finally:
             if self._refresh_alarm is not None:
                 self._refresh_alarm.cancel()
@@ -520,11 +524,20 @@ class ConsumerCore:
                 _close(deserializer)
             self.registry.close()
 
-    async def _take_leave(self, deadline: Deadline, operation: GroupMembershipOperation) -> None:
+    async def abandon(self) -> None:
+        """The end of a consumer that nobody closed. It leaves its group, but commits nothing: who
+        knows what became of the records, and nobody is there to run callbacks."""
+        deadline = self.deadline(_ABANDON_S)
+        await self.close(deadline, GroupMembershipOperation.DEFAULT, commit=False)
+
+    async def _take_leave(
+        self, deadline: Deadline, operation: GroupMembershipOperation, commit: bool
+    ) -> None:
         try:
-            committer = self.committer
-            done = await committer.auto_commit_before("closing", self.consumed(), deadline)
-            await committer.tell_interceptors(done or {})
+            offsets = self.consumed() if commit else {}
+            done = await self.committer.auto_commit_before("closing", offsets, deadline)
+            if done:
+                await self.committer.tell_interceptors(done)
             # The revocations that follow have nothing to add to that.
             self.group.committer = None
             await self.group.close(deadline, operation)

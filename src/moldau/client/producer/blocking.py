@@ -52,6 +52,9 @@ class Producer:
             self._thread.stop()
             raise
         _producers.add(self)
+        # What was sent still goes out.
+        name = f"Producer {self._core.settings.client_id!r}"
+        self._thread.ended_with(self, name, self._core.close)
 
     def send(
         self,

@@ -40,6 +40,8 @@ class ShareConsumer(ShareFace):
         except BaseException:
             self._thread.stop()
             raise
+        name = f"ShareConsumer {checked.client_id!r}"
+        self._thread.ended_with(self, name, self._core.abandon)
 
     def _give_up_subscription(self) -> None:
         self.unsubscribe()

@@ -44,6 +44,8 @@ __all__ = ["ShareCore"]
 Soon = Callable[..., None]
 Taken = Mapping[TopicIdPartition, NodeAcknowledgements]
 
+#: For what a consumer that nobody closed has to say before it goes.
+_ABANDON_S = 5.0
 _FATAL_FOR_TOPICS = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
@@ -311,6 +313,10 @@ class ShareCore:
             if code in _FATAL_FOR_TOPICS and topic in self.topics:
                 self._on_error(error_for(code, f"topic {topic}"))
         self._nodes.kick()
+
+    async def abandon(self) -> None:
+        """The end of a consumer that nobody closed: its records are released."""
+        await self.close(self.deadline(_ABANDON_S))
 
     async def close(self, deadline: Deadline) -> None:
         """Acknowledgements first, then the sessions, which releases the rest, then the group."""
