@@ -8,14 +8,19 @@ than all they do.
 from __future__ import annotations
 
 import atexit
+import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from types import TracebackType
 
 from support.processes import ROOT, TOOL_CLASSES, java
 
 SOURCES = ROOT / "tests" / "java"
-JAVA = java(TOOL_CLASSES)
+# Where programs have their temporary files, which those that are killed do not delete.
+_temporary = tempfile.mkdtemp(prefix="moldau-java-")
+atexit.register(shutil.rmtree, _temporary, ignore_errors=True)
+JAVA = java(TOOL_CLASSES, f"-Djava.io.tmpdir={_temporary}")
 
 
 def run_program(source: str, *arguments: str, seconds_max: float = 240) -> str:
