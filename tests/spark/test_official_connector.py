@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from moldau.client import Admin, Consumer, NewTopic, Producer
 from moldau.spark import topic_format
-from support.processes import apache_kafka, kafka_missing
+from spark.running import committed, finished
+from support.processes import BrokerProcess
 
 # Young enough for the broker to keep the records.
 BASE_MS = int(time.time()) * 1000 - 60_000
@@ -49,9 +49,8 @@ def values_in(spark: Any, options: dict[str, str], topic: str, **more: str) -> l
 def run(frame: Any, options: dict[str, str], topic: str, checkpoint: str) -> Any:
     """All there is, to another topic; the query when it has ended."""
     writer = frame.writeStream.format("kafka").options(**options, topic=topic)
-    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-    assert query.awaitTermination(120)
-    assert query.exception() is None
+    writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    [query] = finished(lambda: [writer.start()])
     return query
 
 
@@ -134,37 +133,32 @@ def test_transactions_are_read_when_they_are_committed(
                 producer.commit_transaction()
             else:
                 producer.abort_transaction()
-    committed = options | {"kafka.isolation.level": "read_committed"}
-    assert values_in(spark, committed, topic) == [0, 1, 2, 6, 7, 8]
+    committed(bootstrap, topic)
+    careful = options | {"kafka.isolation.level": "read_committed"}
+    assert values_in(spark, careful, topic) == [0, 1, 2, 6, 7, 8]
     assert values_in(spark, options, topic) == list(range(9))
 
 
-@pytest.mark.timeout(600)
 def test_the_same_code_runs_against_apache_kafka(
-    spark: Any, connectors: tuple[str, ...], tmp_path: Path
+    spark: Any, kafka: BrokerProcess, topic: str, checkpoint: str
 ) -> None:
-    """Users can move: nothing but the address changes, with either connector."""
-    missing = kafka_missing()
-    if missing:
-        pytest.skip(missing)
-    with apache_kafka(tmp_path) as kafka:
-        create(kafka.bootstrap, "orders", *(f"copied-by-{name}" for name in connectors))
-        fill(kafka.bootstrap, "orders", range(20))
-        options = {"kafka.bootstrap.servers": kafka.bootstrap, "startingOffsets": "earliest"}
-        for name in connectors:
-            target = f"copied-by-{name}"
-            frame = spark.readStream.format(topic_format(spark, name))
-            writer = (
-                frame.options(**options, subscribe="orders", maxOffsetsPerTrigger="8")
-                .load()
-                .selectExpr("key", "cast(cast(string(value) as int) * 2 as string) value")
-                .writeStream.format(topic_format(spark, name))
-                .options(**options, topic=target)
-                .option("checkpointLocation", str(tmp_path / name))
-            )
-            query = writer.trigger(availableNow=True).start()
-            assert query.awaitTermination(240)
-            assert query.exception() is None
-            committed = options | {"kafka.isolation.level": "read_committed"}
-            got = spark.read.format(name).options(**committed, subscribe=target).load().collect()
-            assert sorted(int(row.value) for row in got) == [2 * number for number in range(20)]
+    """Users can move: nothing but the address changes, also with our connector."""
+    target = f"{topic}-out"
+    create(kafka.bootstrap, topic, target)
+    fill(kafka.bootstrap, topic, range(20))
+    options = {"kafka.bootstrap.servers": kafka.bootstrap, "startingOffsets": "earliest"}
+    frame = spark.readStream.format("moldau")
+    writer = (
+        frame.options(**options, subscribe=topic, maxOffsetsPerTrigger="16")
+        .load()
+        .selectExpr("key", "cast(cast(string(value) as int) * 2 as string) value")
+        .writeStream.format("moldau")
+        .options(**options, topic=target)
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+    )
+    finished(lambda: [writer.start()])
+    got = committed(kafka.bootstrap, target)
+    assert sorted(int(record.value) for record in got) == [2 * number for number in range(20)]
+    careful = options | {"kafka.isolation.level": "read_committed", "subscribe": target}
+    assert spark.read.format("moldau").options(**careful).load().count() == 20

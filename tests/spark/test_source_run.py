@@ -17,8 +17,14 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from moldau.client import Admin, Consumer, NewPartitions, Producer
-from moldau.client.errors import KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionError
+from moldau.client.errors import (
+    DisconnectError,
+    KafkaError,
+    KafkaTimeoutError,
+    UnknownTopicOrPartitionError,
+)
 from moldau.client.topics import TopicPartition
+from moldau.spark.source import stream
 from moldau.spark.source.cluster import SourceCluster
 from moldau.spark.source.lag import LAG_KEY
 from moldau.spark.source.mirror import GroupTaken, announce, query_group
@@ -33,6 +39,7 @@ from moldau.testing import Broker
 from support.waiting import eventually
 
 Start = Callable[..., StreamRun]
+SECONDS_MAX = 240.0
 
 
 @pytest.fixture
@@ -69,8 +76,18 @@ def next_batch(run: StreamRun, start: Offsets, *, limited: bool = True) -> Offse
         end = run.latest(start, limited=limited)
         return [] if end == start else [end]
 
-    [found] = eventually(news, what=f"a batch after {start}")
+    [found] = eventually(news, what=f"a batch after {start}", seconds_max=SECONDS_MAX)
     return found
+
+
+def aged_report(run: StreamRun) -> dict[str, Any]:
+    """The report, once the age of what is unread is known: a slow answer is not waited for."""
+
+    def aged() -> dict[str, Any]:
+        report = run.report()
+        return report if report is not None and "seconds" in report[LAG_KEY] else {}
+
+    return eventually(aged, what="the age of the oldest unread record", seconds_max=SECONDS_MAX)
 
 
 def shown(offsets: Offsets) -> dict[int, int]:
@@ -168,22 +185,24 @@ def test_limits_spread_over_partitions_and_are_ignored_where_all_is_wanted(
     begin = run.initial()
     first = next_batch(run, begin)
     assert shown(first) == {0: 3, 1: 1}
-    assert run.report() == {
+    assert aged_report(run) == {
         **offsets_to_json({TopicPartition(topic, 0): 6, TopicPartition(topic, 1): 2}),
-        LAG_KEY: {"records": 4, "seconds": pytest.approx(0, abs=60)},
+        LAG_KEY: {"records": 4, "seconds": pytest.approx(0, abs=SECONDS_MAX)},
     }
     second = next_batch(run, first)
     assert shown(second) == {0: 6, 1: 2}
     broker.produce(topic, "g")
     assert run.latest(second, limited=True) == second
-    assert shown(run.latest(second, limited=False)) == {0: 7, 1: 2}
+    assert shown(next_batch(run, second, limited=False)) == {0: 7, 1: 2}
     broker.produce(topic, "h", "i")
     assert shown(next_batch(run, second)) == {0: 9, 1: 2}
 
 
 def test_available_now_reads_what_was_there_at_the_beginning(
-    broker: Broker, topic: str, start: Start, admin: Admin
+    broker: Broker, topic: str, start: Start, admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # However long a busy machine takes for the group's last offsets.
+    monkeypatch.setattr(stream, "_FLUSH_S", SECONDS_MAX)
     broker.create_topic(topic)
     broker.produce(topic, *"abc")
     run = start(maxOffsetsPerTrigger="2", groupId=f"{topic}-group")
@@ -288,8 +307,10 @@ def test_a_given_group_shows_what_was_read(broker: Broker, topic: str, start: St
     begin = run.initial()
     end = next_batch(run, begin)
     eventually(lambda: group.committed() == {(topic, 0): 0}, what="where the query begins")
-    assert run.latest(end, limited=True) == end
-    eventually(lambda: group.committed() == {(topic, 0): 3}, what="that the batch was read")
+    eventually(
+        lambda: run.latest(end, limited=True) == end and group.committed() == {(topic, 0): 3},
+        what="that the batch was read",
+    )
 
 
 def test_a_group_with_consumers_of_its_own_is_refused(
@@ -320,8 +341,13 @@ def test_a_group_that_a_task_has_announced_shows_what_was_read(
     assert name == f"{topic}-counts"
     options = parse_options({"kafka.bootstrap.servers": bootstrap, "subscribe": topic})
     announce(options, name, TopicPartition(topic, 0), 0, token)
-    assert run.latest(end, limited=True) == end
-    eventually(lambda: broker.group(name).committed() == {(topic, 0): 3}, what="the mirrored end")
+    eventually(
+        lambda: (
+            run.latest(end, limited=True) == end
+            and broker.group(name).committed() == {(topic, 0): 3}
+        ),
+        what="the mirrored end",
+    )
     assert run.announcement() is None
 
 
@@ -362,15 +388,12 @@ def test_the_lag_in_seconds_is_the_age_of_the_oldest_unread_record(
         producer.send(topic, value=b"b", timestamp=hour_ago_ms)
     run = start(maxOffsetsPerTrigger="1")
     first = next_batch(run, run.initial())
-    report = run.report()
-    assert report is not None
+    report = aged_report(run)
     assert report[LAG_KEY]["records"] == 1
     # An hour and a little, not two: the first record is in the batch.
     assert 3_600 <= report[LAG_KEY]["seconds"] < 7_200
     next_batch(run, first)
-    report = run.report()
-    assert report is not None
-    assert report[LAG_KEY] == {"records": 0, "seconds": 0.0}
+    assert aged_report(run)[LAG_KEY] == {"records": 0, "seconds": 0.0}
 
 
 def test_a_batch_is_planned_between_its_places(broker: Broker, topic: str) -> None:
@@ -397,6 +420,14 @@ def test_a_batch_is_planned_between_its_places(broker: Broker, topic: str) -> No
         ranges(startingOffsets=some % (9, 0))
 
 
+def has_looked(run: StreamRun, start: Offsets) -> bool:
+    """Whether it got an answer in its time; a busy machine may not give it one."""
+    try:
+        return run.latest(start, limited=True) == start
+    except KafkaTimeoutError:
+        return False
+
+
 def test_brokers_that_are_away_for_a_while_do_not_end_a_query(topic: str) -> None:
     """And it may be stopped meanwhile: no call takes long. Away for too long is an error."""
     with Broker() as broker:
@@ -412,10 +443,11 @@ def test_brokers_that_are_away_for_a_while_do_not_end_a_query(topic: str) -> Non
         )
         try:
             begin = run.initial()
-            assert run.latest(begin, limited=True) == hasty.latest(begin, limited=True) == begin
+            assert run.latest(begin, limited=True) == begin
+            eventually(lambda: has_looked(hasty, begin), what="a quick answer for the hasty one")
             [node] = broker.nodes.values()
             node.kill()
-            with pytest.raises(KafkaTimeoutError):
+            with pytest.raises((KafkaTimeoutError, DisconnectError)):
                 eventually(lambda: hasty.latest(begin, limited=True) != begin, what="an error")
             assert run.latest(begin, limited=True) == begin
             node.start()
