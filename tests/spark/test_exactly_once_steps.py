@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow
@@ -19,7 +18,7 @@ from moldau.spark.sink.protocol import BatchLostError, Opened, RerunDiffersError
 from moldau.spark.sink.shell import SinkCluster
 from moldau.spark.sink.tasks import Destination, write_part
 from moldau.testing import Broker
-from support.processes import apache_kafka, kafka_missing
+from support.processes import BrokerProcess
 
 QUERY = "5d4a9e0e-query"
 _numbers = itertools.count()
@@ -155,22 +154,18 @@ def test_driver_that_stops_anywhere(make_sink: Callable[..., Sink]) -> None:
     assert crash_everywhere(make_sink) == 8
 
 
-def test_same_on_apache_kafka(tmp_path: Path) -> None:
-    missing = kafka_missing()
-    if missing:
-        pytest.skip(missing)
+def test_same_on_apache_kafka(kafka: BrokerProcess) -> None:
     made: list[Sink] = []
 
     def make() -> Sink:
         made.append(Sink(kafka.bootstrap, rows=(("a", "b"), ("c",))))
         return made[-1]
 
-    with apache_kafka(tmp_path / "kafka") as kafka:
-        try:
-            assert crash_everywhere(make) == 8
-        finally:
-            for each in made:
-                each.close()
+    try:
+        assert crash_everywhere(make) == 8
+    finally:
+        for each in made:
+            each.close()
 
 
 def test_transactions_before_version_2() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from moldau.client import Admin, Consumer, ConsumerRecord, TopicPartition
-from moldau.client.admin import NewTopic, OffsetSpec
+from moldau.client import Admin, ConsumerRecord
+from moldau.client.admin import NewTopic
+from spark.running import committed
 
 
 @pytest.fixture
@@ -22,22 +23,7 @@ def target(bootstrap: str, topic: str) -> str:
 @pytest.fixture
 def records(bootstrap: str) -> Callable[[str], list[ConsumerRecord]]:
     """All that a reader of committed records finds in a topic."""
-
-    def read(topic: str) -> list[ConsumerRecord]:
-        config = {"bootstrap.servers": bootstrap}
-        places = [TopicPartition(topic, each) for each in range(2)]
-        with Admin(config) as admin:
-            latest = admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()))
-        ends = {place: latest[place].offset for place in places}
-        settings = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
-        found: list[ConsumerRecord] = []
-        with Consumer(config | settings) as consumer:
-            consumer.assign(places)
-            while any(consumer.position(place) < end for place, end in ends.items()):
-                found += consumer.poll(1.0)
-        return found
-
-    return read
+    return lambda topic: committed(bootstrap, topic)
 
 
 def write(frame: Any, bootstrap: str, **options: str) -> None:

@@ -17,11 +17,11 @@ import pytest
 
 from moldau.client import Producer
 from moldau.spark import tables
+from spark.running import committed, finished
 from support.postgres import Postgres, postgres_missing, running_postgres
 
 SCHEMA = "id BIGINT, name STRING, amount DECIMAL(10,2), at TIMESTAMP"
 NOW = {"availableNow": True}
-SECONDS_MAX = 120
 Hop = tuple[str, dict[str, Any], dict[str, Any]]
 
 
@@ -75,16 +75,9 @@ def orders(spark: Any, bootstrap: str, topic: str) -> Any:
     return rows.select(from_json(col("value").cast("string"), SCHEMA).alias("o")).select("o.*")
 
 
-def finish(query: Any) -> None:
-    assert query.awaitTermination(SECONDS_MAX), f"{query.name} did not end"
-    assert query.exception() is None, query.exception()
-
-
-def values(spark: Any, bootstrap: str, topic: str) -> list[dict[str, Any]]:
-    """All committed records of a topic."""
-    reader = spark.read.format("moldau").option("kafka.bootstrap.servers", bootstrap)
-    reader = reader.option("subscribe", topic).option("kafka.isolation.level", "read_committed")
-    return [json.loads(bytes(row["value"])) for row in reader.load().select("value").collect()]
+def run_sink(frame: Any, kind: str, options: dict[str, Any], **more: Any) -> None:
+    """All that there is, into a table."""
+    finished(lambda: [tables.start_sink(frame, kind, options, trigger=NOW, **more)])
 
 
 def forget_last_commit(checkpoint: str) -> None:
@@ -96,32 +89,23 @@ def forget_last_commit(checkpoint: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_a_topic_goes_through_every_kind_of_table_and_back_each_record_once(
     spark: Any, bootstrap: str, topic: str, tmp_path: Path, hops: list[Hop]
 ) -> None:
     def run() -> None:
         frame = orders(spark, bootstrap, topic)
         for number, (kind, sink, source) in enumerate(hops):
-            finish(
-                tables.start_sink(
-                    frame,
-                    kind,
-                    sink,
-                    query_name=f"to-{kind}-{number}",
-                    trigger=NOW,
-                    checkpoint=str(tmp_path / f"checkpoint-{number}"),
-                )
-            )
+            checkpoint = str(tmp_path / f"checkpoint-{number}")
+            run_sink(frame, kind, sink, query_name=f"to-{kind}-{number}", checkpoint=checkpoint)
             frame = tables.read(spark, kind, source, True)
         writer = frame.selectExpr("to_json(struct(*)) AS value").writeStream.format("moldau")
-        finish(
+        writer = (
             writer.option("kafka.bootstrap.servers", bootstrap)
             .option("topic", f"{topic}-back")
             .option("checkpointLocation", str(tmp_path / "checkpoint-back"))
             .trigger(availableNow=True)
-            .start()
         )
+        finished(lambda: [writer.start()])
 
     send(bootstrap, topic, range(3))
     run()
@@ -129,7 +113,8 @@ def test_a_topic_goes_through_every_kind_of_table_and_back_each_record_once(
         forget_last_commit(str(tmp_path / f"checkpoint-{number}"))
     send(bootstrap, topic, range(3, 5))
     run()
-    found = sorted(values(spark, bootstrap, f"{topic}-back"), key=lambda row: int(row["id"]))
+    rows = [json.loads(record.value) for record in committed(bootstrap, f"{topic}-back")]
+    found = sorted(rows, key=lambda row: int(row["id"]))
     assert [row["id"] for row in found] == [0, 1, 2, 3, 4]
     assert [row["name"] for row in found] == ["n0", "n1", "n0", "n1", "n0"]
     assert [float(row["amount"]) for row in found] == [0.25, 1.25, 2.25, 3.25, 4.25]
@@ -143,16 +128,13 @@ def test_results_that_change_are_upserted(spark: Any, tmp_path: Path, checkpoint
         numbers.selectExpr("id", "concat('n', id % 2) AS name").write.mode("append").parquet(folder)
         one_by_one = {"parquet": folder, "maxFilesPerTrigger": 1}
         source = tables.read(spark, "parquet", one_by_one, True)
-        finish(
-            tables.start_sink(
-                source.groupBy("name").count(),
-                "jdbc",
-                {"jdbc": url, "table": "totals", "upsert": ["name"]},
-                query_name="totals",
-                trigger=NOW,
-                checkpoint=checkpoint,
-                output_mode="update",
-            )
+        run_sink(
+            source.groupBy("name").count(),
+            "jdbc",
+            {"jdbc": url, "table": "totals", "upsert": ["name"]},
+            query_name="totals",
+            checkpoint=checkpoint,
+            output_mode="update",
         )
 
     run(spark.range(3))
@@ -201,10 +183,6 @@ def test_other_databases_are_written_by_their_driver(
             trigger=NOW,
             checkpoint=checkpoint,
         )
-    finish(
-        tables.start_sink(
-            source, "jdbc", address, query_name="numbers", trigger=NOW, checkpoint=checkpoint
-        )
-    )
+    run_sink(source, "jdbc", address, query_name="numbers", checkpoint=checkpoint)
     found = tables.read(spark, "jdbc", address, False).collect()
     assert sorted(row["id"] for row in found) == [0, 1, 2]
