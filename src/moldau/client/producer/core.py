@@ -187,21 +187,34 @@ class ProducerCore:
 
     async def _await_memory(self, outgoing: Outgoing, until_ms: int) -> None:
         loop = asyncio.get_running_loop()
-        woken = asyncio.Event()
-        waiter = self._line_up(outgoing, lambda: loop.call_soon_threadsafe(woken.set))
+        home = threading.get_ident()
+        woken = loop.create_future()
+
+        def set_woken() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        def wake() -> None:
+            # Mostly in the loop's own thread, which need not be woken by a byte in a pipe.
+            if threading.get_ident() == home:
+                set_woken()
+            else:
+                loop.call_soon_threadsafe(set_woken)
+
+        waiter = self._line_up(outgoing, wake)
         if waiter is None:
             return
         start_ns = perf_counter_ns()
         left_ms = max(0, until_ms - self.cluster.clock.elapsed_ms())
+        alarm = loop.call_later(left_ms / 1000, set_woken)
         try:
-            async with asyncio.timeout(left_ms / 1000):
-                await woken.wait()
-        except TimeoutError:
-            pass
+            await woken
         except asyncio.CancelledError:
             with self.accumulator.lock:
                 self.accumulator.withdraw(waiter)
             raise
+        finally:
+            alarm.cancel()
         self._take_granted(outgoing, waiter, start_ns)
 
     def wait_for_memory(self, outgoing: Outgoing, until_ms: int) -> None:

@@ -1,8 +1,9 @@
-"""A thread that sends waits for memory itself, without the loop: however that wait ends, the memory
-is somebody's or free."""
+"""Waiting for memory, in a thread that sends and on a loop: however the wait ends, the memory is
+somebody's or free."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -15,34 +16,48 @@ from typing import Any
 import pytest
 
 from moldau.client.errors import BufferExhaustedError, ClosedError, IllegalStateError, KafkaError
-from moldau.client.producer import Producer
+from moldau.client.producer import AsyncProducer, Producer
 from moldau.client.producer._batch import RecordFuture
-from moldau.testing.waiting import wait_until
+from moldau.client.producer.core import ProducerCore
+from moldau.testing.waiting import wait_until, wait_until_async
 from support.producer_stage import picture
 
 SECONDS_MAX = 60.0
 BATCH = 10_000
 MEMORY = 3 * BATCH
 VALUE = bytes(9_000)
+SETTINGS: dict[str, Any] = {
+    "bootstrap_servers": "127.0.0.1:1",
+    "buffer_memory": MEMORY,
+    "batch_size": BATCH,
+    "enable_metrics_push": False,
+}
 
 
 def full_producer(**settings: Any) -> Producer:
     """Nobody leads its topic, and all its memory is taken."""
-    producer = Producer(
-        bootstrap_servers="127.0.0.1:1",
-        buffer_memory=MEMORY,
-        batch_size=BATCH,
-        enable_metrics_push=False,
-        **settings,
-    )
-    accumulator = producer._core.accumulator
-    with accumulator.lock:
-        accumulator.topic("t")
-        accumulator.update_leaders(picture({"t": [-1]}))
+    producer = Producer(**SETTINGS, **settings)
+    know_the_topic(producer._core)
     for _ in range(MEMORY // BATCH):
         producer.send("t", VALUE)
-    assert accumulator.free == 0
+    assert producer._core.accumulator.free == 0
     return producer
+
+
+async def full_async_producer(**settings: Any) -> AsyncProducer:
+    producer = AsyncProducer(**SETTINGS, **settings)
+    await producer.start()
+    know_the_topic(producer._core)
+    for _ in range(MEMORY // BATCH):
+        await producer.send("t", VALUE)
+    assert producer._core.accumulator.free == 0
+    return producer
+
+
+def know_the_topic(core: ProducerCore) -> None:
+    with core.accumulator.lock:
+        core.accumulator.topic("t")
+        core.accumulator.update_leaders(picture({"t": [-1]}))
 
 
 def wait_for_waiters(producer: Producer, count: int) -> None:
@@ -145,6 +160,74 @@ def test_an_interrupted_wait_takes_no_memory() -> None:
     assert ended.stdout.splitlines() == ["interrupted: 0 wait, 0 free", f"closed: {MEMORY} free"], (
         ended.stderr
     )
+
+
+def test_a_task_gets_memory_in_its_turn_from_wherever_it_comes() -> None:
+    async def run() -> None:
+        producer = await full_async_producer()
+        accumulator = producer._core.accumulator
+
+        def give_back() -> None:
+            with accumulator.lock:
+                accumulator.give_back(BATCH)
+
+        tasks = [asyncio.create_task(producer.send("t", VALUE)) for _ in range(2)]
+        async with asyncio.timeout(SECONDS_MAX):
+            await wait_until_async(lambda: len(accumulator.waiters) == 2, timeout=SECONDS_MAX)
+            give_back()
+            assert not (await tasks[0]).done()
+            await asyncio.to_thread(give_back)
+            assert not (await tasks[1]).done()
+        assert (len(accumulator.waiters), accumulator.free) == (0, 0)
+        await producer.close(0)
+
+    asyncio.run(run())
+
+
+def test_a_task_that_is_cancelled_while_it_waits_takes_no_memory() -> None:
+    async def run() -> None:
+        producer = await full_async_producer()
+        accumulator = producer._core.accumulator
+        for is_granted in (False, True):
+            task = asyncio.create_task(producer.send("t", VALUE))
+            await wait_until_async(lambda: accumulator.waiters, timeout=SECONDS_MAX)
+            if is_granted:
+                with accumulator.lock:
+                    accumulator.give_back(BATCH)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert (len(accumulator.waiters), accumulator.free) == (0, BATCH * is_granted)
+        await producer.close(0)
+
+    asyncio.run(run())
+
+
+def test_a_task_waits_for_memory_for_max_block_ms_or_until_the_producer_is_closed() -> None:
+    async def run() -> None:
+        producer = await full_async_producer(max_block_ms=50)
+        assert isinstance(await _error(await producer.send("t", VALUE)), BufferExhaustedError)
+        assert not producer._core.accumulator.waiters
+        await producer.close(0)
+        producer = await full_async_producer()
+        task = asyncio.create_task(producer.send("t", VALUE))
+        async with asyncio.timeout(SECONDS_MAX):
+            waiters = producer._core.accumulator.waiters
+            await wait_until_async(lambda: waiters, timeout=SECONDS_MAX)
+            await producer.close(0)
+            with pytest.raises(ClosedError):
+                await task
+        assert producer._core.accumulator.free == MEMORY
+
+    asyncio.run(run())
+
+
+async def _error(future: RecordFuture) -> KafkaError | None:
+    try:
+        await future
+    except KafkaError as error:
+        return error
+    return None
 
 
 def interrupted_send() -> None:
