@@ -141,6 +141,7 @@ def log(kafka: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The log of a controller that was given something of everything."""
     tools = Tools(kafka.bootstrap)
     tools.run("topics", "--create", "--topic", "alpha", "--partitions", "11")
+    eventually(lambda: "alpha" in tools.run("topics", "--list"), what="the topic is known")
     for words in (
         "--topic alpha --add-config retention.ms=5000",
         "--broker-defaults --add-config num.io.threads=9",
@@ -217,7 +218,7 @@ def test_a_session(log: Path) -> None:
         input=f"{typed}exit\nls\n",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=True,
     )
     said = done.stdout.replace(">> ", "")

@@ -50,7 +50,7 @@ def same_but_time(tools: Tools, *words: str) -> str:
 
 
 def test_open_transaction(broker: BrokerProcess, admin: Admin, tools: Tools) -> None:
-    producer = ConfluentProducer(broker.bootstrap, "shop")
+    producer = ConfluentProducer(broker.bootstrap, "shop", timeout_ms=600_000)
     producer.init()
     producer.begin()
     producer.send("open", b"v")
@@ -98,7 +98,7 @@ def hang(broker: BrokerProcess) -> None:
             name="hung",
             partition_data=[ProduceRequest.PartitionProduceData(index=0, records=bytes(batch))],
         )
-        request = ProduceRequest(transactional_id="lost", acks=-1, timeout_ms=9000,
+        request = ProduceRequest(transactional_id="lost", acks=-1, timeout_ms=30_000,
                                  topic_data=[data])  # fmt: skip
         answer = to.call(ApiKey.PRODUCE, 9, request)
         assert answer.responses[0].partition_responses[0].error_code == 0, answer

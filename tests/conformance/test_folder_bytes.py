@@ -25,6 +25,8 @@ from support.waiting import eventually
 TOPIC = "bytes"
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 START_MS = 1_700_000_000_000
+# Records of then would expire half a minute after the start.
+KEEP = ["log.retention.ms=-1"]
 PRODUCER_ID, PRODUCER_EPOCH = 4_000, 3
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -112,7 +114,7 @@ def test_the_file_is_what_was_sent(tmp_path: Path, idempotent: bool) -> None:
     """Only the base offset and the leader epoch differ; two foreign readers agree on the rest."""
     expected = b""
     rows: list[Row] = []
-    with moldau(tmp_path) as broker, RawConnection(broker.port) as to:
+    with moldau(tmp_path, KEEP) as broker, RawConnection(broker.port) as to:
         asking.create_topic(to, TOPIC)
         for codec in CODECS.values():
             for count in (1, 2, 50):
@@ -136,7 +138,7 @@ def test_the_file_is_what_was_sent(tmp_path: Path, idempotent: bool) -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_foreign_readers_read_what_librdkafka_wrote(tmp_path: Path, codec: str) -> None:
     sent = [row for row in rows_from(0, 300) if row.value is not None]
-    with moldau(tmp_path) as broker, RawConnection(broker.port) as to:
+    with moldau(tmp_path, KEEP) as broker, RawConnection(broker.port) as to:
         asking.create_topic(to, TOPIC)
         settings = {"bootstrap.servers": broker.bootstrap, "compression.type": codec}
         producer = Producer({**settings, "enable.idempotence": True, "linger.ms": 5})
@@ -231,7 +233,7 @@ def consume(broker: BrokerProcess, offset: int, last_offset: int) -> list[Row]:
 @pytest.mark.parametrize("clean", [True, False], ids=["clean stop", "no clean stop"])
 def test_a_hand_made_folder_opens(tmp_path: Path, clean: bool) -> None:
     made = hand_made()
-    with moldau(tmp_path) as broker, RawConnection(broker.port) as to:
+    with moldau(tmp_path, KEEP) as broker, RawConnection(broker.port) as to:
         # The cleaner is kept off: the files are to be read as they are.
         config = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**62)}
         asking.create_topic(to, TOPIC, 1, config)
@@ -239,7 +241,7 @@ def test_a_hand_made_folder_opens(tmp_path: Path, clean: bool) -> None:
     if not clean:
         (tmp_path / "data" / ".kafka_cleanshutdown").unlink()
 
-    with moldau(tmp_path) as broker, RawConnection(broker.port) as to:
+    with moldau(tmp_path, KEEP) as broker, RawConnection(broker.port) as to:
         last = made.rows[-1].offset
         assert consume(broker, 0, last) == made.rows
         for start in (49, 50, 77, 105, 111, 141, 155, 160):

@@ -46,7 +46,7 @@ def fill(bootstrap: str, mark: str) -> None:
             producer.produce("plain", value, key, number % 3, headers=[("codec", codec.encode())])
             producer.produce("rolled", value + bytes(range(256)) * 12, key, 0)
             producer.produce("compacted", value, key, 0)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
 
 def create_topics(bootstrap: str) -> None:

@@ -33,7 +33,12 @@ pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_mi
 
 RECORDED_BY_EACH = frozenset({"metadata_hash", "assignment_timestamp", "timestamp", "version"})
 GROUP_CONFIG = 32
-AT_ONCE = {"group.consumer.assignment.interval.ms": "0"}
+AT_ONCE = {
+    "group.consumer.assignment.interval.ms": "0",
+    # Longer than any conversation, however slow the machine is.
+    "group.consumer.max.session.timeout.ms": "600000",
+    "group.consumer.session.timeout.ms": "600000",
+}
 JOIN: dict[str, Any] = {"owned": {}, "names": ["t"], "timeout": 60_000}
 
 

@@ -66,7 +66,7 @@ class Stage(Both):
         def make(side: Side) -> Message:
             return JoinGroupRequest(
                 group_id=self.group,
-                session_timeout_ms=30_000,
+                session_timeout_ms=600_000,
                 rebalance_timeout_ms=60_000,
                 member_id=side.ids.get(member, member),
                 group_instance_id=fields.get("instance"),
@@ -343,7 +343,7 @@ def _join_later(stage: Stage, name: str) -> None:
     def make(side: Side) -> Message:
         return JoinGroupRequest(
             group_id=stage.group,
-            session_timeout_ms=30_000,
+            session_timeout_ms=600_000,
             rebalance_timeout_ms=60_000,
             member_id=side.ids[name],
             protocol_type="consumer",

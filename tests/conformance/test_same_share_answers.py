@@ -46,9 +46,14 @@ STATE_PARTITION_COUNT = 5
 SETTINGS = {
     "group.share.min.heartbeat.interval.ms": "5000",
     "group.share.assignment.interval.ms": "0",
+    # Longer than any conversation, however slow the machine is.
+    "group.share.max.session.timeout.ms": "600000",
+    "group.share.session.timeout.ms": "600000",
     "share.coordinator.state.topic.num.partitions": str(STATE_PARTITION_COUNT),
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
+    # Records here are old enough to expire whenever a broker looks.
+    "log.retention.ms": "-1",
 }
 SHARE_KEY_TYPE = 2
 TWENTY = encode_batch([(None, b"x", 0, ())] * 20)

@@ -40,6 +40,11 @@ SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "5",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
+    # Records here are old enough to expire whenever a broker looks.
+    "log.retention.ms": "-1",
+    # No lock runs out in the middle of a conversation, however slow the machine is.
+    "group.share.max.record.lock.duration.ms": "600000",
+    "group.share.record.lock.duration.ms": "600000",
 }
 SHARE_KEY_TYPE = 2
 GROUP_CONFIG = 32
@@ -57,6 +62,7 @@ class Stage(Both):
         self.topic = topic
         self.epochs: dict[str, int] = {}
         self._batch_count = 0
+        self._is_loaded = False
 
     def initialize(self, start_offset: int = 0, partitions: int = 1) -> None:
         request = InitializeShareGroupStateRequest
@@ -84,6 +90,13 @@ class Stage(Both):
         for side in self.sides:
             to = side.connection("observer")
             assert asking.alter_config(to, GROUP_CONFIG, self.group, changes)[0] == 0
+            for key, value in changes.items():
+                eventually(
+                    lambda to=to, key=key, value=value: (
+                        asking.config(to, GROUP_CONFIG, self.group, key)[0] == value
+                    ),
+                    what=f"{key} is in force",
+                )
 
     def produce(self, count: int, partition: int = 0) -> None:
         self._batch_count += 1
@@ -142,7 +155,8 @@ class Stage(Both):
         **fields: Any,
     ) -> Any:
         request = ShareFetchRequest
-        defaults = {"max_wait_ms": 250, "min_bytes": 1, "max_records": 500, "batch_size": 500}
+        wait_ms = 250 if self._is_loaded or not self._batch_count else LOADED_MS
+        defaults = {"max_wait_ms": wait_ms, "min_bytes": 1, "max_records": 500, "batch_size": 500}
         session_epoch = self.epochs.get(member, 0) if epoch is None else epoch
 
         def make(side: Side) -> Message:
@@ -173,6 +187,7 @@ class Stage(Both):
             )
         else:
             answer = self.ask(member, ApiKey.SHARE_FETCH, version, make)
+        self._is_loaded = self._is_loaded or bool(acquired(answer))
         if not answer.error_code and epoch is None:
             self.epochs[member] = session_epoch + 1
         return answer

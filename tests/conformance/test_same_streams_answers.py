@@ -225,7 +225,7 @@ def test_endpoints(stage: StreamsStage) -> None:
 
 
 def test_the_first_members_wait_for_each_other(stage: StreamsStage) -> None:
-    stage.configure("slow", initial_rebalance_delay_ms="3000")
+    stage.configure("slow", initial_rebalance_delay_ms="5000")
     assert [each.status_code for each in stage.join("slow", "a").status] == [5]
     assert [each.status_code for each in stage.join("slow", "b").status] == [5]
     assert stage.describe("slow") == "Assigning"

@@ -26,6 +26,9 @@ SETTINGS = {
     "group.streams.assignment.interval.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
     "group.streams.num.standby.replicas": "1",
+    # Longer than any of this takes, however slow the machine is.
+    "group.streams.max.session.timeout.ms": "600000",
+    "group.streams.session.timeout.ms": "600000",
 }
 TOPOLOGY = Heartbeat.Topology(
     epoch=0,

@@ -40,6 +40,8 @@ SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
+    # Some records here are old enough to expire whenever a broker looks.
+    "log.retention.ms": "-1",
 }
 END = b"end"
 # From this version on a produce request adds its partitions to the transaction.

@@ -34,7 +34,7 @@ IGNORED = frozenset({
 })  # fmt: skip
 NO_ID = UUID(int=0)
 OFFSETS_PARTITION_COUNT = 50
-READY_SECONDS_MAX = 60.0
+READY_SECONDS_MAX = 120.0
 
 Make = Callable[["Side"], Message]
 
@@ -169,6 +169,7 @@ class Both:
             if settled(answer):
                 return answer
             assert time.monotonic() < deadline, f"port {side.port} still answers {answer}"
+            time.sleep(0.002)
 
 
 def _agreed(key: ApiKey, version: int, answers: list[tuple[Any, Any]]) -> Any:
@@ -193,6 +194,7 @@ def prepare(side: Side, topics: Iterable[tuple[str, int]]) -> None:
     deadline = time.monotonic() + READY_SECONDS_MAX
     while not _is_ready(side, [name for name, _ in topics]):
         assert time.monotonic() < deadline, "the broker is not ready"
+        time.sleep(0.01)
 
 
 def _is_ready(side: Side, names: list[str]) -> bool:

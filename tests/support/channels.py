@@ -91,7 +91,7 @@ async def settle(rounds: int = 20) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - what is waited for is on the other side
             await asyncio.sleep(0.001)
 
@@ -188,7 +188,7 @@ async def peer(script: Callable[[PeerSide], Awaitable[None]]) -> AsyncIterator[P
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     state.port = server.sockets[0].getsockname()[1]
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield state
     finally:
         server.close()

@@ -246,6 +246,15 @@ class ClusterUnderTest:
         code = self.nodes[node_id].stop()
         assert code in STOPPED_WELL, f"{code}: {self.nodes[node_id].output()}"
 
+    def hand_over(self, node_id: int) -> None:
+        """Stop a node, which has moved what it leads before it goes: nobody has to miss it."""
+        log = self.nodes[node_id].log
+        said_before = log.stat().st_size
+        self.stop(node_id)
+        if self.nodes[node_id].kind == "moldau":
+            said = log.read_bytes()[said_before:].decode(errors="replace")
+            assert "the controller has let us go" in said, said
+
     def kill(self, *node_ids: int) -> None:
         for node_id in node_ids:
             self.nodes[node_id].kill()

@@ -177,9 +177,13 @@ def apache_kafka(folder: Path, properties: Mapping[str, str] | None = None) -> B
     settings = kafka_properties(folder, port) | dict(properties or {})
     config = write_properties(folder / "server.properties", settings)
     if not (Path(settings["log.dirs"]) / "meta.properties").exists():
+        # It has this module's ways to start Java.
+        from support.java import KafkaTools
+
         arguments = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "--standalone", "-c", str(config))
-        formatted = kafka_tool("kafka.tools.StorageTool", *arguments)
-        if formatted.returncode:
-            raise RuntimeError(formatted.stdout + formatted.stderr)
+        with KafkaTools("nobody:1") as tools:
+            formatted = tools.run_alone("kafka.tools.StorageTool", *arguments)
+        if formatted.status:
+            raise RuntimeError(formatted.output)
     command = [*java(SERVER_CLASSES), "kafka.Kafka", str(config)]
     return BrokerProcess(command, port, folder / "kafka.log")

@@ -299,7 +299,7 @@ def on_stage(scenario: Callable[[Stage], Awaitable[None]]) -> Callable[[Path], N
     async def play(folder: Path) -> None:
         stage = Stage(folder)
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await scenario(stage)
         finally:
             await stage.manager.close()

@@ -29,6 +29,9 @@ GROUP_CONFIG = 32
 SETTINGS = {
     "group.streams.initial.rebalance.delay.ms": "0",
     "group.streams.assignment.interval.ms": "0",
+    # Longer than any conversation, however slow the machine is.
+    "group.streams.max.session.timeout.ms": "3600000",
+    "group.streams.session.timeout.ms": "3600000",
 }
 # Hashes of metadata cover topic ids, which each broker draws.
 NOT_COMPARED = IGNORED | {"assignment_timestamp", "metadata_hash", "status_detail"}
