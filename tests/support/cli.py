@@ -134,7 +134,7 @@ class Tools:
         assert ours.status == theirs.status, shown
         arrange = list if ordered else sorted
         hidden = [
-            arrange(re.sub(r"([0-9]{2,}|[0-9] ms ago) *", "N ", each.output).splitlines())
+            arrange(re.sub(r"([0-9]+ ms ago|[0-9]{2,}) *", "N ", each.output).splitlines())
             for each in (ours, theirs)
         ]
         assert hidden[0] == hidden[1], shown
