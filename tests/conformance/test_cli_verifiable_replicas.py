@@ -34,7 +34,7 @@ def test_replicas_are_found_equal_also_after_a_restart() -> None:
             _produce(settings)
             _read_until_equal(lines, 20)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 128 + signal.SIGTERM
+            assert process.wait(60) == 128 + signal.SIGTERM
 
 
 def _produce(settings: dict[str, str]) -> None:

@@ -42,20 +42,25 @@ def test_the_controller_and_a_leader_die_at_once(cluster: ClusterUnderTest) -> N
         traffic.check()
 
 
+def leaders_of(cluster: ClusterUnderTest, topic: str) -> dict[object, tuple[int, int]]:
+    states = cluster.partitions(topic).items()
+    return {at: (state.leader, state.leader_epoch) for at, state in states}
+
+
 def test_controllers_are_restarted_one_after_the_other(cluster: ClusterUnderTest) -> None:
     """Nobody is fenced by it, and no partition changes its leader."""
     with Traffic(cluster, "restarted", protocol="consumer") as traffic:
-        before = cluster.partitions(traffic.topic)
+        before = leaders_of(cluster, traffic.topic)
         for node_id in cluster.controllers:
             cluster.stop(node_id)
             traffic.wait_for_progress(count=30, transactions=1)
             cluster.start_node(node_id)
             cluster.eventually(
-                lambda: len({
-                    each.log_end_offset for each in cluster.quorum().current_voters
+                lambda: (quorum := cluster.quorum()) is not None and len({
+                    each.log_end_offset for each in quorum.current_voters
                 }) == 1,
                 what="all controllers have what the leader has",
             )  # fmt: skip
-        assert cluster.partitions(traffic.topic) == before
+        assert leaders_of(cluster, traffic.topic) == before
         cluster.create_topic("afterwards", 3)
         traffic.check()

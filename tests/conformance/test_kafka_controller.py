@@ -222,7 +222,7 @@ async def _refused_while_another_lives(channel: ControllerChannel) -> None:
     ):
         failures: list[BaseException] = []
         other = lifecycle(
-            channel, failures, run=2, cluster_id=cluster_id, registration_timeout_ms=500
+            channel, failures, run=2, cluster_id=cluster_id, registration_timeout_ms=5_000
         )
         other.start()
         await until(lambda failures=failures: bool(failures))  # type: ignore[misc]
