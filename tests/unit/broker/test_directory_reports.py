@@ -82,7 +82,7 @@ class World:
 
 def scenario(test: Callable[[World], Awaitable[None]]) -> Callable[[], None]:
     async def run() -> None:
-        await asyncio.wait_for(test(World()), 5)
+        await asyncio.wait_for(test(World()), 60)
 
     def wrapped() -> None:
         asyncio.run(run())

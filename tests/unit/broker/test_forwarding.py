@@ -118,7 +118,7 @@ async def stage(clock: Any = None) -> AsyncIterator[Stage]:
     await it.one.start()
     await it.two.start()
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield it
     finally:
         it.close()

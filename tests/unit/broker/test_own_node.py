@@ -66,7 +66,7 @@ def test_the_node_itself_answers_as_it_would_others() -> None:
 
     async def ask(handle: Any) -> Message:
         call = own_channel(handle).call
-        response = await call(ApiKey.HEARTBEAT, HeartbeatRequest(generation_id=3), timeout_ms=100)
+        response = await call(ApiKey.HEARTBEAT, HeartbeatRequest(generation_id=3), timeout_ms=9_000)
         assert isinstance(response, Message)
         return response
 

@@ -130,7 +130,7 @@ class Node:
 
 def play(node: Node, scene: Callable[[Node], Awaitable[None]]) -> None:
     async def run() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await node.start()
             await scene(node)
             node.coordinators.close()

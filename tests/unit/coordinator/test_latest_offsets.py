@@ -63,7 +63,7 @@ class World:
 
 def play(folder: Path, scene: Callable[[World], Awaitable[None]]) -> None:
     async def run() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await scene(World(folder))
 
     asyncio.run(run())

@@ -132,7 +132,7 @@ class World:
 
 def play(world: World, scene: Callable[[World], Awaitable[None]]) -> None:
     async def run() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await scene(world)
         world.groups.close()
 

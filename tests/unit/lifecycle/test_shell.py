@@ -151,7 +151,7 @@ class Node:
 @asynccontextmanager
 async def cleanly(clock: HandClock, *nodes: Node) -> AsyncIterator[None]:
     """Nothing is left of the nodes once they are closed."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         yield
     for node in nodes:
         node.manager.close()

@@ -149,7 +149,7 @@ class Harness:
         return client
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not condition():  # noqa: ASYNC110 - what is waited for is on the other side
                 await asyncio.sleep(0.001)
 
@@ -167,7 +167,7 @@ async def serving(
     await network.start(receiver)
     harness = Harness(network, receiver)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield harness
     finally:
         harness.close_clients()

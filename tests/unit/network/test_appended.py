@@ -231,7 +231,7 @@ def test_answers_come_in_request_order_whatever_the_mixture(
                     answers.append(await client.receive())
 
             receiving = asyncio.ensure_future(receive())
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not receiving.done():
                     if replication.waiting:
                         replication.replicate(chance.choice(list(replication.waiting)))

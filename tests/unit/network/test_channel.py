@@ -95,7 +95,7 @@ async def node_and_channel(**settings: int) -> AsyncIterator[tuple[Node, NodeCha
     channels = transport(LoopClock(), **settings)
     channel = channels.channel(2, "127.0.0.1", node.port, "PLAINTEXT")
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield node, channel
     finally:
         channels.close()

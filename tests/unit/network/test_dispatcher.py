@@ -466,7 +466,7 @@ def test_a_request_is_carried_out_although_its_client_has_gone() -> None:
         assert isinstance(reply, Awaitable)
         waiting = asyncio.ensure_future(reply)
         waiting.cancel()
-        await asyncio.wait_for(done.wait(), 10)
+        await asyncio.wait_for(done.wait(), 60)
         await dispatcher.stop()
 
     asyncio.run(scenario())

@@ -211,7 +211,7 @@ class Cluster:
 
 async def until(found: Callable[[], Any]) -> Any:
     """What `found` gives as soon as it gives anything."""
-    deadline = asyncio.get_running_loop().time() + 20
+    deadline = asyncio.get_running_loop().time() + 60
     while True:
         value = found()
         if value:

@@ -326,11 +326,11 @@ def test_a_partition_that_is_added_does_not_wait_for_the_others(tmp_path: Path) 
         await until(lambda: cluster.waiting.get((2, 1)) == 1 and cluster.waiting.get((3, 1)) == 1)
         cluster.create()
         cluster.nodes[1].append(b"a")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await until(lambda: cluster.nodes[1].partition().high_watermark == 1)
         # And the others go on in the new session.
         cluster.nodes[1].append(b"x", topic="idle")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await until(lambda: cluster.nodes[1].partition("idle").high_watermark == 1)
 
     play(tmp_path, story, replica_fetch_wait_max_ms=60_000)

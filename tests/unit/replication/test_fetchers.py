@@ -180,7 +180,7 @@ async def cluster_in(folder: Path) -> AsyncIterator[Cluster]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 

@@ -72,7 +72,7 @@ class World:
 
 def play(scene: Callable[[World], Awaitable[None]]) -> None:
     async def run() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await scene(World())
 
     asyncio.run(run())

@@ -91,7 +91,7 @@ def run(cluster: FakeCluster, use: Callable[[TelemetryReporter], Awaitable[Any]]
 
 async def pushed(reporter: TelemetryReporter, cluster: FakeCluster, count: int) -> None:
     reporter.start()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         for _ in range(count):
             await cluster.arrivals.get()
 
@@ -194,7 +194,7 @@ def test_closing_does_not_wait_for_a_broker_that_is_silent(
             await asyncio.get_running_loop().create_future()
 
         cluster.call_any = silent  # type: ignore[method-assign]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await reporter.close()
 
     run(cluster, use)
@@ -211,7 +211,7 @@ def test_settings_decide_and_describe() -> None:
     async def use() -> None:
         (begin,) = cluster.on_metadata
         begin(cluster.metadata)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await cluster.arrivals.get()
         await reporter.close()
         asked = cluster.asked
