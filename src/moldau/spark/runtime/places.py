@@ -30,6 +30,8 @@ class Places:
         #: What the virtual machine and Python workers print.
         self.output = self.folder / "server.out"
         self.log_settings = self.folder / "log4j2.properties"
+        #: How the server starts Python.
+        self.python = self.folder / "python"
         self.events = self.folder / "events"
         self.warehouse = self.folder / "warehouse"
         self.local = self.folder / "local"

@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from moldau import __version__
-from moldau.spark.runtime import logs, probe, processes
+from moldau.spark.runtime import launcher, logs, probe, processes
 from moldau.spark.runtime.command import (
     Environment,
     connector_of,
@@ -42,7 +42,8 @@ from moldau.spark.runtime.settings import ServerSettings, ServerState
 
 __all__ = ["ConnectServer"]
 
-START_SECONDS_MAX = 120.0
+# A server that ends is noticed at once; this is for one that hangs, on however busy a machine.
+START_SECONDS_MAX = 240.0
 STOP_SECONDS_MAX = 30.0
 _ASK_SECONDS = 20.0
 _POLL_SECONDS = 0.05
@@ -350,7 +351,12 @@ class ConnectServer:
         environ = {key: value for key, value in os.environ.items() if key not in _NOT_INHERITED}
         environ |= {"JAVA_HOME": java.home, "SPARK_HOME": str(home)}
         environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_OPTIONS)
-        python = self.settings.conf.get("spark.pyspark.python", sys.executable)
+        python = self.settings.conf.get("spark.pyspark.python")
+        if python is None:
+            python = sys.executable
+            if self.settings.is_local:
+                # Executors elsewhere do not have this folder.
+                python = launcher.install(self.places.python, python, home)
         environ |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
         if "spark.local.dir" not in self.settings.conf:
             environ.setdefault("SPARK_LOCAL_DIRS", str(self.places.local))

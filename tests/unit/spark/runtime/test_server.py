@@ -31,9 +31,12 @@ if "test.stubborn" in conf:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if "test.stray" in conf:
     subprocess.Popen(["sleep", "600"], process_group=0)
+# As Spark does, all this before it listens.
+print("Successfully started service 'SparkUI' on port 4040", flush=True)
+python = [os.environ["PYSPARK_PYTHON"], "-c", "import sys; print(sys.executable, end='')"]
+with open("told", "w") as told:
+    told.write(subprocess.check_output(python, text=True))
 with socket.create_server(("127.0.0.1", int(conf["spark.connect.grpc.binding.port"]))) as listener:
-    print("Successfully started service 'SparkUI' on port 4040", flush=True)
-    open("python", "w").write(os.environ["PYSPARK_PYTHON"])
     while True:
         listener.accept()[0].close()
 """
@@ -74,7 +77,7 @@ def test_it_starts_once_and_is_found_by_others(folder: Path) -> None:
     assert status["ui"] == "http://127.0.0.1:4040"
     assert status["master"] == "local[1]"
     assert status["versions"]["java"] == "Java 21 (PATH: /usr/bin/java)"
-    assert eventually((folder / "python").read_text, what="written") == sys.executable
+    assert (folder / "told").read_text() == sys.executable
     assert (folder / "settings.json").stat().st_mode & 0o077 == 0
     assert second.stop()
     assert not first.alive()

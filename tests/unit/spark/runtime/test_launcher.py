@@ -1,0 +1,67 @@
+"""Python as Spark's server starts it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moldau.spark.runtime import launcher
+
+_TELL = """
+import json, os, sys
+print(json.dumps([sys.argv[1:], os.environ.get("PYTHONPATH"), os.getpid()]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        pytest.param("{zip}:/py4j.zip:/own", "/py4j.zip:/own", id="the archive goes"),
+        pytest.param("/own:{zip}", "/own:{zip}", id="not where somebody else has put it"),
+        pytest.param("", "", id="a path that is empty"),
+    ],
+)
+def test_python_runs_as_it_was_called_without_the_archive(
+    tmp_path: Path, given: str, left: str
+) -> None:
+    home = tmp_path / "it's a home with $HOME * in it"
+    archive = str(home / "python" / "lib" / "pyspark.zip")
+    command = launcher.install(tmp_path / "python", sys.executable, home)
+    assert command == str(tmp_path / "python")
+    started = subprocess.Popen(
+        [command, "-c", _TELL, "a b", "", "$x"],
+        env={**os.environ, "PYTHONPATH": given.format(zip=archive)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    told, _ = started.communicate()
+    assert json.loads(told) == [["a b", "", "$x"], left.format(zip=archive), started.pid]
+
+
+def test_a_path_that_is_not_set_stays_harmless(tmp_path: Path) -> None:
+    command = launcher.install(tmp_path / "python", sys.executable, tmp_path)
+    environ = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(
+        [command, "-c", "import sys; print('' in sys.path[1:])"],
+        env=environ,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "False\n"
+
+
+def test_python_itself_where_nothing_may_be_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert launcher.install(tmp_path / "python", sys.executable, tmp_path) == sys.executable
+
+
+def test_the_archive_is_where_pyspark_keeps_it() -> None:
+    from moldau.spark.runtime.places import spark_home
+
+    assert (spark_home() / "python" / "lib" / "pyspark.zip").is_file()
