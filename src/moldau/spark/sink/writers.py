@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from moldau.spark import workers
 from moldau.spark.columns.schema import pyarrow
 from moldau.spark.sink import protocol, tasks
 from moldau.spark.sink.options import (
@@ -65,6 +66,7 @@ class _Writer:
     def _write(
         self, batches: Iterator[pyarrow.RecordBatch], query_id: str, batch_id: int
     ) -> TopicMessage:
+        workers.used()
         config = self._options.config
         if self._timeout_ms:
             config = {_TIMEOUT: str(self._timeout_ms), **config}
@@ -165,6 +167,7 @@ def _results(messages: list[WriterCommitMessage | None]) -> list[TaskResult]:
 
 def make_writer(given: Mapping[str, str], schema: Any, overwrite: bool) -> TopicWriter:
     """A writer of a batch; raises SinkOptionError."""
+    workers.used()
     if overwrite:
         raise SinkOptionError(
             "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and "
@@ -178,6 +181,7 @@ def make_writer(given: Mapping[str, str], schema: Any, overwrite: bool) -> Topic
 def make_stream_writer(given: Mapping[str, str], schema: Any, overwrite: bool) -> TopicStreamWriter:
     """A writer of a stream's batch; raises SinkOptionError. In the output mode complete every
     batch appends the whole result, as Spark's own sink does."""
+    workers.used()
     options = parse(given, is_stream=True)
     columns = check_columns(_types(schema), options)
     return TopicStreamWriter(options, columns, options.prefix)

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from moldau.client.topics import TopicPartition
+from moldau.spark import workers
 from moldau.spark.source.offsets import (
     EARLIEST,
     LATEST,
@@ -184,6 +185,7 @@ def _read(options: SourceOptions, partition: InputPartition) -> Iterator[pyarrow
     """In a task."""
     from moldau.spark.columns.reading import read_range
 
+    workers.used()
     assert isinstance(partition, TopicRange)
     topic, number, start, end = partition.range
     config = {"default.api.timeout.ms": str(options.poll_timeout_ms), **options.config}
