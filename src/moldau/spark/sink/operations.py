@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from moldau.client.admin import AsyncAdmin, ConfigResource, NewPartitions, NewTopic
-from moldau.client.admin.driver import Answer, Call
+from moldau.client.admin.driver import Answer, Ask, Call
 from moldau.client.admin.routes import CoordinatorRoute, LeaderRoute
 from moldau.client.cluster import CoordinatorType
 from moldau.client.errors import KafkaError, KafkaTimeoutError, TopicExistsError, error_for
+from moldau.client.results import Results
 from moldau.client.topics import TopicPartition
 from moldau.spark.sink.log import PARTITION_COUNT, TOPIC, SinksLog
 from moldau.spark.sink.protocol import SinkError, Token, Transaction
@@ -42,6 +43,8 @@ from moldau.wire.records import (
 )
 
 __all__ = ["SinkOperations", "TakenOverError"]
+
+V = TypeVar("V")
 
 _PASSES: Final = frozenset(
     {
@@ -113,15 +116,7 @@ class SinkOperations(AsyncAdmin):
             answer.settle(key, response.error_code, f"transactional id {key}", token)
             return answer
 
-        results = await self._run(
-            "InitProducerId",
-            [key],
-            CoordinatorRoute(CoordinatorType.TRANSACTION),
-            ask,
-            timeout=None,
-            check=False,
-            retried=_PASSES,
-        )
+        results = await self._ask_coordinators("InitProducerId", [key], ask)
         if expected is not None and results.errors and results.errors[key].code in _REFUSED:
             return None
         return results.check()[key]
@@ -151,15 +146,7 @@ class SinkOperations(AsyncAdmin):
                 answer.settle(key, response.error_code, f"transactional id {key}", None)
             return answer
 
-        results = await self._run(
-            "EndTxn",
-            by_id,
-            CoordinatorRoute(CoordinatorType.TRANSACTION),
-            ask,
-            timeout=None,
-            check=False,
-            retried=_PASSES,
-        )
+        results = await self._ask_coordinators("EndTxn", by_id, ask)
         refused = {key for key, error in results.errors.items() if error.code in _REFUSED}
         for key, error in results.errors.items():
             if key not in refused:
@@ -227,15 +214,7 @@ class SinkOperations(AsyncAdmin):
                     answer.settle(key, each.partition_error_code, str(place), None)
             return answer
 
-        results = await self._run(
-            "AddPartitionsToTxn",
-            [key],
-            CoordinatorRoute(CoordinatorType.TRANSACTION),
-            ask,
-            timeout=None,
-            check=False,
-            retried=_PASSES,
-        )
+        results = await self._ask_coordinators("AddPartitionsToTxn", [key], ask)
         _check(key, results.errors.values())
 
     async def _produce(
@@ -269,6 +248,20 @@ class SinkOperations(AsyncAdmin):
         now_ms = round(time.time() * 1000)
         batch = encode_batch([(key, None, now_ms, ()) for key in keys])
         await self._produce(None, TopicPartition(TOPIC, partition), batch, _PRODUCE_BY_NAME)
+
+    async def _ask_coordinators(
+        self, what: str, keys: Iterable[str], ask: Ask[str, V]
+    ) -> Results[str, V]:
+        """Of transactional ids. What was refused is among the results."""
+        return await self._run(
+            what,
+            keys,
+            CoordinatorRoute(CoordinatorType.TRANSACTION),
+            ask,
+            timeout=None,
+            check=False,
+            retried=_PASSES,
+        )
 
     # The sinks' topic.
 
