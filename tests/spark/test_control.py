@@ -21,7 +21,7 @@ from moldau.pipelines import PipelineError, Pipelines, daemon
 from moldau.spark import ConnectServer
 from support.waiting import eventually
 
-SECONDS_MAX = 240.0
+SECONDS_MAX = 300.0
 STEPS = """\
 def double(frame):
     return frame.selectExpr("id", "amuont * 2 AS amount")
@@ -97,8 +97,12 @@ class Deployment:
         assert pid is not None
         return pid
 
+    def mend(self) -> None:
+        self.steps.write_text(STEPS.replace("amuont", "amount"))
+
     def run_id(self) -> str:
-        (query,) = self.pipelines.show("doubled").queries
+        """Of its query, once it runs: on a busy machine it may just be started again."""
+        (query,) = self.pipelines.wait("doubled", "running").queries
         return query.run_id
 
 
@@ -108,41 +112,45 @@ def deployment(
 ) -> Iterator[Deployment]:
     folder = tmp_path_factory.mktemp("control")
     (folder / "spark").mkdir()
-    # On a busy machine a Python worker needs more than Spark's 15 s to start.
-    conf = small | {"spark.python.authenticate.socketTimeout": "120s"}
-    server = ConnectServer(folder / "spark", master="local[2]", conf=conf, connector="moldau")
+    server = ConnectServer(folder / "spark", master="local[2]", conf=small, connector="moldau")
     server.remember()
     made = Deployment(folder, bootstrap, server)
     try:
         yield made
     finally:
         made.pipelines.close()
-        daemon.stop(folder / "spark")
+        daemon.stop(folder / "spark", timeout=SECONDS_MAX)
         server.stop()
+
+
+@pytest.fixture
+def doubled(deployment: Deployment) -> Deployment:
+    """With its pipeline running, whichever test comes first."""
+    known = deployment.pipelines.list()
+    if not any(info.state == "running" and info.stale is None for info in known):
+        deployment.mend()
+        deployment.pipelines.start(deployment.file)
+    deployment.pipelines.wait("doubled", "running")
+    return deployment
 
 
 Capture = pytest.CaptureFixture[str]
 
 
-def test_a_definition_that_fails_says_so_with_its_own_line(
+def test_a_definition_that_fails_says_so_and_mended_it_brings_everything_out(
     deployment: Deployment, capsys: Capture
 ) -> None:
     deployment.send(5)
-    words = ("start", str(deployment.file), "--bootstrap-server", deployment.bootstrap)
-    assert deployment.run(*words) == 1
+    start = ("start", str(deployment.file), "--timeout", str(SECONDS_MAX))
+    assert deployment.run(*start, "--bootstrap-server", deployment.bootstrap) == 1
     told = capsys.readouterr().err
     assert told.startswith("steps.py:")
     assert "`amuont` cannot be resolved" in told
     assert "org.apache.spark" not in told
     info = deployment.pipelines.show("doubled")
     assert info.state == "failed"
-
-
-def test_the_mended_definition_starts_and_everything_comes_out(
-    deployment: Deployment, capsys: Capture
-) -> None:
-    deployment.steps.write_text(STEPS.replace("amuont", "amount"))
-    assert deployment.run("start", str(deployment.file)) == 0
+    deployment.mend()
+    assert deployment.run(*start) == 0
     assert capsys.readouterr().out == "doubled is running.\n"
     deployment.wait_for_all()
     assert deployment.run("list") == 0
@@ -150,7 +158,9 @@ def test_the_mended_definition_starts_and_everything_comes_out(
     assert header.split()[:2] == ["NAME", "STATE"]
     assert row.split()[:2] == ["doubled", "running"]
     eventually(
-        lambda: deployment.pipelines.show("doubled").progress, what="a progress", seconds_max=60
+        lambda: deployment.pipelines.show("doubled").progress,
+        what="a progress",
+        seconds_max=SECONDS_MAX,
     )
     assert deployment.run("show", "doubled", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
@@ -165,67 +175,72 @@ def test_the_mended_definition_starts_and_everything_comes_out(
 
 
 def test_a_killed_loop_is_followed_by_one_that_takes_its_queries_over(
-    deployment: Deployment,
+    doubled: Deployment,
 ) -> None:
-    before, killed = deployment.run_id(), deployment.loop_pid()
+    before, killed = doubled.run_id(), doubled.loop_pid()
     os.kill(killed, signal.SIGKILL)
-    eventually(lambda: not daemon.status(deployment.folder / "spark").alive, what="its end")
-    assert deployment.pipelines.show("doubled").stale is not None
-    # Without a loop the query goes on.
-    deployment.send(5)
-    deployment.wait_for_all()
-    pid = daemon.ensure_running(deployment.folder / "spark", deployment.bootstrap)
-    assert pid != killed
-    deployment.pipelines.wait("doubled", "running")
-    assert deployment.run_id() == before
     eventually(
-        lambda: any("taking over" in line for line in deployment.pipelines.logs("doubled")),
-        what="a line about it in the log",
+        lambda: not daemon.status(doubled.folder / "spark").alive,
+        what="its end",
+        seconds_max=SECONDS_MAX,
     )
-    deployment.send(5)
-    deployment.wait_for_all()
+    assert doubled.pipelines.show("doubled").stale is not None
+    # Without a loop the query goes on.
+    doubled.send(5)
+    doubled.wait_for_all()
+    pid = daemon.ensure_running(doubled.folder / "spark", doubled.bootstrap)
+    assert pid != killed
+    doubled.pipelines.wait("doubled", "running")
+    assert doubled.run_id() == before
+    eventually(
+        lambda: any("taking over" in line for line in doubled.pipelines.logs("doubled")),
+        what="a line about it in the log",
+        seconds_max=SECONDS_MAX,
+    )
+    doubled.send(5)
+    doubled.wait_for_all()
 
 
-def test_stop_keeps_its_place_and_restart_makes_a_new_run(deployment: Deployment) -> None:
-    before = deployment.run_id()
-    assert deployment.pipelines.stop("doubled").queries == ()
-    deployment.send(5)
-    assert deployment.pipelines.restart("doubled").state == "running"
-    assert deployment.run_id() != before
-    deployment.wait_for_all()
+def test_stop_keeps_its_place_and_restart_makes_a_new_run(doubled: Deployment) -> None:
+    before = doubled.run_id()
+    assert doubled.pipelines.stop("doubled").queries == ()
+    doubled.send(5)
+    assert doubled.pipelines.restart("doubled").state == "running"
+    assert doubled.run_id() != before
+    doubled.wait_for_all()
 
 
 def test_a_killed_server_comes_back_with_all_queries_and_nothing_twice(
-    deployment: Deployment,
+    doubled: Deployment,
 ) -> None:
-    before, server_pid = deployment.run_id(), deployment.server.pid
-    deployment.send(20)
+    before, server_pid = doubled.run_id(), doubled.server.pid
+    doubled.send(20)
     os.kill(server_pid, signal.SIGKILL)
-    deployment.send(20)
-    deployment.wait_for_all()
-    deployment.pipelines.wait("doubled", "running")
-    assert deployment.run_id() != before
-    assert deployment.server.attach()
-    assert deployment.server.pid != server_pid
+    doubled.send(20)
+    doubled.wait_for_all()
+    doubled.pipelines.wait("doubled", "running")
+    assert doubled.run_id() != before
+    assert doubled.server.attach()
+    assert doubled.server.pid != server_pid
 
 
-def test_a_clean_stop_of_the_loop_keeps_what_is_wanted(deployment: Deployment) -> None:
-    assert daemon.stop(deployment.folder / "spark")
-    info = deployment.pipelines.show("doubled")
+def test_a_clean_stop_of_the_loop_keeps_what_is_wanted(doubled: Deployment) -> None:
+    assert daemon.stop(doubled.folder / "spark", timeout=SECONDS_MAX)
+    info = doubled.pipelines.show("doubled")
     assert (info.desired, info.queries) == ("running", ())
-    deployment.send(5)
-    daemon.ensure_running(deployment.folder / "spark", deployment.bootstrap)
-    deployment.wait_for_all()
+    doubled.send(5)
+    daemon.ensure_running(doubled.folder / "spark", doubled.bootstrap)
+    doubled.wait_for_all()
 
 
-def test_delete_forgets_it_with_its_checkpoint(deployment: Deployment, capsys: Capture) -> None:
-    checkpoint = Path(deployment.pipelines.show("doubled").checkpoint)
+def test_delete_forgets_it_with_its_checkpoint(doubled: Deployment, capsys: Capture) -> None:
+    checkpoint = Path(doubled.pipelines.show("doubled").checkpoint)
     assert checkpoint.exists()
-    assert deployment.run("delete", "doubled", "--checkpoint") == 0
+    assert doubled.run("delete", "doubled", "--checkpoint") == 0
     assert not checkpoint.exists()
-    assert deployment.pipelines.list() == []
+    assert doubled.pipelines.list() == []
     with pytest.raises(PipelineError, match="there is no pipeline doubled"):
-        deployment.pipelines.restart("doubled")
+        doubled.pipelines.restart("doubled")
     capsys.readouterr()
-    assert deployment.run("stop", "doubled") == 1
+    assert doubled.run("stop", "doubled") == 1
     assert "there is no pipeline doubled" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from moldau.spark.sink import options as writing
 from moldau.spark.source import options as reading
+from spark.running import committed, patiently
 from support.processes import ROOT
 
 DOCUMENT = ROOT / "docs" / "spark.md"
@@ -20,7 +22,7 @@ DOCUMENT = ROOT / "docs" / "spark.md"
 
 def moldau(line: str) -> str:
     command = [sys.executable, "-m", "moldau.cli", *shlex.split(line)[1:]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -36,7 +38,9 @@ def test_the_examples_run(
     try:
         for language, block in re.findall(r"```(sh|python)\n(.*?)```", text, re.DOTALL):
             if language == "python":
-                exec(compile(block, "docs/spark.md", "exec"), names)
+                if "read_committed" in block:
+                    committed(bootstrap, "big-orders")
+                patiently(functools.partial(exec, compile(block, "docs/spark.md", "exec"), names))
             else:
                 described = "".join(map(moldau, block.splitlines()))
     finally:
