@@ -53,7 +53,8 @@ class ClusterNode(BrokerProcess):
     def _command(self) -> list[str]:
         if self.kind == "moldau":
             return [sys.executable, "-m", "moldau.cli", "server-start", str(self.config)]
-        return [*java(SERVER_CLASSES), "kafka.Kafka", str(self.config)]
+        temporary = f"-Djava.io.tmpdir={self.config.parent}"
+        return [*java(SERVER_CLASSES, temporary), "kafka.Kafka", str(self.config)]
 
     @property
     def is_running(self) -> bool:

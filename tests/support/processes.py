@@ -185,5 +185,7 @@ def apache_kafka(folder: Path, properties: Mapping[str, str] | None = None) -> B
             formatted = tools.run_alone("kafka.tools.StorageTool", *arguments)
         if formatted.status:
             raise RuntimeError(formatted.output)
-    command = [*java(SERVER_CLASSES), "kafka.Kafka", str(config)]
+    # What it unpacks there is left behind when it is killed.
+    temporary = f"-Djava.io.tmpdir={folder}"
+    command = [*java(SERVER_CLASSES, temporary), "kafka.Kafka", str(config)]
     return BrokerProcess(command, port, folder / "kafka.log")
