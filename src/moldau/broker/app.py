@@ -4,10 +4,10 @@
 `BrokerServer` are its parts, one of them or both (process.roles). Nothing else constructs anything,
 and no part knows more of another than it is handed here.
 
-Start: folders are locked, listeners bound, metadata loaded, the controller answers, the broker
-registers and lets clients in. Stop is the reverse; what a client was told is on disk before the
-mark of a clean stop is written. A start that fails or is given up is stopped the same way, as far
-as it had come.
+Start: folders are locked, listeners bound, marks of a clean stop taken away, metadata loaded, the
+controller answers, the broker registers and lets clients in. Stop is the reverse; what a client was
+told is on disk before the mark of a clean stop is written. A start that fails or is given up is
+stopped the same way, as far as it had come, and leaves the marks where nothing was changed.
 """
 
 from __future__ import annotations
@@ -79,6 +79,9 @@ class Node:
         )
         self._configure_logs()
         self._metadata_dir = self._metadata_log_dir(config)
+        # Whether the metadata log is open, or was left in a state that is not known.
+        self._metadata_changed = False
+        self._metadata_started = False
         self.metadata: MetadataShell
         self.controller: ControllerServer | None = None
         self.broker: BrokerServer | None = None
@@ -102,13 +105,14 @@ class Node:
         network, started = self._environment.network, self._started
         cluster_id = self._owner_of_folders()
         started.callback(self._close_folders)
-        self._open_folders(cluster_id)
+        self._claim_folders(cluster_id)
         started.push_async_callback(self._finish)
         started.push_async_callback(network.stop, STOP_GRACE_S)
         await network.bind()
+        self._begin_folders()
         self.metadata = self._metadata_shell(cluster_id)
-        started.push_async_callback(self.metadata.stop)
-        await self.metadata.start()
+        started.push_async_callback(self._stop_metadata)
+        await self._start_metadata()
         self.metadata.subscribe(self._on_metadata)
         shared = self._shared(cluster_id)
         if self.config.is_controller:
@@ -166,14 +170,24 @@ class Node:
             "format the folders first (moldau storage format)"
         )
 
-    def _open_folders(self, cluster_id: str) -> None:
-        self.logs.open_dirs(cluster_id=cluster_id, node_id=self._node_id)
+    def _claim_folders(self, cluster_id: str) -> None:
+        self.logs.claim_dirs(cluster_id=cluster_id, node_id=self._node_id)
         if self._metadata_dir not in self.logs.dirs:
-            self._metadata_dir.open(
+            self._metadata_dir.claim(
                 cluster_id=cluster_id,
                 node_id=self._node_id,
                 new_id=lambda: random_uuid(self._environment.random_bytes(16)),
             )
+        self._check_metadata_dir()
+
+    def _begin_folders(self) -> None:
+        """From here on a crash is an unclean stop."""
+        self.logs.begin_dirs()
+        if self._metadata_dir not in self.logs.dirs:
+            self._metadata_dir.begin()
+        self._check_metadata_dir()
+
+    def _check_metadata_dir(self) -> None:
         if self._metadata_dir.failure is not None:
             raise WrongLogDir(
                 "the folder of the metadata log cannot be used: "
@@ -204,6 +218,16 @@ class Node:
             clean_shutdown=self._metadata_dir.clean_shutdown,
             on_failure=self._on_failure,
         )
+
+    async def _start_metadata(self) -> None:
+        self._metadata_changed = True
+        await self.metadata.start()
+        self._metadata_started = True
+
+    async def _stop_metadata(self) -> None:
+        await self.metadata.stop()
+        # As good as before only if nothing went wrong on the way.
+        self._metadata_changed = self._failed or not self._metadata_started
 
     def _bound_listeners(self) -> tuple[Listener, ...]:
         addresses = self._environment.network.addresses
@@ -277,7 +301,7 @@ class Node:
         if self.broker is not None and self.broker.loaded:
             self.logs.close(broker_epoch=self.broker.lifecycle.broker_epoch)
         else:
-            self.logs.unlock()
+            self.logs.let_go(changed=self._metadata_dir if self._metadata_changed else None)
         if self._metadata_dir not in self.logs.dirs:
             self._metadata_dir.unlock()
 

@@ -2,13 +2,15 @@
 
 Decides whether a folder may be used by this node (`meta.properties`, `.lock`) and whether
 its last user stopped cleanly. What always holds: a folder of another cluster or node is
-never touched, and the mark of a clean stop is removed before anything else is changed.
+never touched, and the mark of a clean stop is removed before anything else is changed, but not by a
+start that is refused.
 """
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from moldau.broker.log.checkpoints import decode_clean_shutdown, encode_clean_shutdown
@@ -17,6 +19,8 @@ from moldau.broker.log.disk import Disk, Lock
 from moldau.broker.log.names import CLEAN_SHUTDOWN_FILE, LOCK_FILE, META_PROPERTIES
 from moldau.config.properties import load_properties
 from moldau.wire.uuids import uuid_from_text, uuid_to_text
+
+logger = logging.getLogger(__name__)
 
 
 class WrongLogDir(Exception):
@@ -119,6 +123,12 @@ class LogDir(LogDirState):
             self.unlock()
             raise
 
+    def put_mark_back(self) -> None:
+        """After `begin` nothing was changed, or all is as a clean stop leaves it: the mark is there
+        if it was there before, with the epoch in it."""
+        if self.clean_shutdown and self.failure is None:
+            self.mark_clean(self.broker_epoch)
+
     def _own(self, cluster_id: str, node_id: int | None, new_id: Callable[[], uuid.UUID]) -> None:
         path = f"{self.path}/{META_PROPERTIES}"
         found = MetaProperties()
@@ -151,3 +161,59 @@ class LogDir(LogDirState):
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+
+def claim_all(
+    dirs: Collection[LogDir],
+    *,
+    cluster_id: str | None,
+    node_id: int | None,
+    new_id: Callable[[], uuid.UUID],
+) -> None:
+    """Claim every folder; one that cannot be used by anybody goes offline.
+
+    WrongLogDir and BlockingIOError (another process has the lock) let go of all of them.
+    """
+    for directory in dirs:
+        try:
+            directory.claim(cluster_id=cluster_id, node_id=node_id, new_id=new_id)
+        except (BlockingIOError, WrongLogDir):
+            _unlock_all(dirs)
+            raise
+        except OSError as error:
+            directory.fail("opening it", error)
+    _check_one_is_left(dirs)
+
+
+def begin_all(dirs: Collection[LogDir]) -> None:
+    """Begin with every folder that can be used; WrongLogDir if that is none."""
+    for directory in dirs:
+        if directory.failure is None:
+            try:
+                directory.begin()
+            except OSError as error:
+                directory.fail("opening it", error)
+    _check_one_is_left(dirs)
+
+
+def put_marks_back(dirs: Iterable[LogDir]) -> None:
+    """Of folders in which nothing was changed; one that fails costs the next start a recovery."""
+    for directory in dirs:
+        try:
+            directory.put_mark_back()
+        except OSError as error:
+            logger.warning("%s: the mark of a clean stop is lost: %s", directory.path, error)
+
+
+def _check_one_is_left(dirs: Collection[LogDir]) -> None:
+    if all(directory.failure for directory in dirs):
+        _unlock_all(dirs)
+        raise WrongLogDir(
+            "no folder of log.dirs can be used: "
+            + "; ".join(str(d.failure.message) for d in dirs if d.failure)
+        )
+
+
+def _unlock_all(dirs: Collection[LogDir]) -> None:
+    for directory in dirs:
+        directory.unlock()

@@ -23,7 +23,7 @@ from moldau.broker.log.leader_epochs import LeaderEpochs
 from moldau.broker.log.loader import open_log, topic_id_is_lost
 from moldau.broker.log.log import Log
 from moldau.broker.log.log_checkpoints import LogCheckpoints
-from moldau.broker.log.log_dirs import LogDir, WrongLogDir
+from moldau.broker.log.log_dirs import LogDir, begin_all, claim_all, put_marks_back
 from moldau.broker.log.moves import copy_step
 from moldau.broker.log.names import (
     CLEANER_CHECKPOINT,
@@ -86,6 +86,7 @@ class LogManager:
         self._random_bytes = random_bytes
         self._on_dir_failure = on_dir_failure
         self.dirs = [LogDir(disk, path.rstrip("/") or "/", self._failed) for path in paths]
+        self._loading_begun = False
         self.removals = Removals(disk, background, now_ms)
         self._logs: dict[Partition, Log] = {}
         self.checkpoints = LogCheckpoints(disk, background, self._logs)
@@ -128,33 +129,27 @@ class LogManager:
     # Start --------------------------------------------------------------------------
 
     def open_dirs(self, *, cluster_id: str | None = None, node_id: int | None = None) -> None:
+        """Both halves of it, for who has nothing to do between them."""
+        self.claim_dirs(cluster_id=cluster_id, node_id=node_id)
+        self.begin_dirs()
+
+    def claim_dirs(self, *, cluster_id: str | None = None, node_id: int | None = None) -> None:
         """Lock and check every folder; one that cannot be used by anybody goes offline.
 
         WrongLogDir and BlockingIOError (another process has the lock) stop the start.
         """
-        for directory in self.dirs:
-            try:
-                directory.claim(cluster_id=cluster_id, node_id=node_id, new_id=self._new_id)
-            except BlockingIOError:
-                self.unlock()
-                raise
-            except WrongLogDir:
-                self.unlock()
-                raise
-            except OSError as error:
-                directory.fail("opening it", error)
-        for directory in self.dirs:
-            if directory.failure is None:
-                try:
-                    directory.begin()
-                except OSError as error:
-                    directory.fail("opening it", error)
-        if all(directory.failure for directory in self.dirs):
-            self.unlock()
-            raise WrongLogDir(
-                "no folder of log.dirs can be used: "
-                + "; ".join(str(d.failure.message) for d in self.dirs if d.failure)
-            )
+        claim_all(self.dirs, cluster_id=cluster_id, node_id=node_id, new_id=self._new_id)
+
+    def begin_dirs(self) -> None:
+        """Take the marks of a clean stop away: from here on folders are changed."""
+        begin_all(self.dirs)
+
+    def let_go(self, *, changed: LogDir | None) -> None:
+        """The end of a start that was given up: where nothing was loaded and nobody else has
+        changed anything, the marks of a clean stop are as they were."""
+        if not self._loading_begun:
+            put_marks_back(each for each in self.dirs if each is not changed)
+        self.unlock()
 
     def unlock(self) -> None:
         for directory in self.dirs:
@@ -167,6 +162,7 @@ class LogManager:
 
     def loading(self, config_for: Callable[[str], LogConfig]) -> Iterator[None]:
         """`load`, which the caller may leave off after each log and go on with later."""
+        self._loading_begun = True
         for directory in self.dirs:
             if directory.failure is None:
                 try:
