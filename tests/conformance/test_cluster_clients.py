@@ -46,8 +46,9 @@ SETTINGS = {
     "auto.leader.rebalance.enable": "false",
     "unclean.leader.election.interval.ms": "1000",
     "group.min.session.timeout.ms": "100",
-    "group.consumer.min.heartbeat.interval.ms": "100",
-    "group.consumer.heartbeat.interval.ms": "100",
+    # librdkafka waits as long for an answer, and never hears of a revocation that came later.
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "1000",
     "group.consumer.assignment.interval.ms": "0",
     "group.share.min.heartbeat.interval.ms": "100",
     "group.share.heartbeat.interval.ms": "100",

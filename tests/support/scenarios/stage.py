@@ -22,8 +22,9 @@ DISTURBANCES = ("undisturbed", "stopped", "killed")
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
-    "group.consumer.min.heartbeat.interval.ms": "100",
-    "group.consumer.heartbeat.interval.ms": "100",
+    # librdkafka waits as long for an answer, and never hears of a revocation that came later.
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "1000",
     "group.consumer.min.session.timeout.ms": "30000",
     "group.consumer.session.timeout.ms": "30000",
     "group.consumer.assignment.interval.ms": "0",

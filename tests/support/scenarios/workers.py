@@ -128,10 +128,15 @@ class Team:
         return union == places and sum(sizes) == len(places) and max(sizes) - min(sizes) <= 1
 
     def wait_until_shared(self, places: frozenset[Place]) -> None:
-        eventually(
-            lambda: self.shared(places), seconds_max=SECONDS_MAX,
-            what=f"{len(self.workers)} members of {self.membership.group} share the partitions",
-        )  # fmt: skip
+        what = f"{len(self.workers)} members of {self.membership.group} share the partitions"
+        try:
+            eventually(lambda: self.shared(places), seconds_max=SECONDS_MAX, what=what)
+        except AssertionError as error:
+            states = [
+                f"owns {sorted(worker.owned)} after {worker.changes[-4:]}"
+                for worker in self.workers
+            ]
+            raise AssertionError("\n".join([str(error), *states])) from error
 
     def wait_for_records(self, count: int) -> None:
         """Wait until `count` different records were processed."""
