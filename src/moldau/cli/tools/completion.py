@@ -20,8 +20,8 @@ __all__ = ["add_arguments", "candidates", "run"]
 _EXAMPLES = """\
 how to install it:
   bash   echo 'eval "$(moldau completion bash)"' >> ~/.bashrc
-  zsh    echo 'eval "$(moldau completion zsh)"' >> ~/.zshrc     (after compinit)
-  fish   moldau completion fish > ~/.config/fish/completions/moldau.fish
+  zsh    echo 'eval "$(moldau completion zsh)"' >> ~/.zshrc
+  fish   echo 'moldau completion fish | source' >> ~/.config/fish/config.fish
 """
 
 _BASH = """\
@@ -46,24 +46,38 @@ _ZSH = """\
 #compdef moldau
 _moldau() {
     local -a candidates
-    local line="${BUFFER[1,CURSOR]}"
+    # The words of this command only: others may stand before it on the line.
+    local line="${(j: :)words[1,CURRENT-1]} $PREFIX"
     candidates=("${(@f)$(moldau completion --line="$line" 2>/dev/null)}")
     if [[ -n "${candidates[1]}" ]]; then
         compadd -Q -- "${candidates[@]}"
     else
+        [[ "$PREFIX" == --*=* ]] && compset -P '*='
         _files
     fi
 }
+(( ${+functions[compdef]} )) || { autoload -Uz compinit && compinit -i }
 compdef _moldau moldau SCRIPTS
+# Where this is a file of fpath, the first completion runs it as a whole.
+[[ "${funcstack[1]}" == _moldau ]] && _moldau "$@" || true
 """
 
 _FISH = """\
 function __moldau_complete
-    moldau completion --line=(commandline -cp) 2>/dev/null
+    set -l line (commandline -cp | string collect)
+    set -l found (moldau completion --line="$line" 2>/dev/null)
+    if set -q found[1]
+        printf '%s\\n' $found
+        return
+    end
+    set -l token (commandline -ct)
+    set -l option (string match -r -- '^--[^=]*=' "$token")
+    for path in (__fish_complete_path (string replace -- "$option" '' "$token"))
+        echo "$option$path"
+    end
 end
 for command in moldau SCRIPTS
     complete -c $command -f -a '(__moldau_complete)'
-    complete -c $command -F -n 'test -z "$(__moldau_complete)"'
 end
 """
 
