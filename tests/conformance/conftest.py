@@ -3,11 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from support.either import either_broker
 from support.processes import BrokerProcess
+
+TEST_SECONDS_MAX = 900
+# What takes longest begins first: nobody waits for it alone in the end.
+LONG = [
+    f"test_{name}.py"
+    for name in (
+        "exactly_once", "cluster_faults", "cluster_clients", "examples_orders", "streams_group",
+        "moving_coordinators", "cluster_splits", "cluster_tools", "killed_broker", "scripts",
+        "groups_membership", "cluster_command", "cluster_disks", "log_moves", "log_dirs",
+        "share_group", "transactions_java", "kafka_controller", "same_streams_answers",
+        "transaction_state_folder", "kafka_folder", "client_groups", "same_transaction_answers",
+        "same_consumer_answers", "same_share_fetches", "groups_offsets", "protocol_change",
+        "transactions_restarts", "cli_reassign", "cluster_roles", "cluster_bad_input",
+        "wire_behaviour_cuts", "java_client", "same_elections", "same_controller",
+        "document_cluster", "testing_faults", "testing", "same_answers", "readme", "cli_tour",
+    )
+]  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config.option, "loadscopereorder"):
+        # Else pytest-xdist would begin with the files of many tests, which are the short ones.
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get(Path(item.path).name, len(LONG)))
+    for item in items:
+        # Sessions of half a minute, with several brokers, on a machine that is busy with others.
+        if Path(__file__).parent in item.path.parents and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS_MAX))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,6 +60,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BrokerProcess]:
-    folder = tmp_path_factory.mktemp("broker")
-    with either_broker(request, folder, {"group.initial.rebalance.delay.ms": "0"}) as process:
+    settings = {
+        "group.initial.rebalance.delay.ms": "0",
+        # Tests write records of long ago, which would expire half a minute after the start.
+        "log.retention.ms": "-1",
+        # Members of newer groups hear of changes with a heartbeat, by default every five seconds.
+        # librdkafka waits as long for an answer, so it is not shorter than a second.
+        "group.consumer.min.heartbeat.interval.ms": "1000",
+        "group.consumer.heartbeat.interval.ms": "1000",
+        "group.consumer.assignment.interval.ms": "0",
+        "group.share.min.heartbeat.interval.ms": "1000",
+        "group.share.heartbeat.interval.ms": "1000",
+        "group.share.assignment.interval.ms": "0",
+    }
+    with either_broker(request, tmp_path_factory.mktemp("broker"), settings) as process:
         yield process

@@ -376,21 +376,21 @@ def test_folders_of_both_brokers(
 def _use(bootstrap: str) -> None:
     servers = {"bootstrap.servers": bootstrap}
     admin = AdminClient(servers)
-    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(20)
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(60)
     producer = Producer({**servers, "transactional.id": "x", "compression.type": "zstd"})
-    producer.init_transactions(20)
+    producer.init_transactions(60)
     for commit in (True, False):
         producer.begin_transaction()
         for i in range(50):
             producer.produce("t", b"value %d" % i, b"key", headers={"h": b"1"})
-        producer.flush(20)
+        producer.flush(60)
         if commit:
-            producer.commit_transaction(20)
+            producer.commit_transaction(60)
         else:
-            producer.abort_transaction(20)
+            producer.abort_transaction(60)
     consumer = Consumer({**servers, "group.id": "g", "auto.offset.reset": "earliest"})
     consumer.subscribe(["t"])
-    assert consumer.consume(1, 20)
+    assert consumer.consume(1, 60)
     consumer.commit(asynchronous=False)
     consumer.close()
 

@@ -43,7 +43,12 @@ def tools(broker: BrokerProcess) -> Iterator[Tools]:
 @pytest.fixture(scope="module")
 def members(broker: BrokerProcess, tools: Tools) -> Iterator[None]:
     """Two members of a classic group, one of them static, and one of the new protocol."""
-    common = {"bootstrap.servers": broker.bootstrap, "auto.offset.reset": "earliest"}
+    common = {
+        "bootstrap.servers": broker.bootstrap,
+        "auto.offset.reset": "earliest",
+        # Nobody polls while the tools are run.
+        "max.poll.interval.ms": 3_600_000,
+    }
     classic = common | {"group.id": "busy", "client.id": "reader", "heartbeat.interval.ms": 100}
     new = common | {"group.id": "modern", "group.protocol": "consumer"}
     with (

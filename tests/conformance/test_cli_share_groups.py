@@ -15,6 +15,7 @@ from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import ShareGroupHeartbeatRequest
 from moldau.wire.uuids import uuid_to_text
 from support.cli import Tools, same_lines, same_refusal
+from support.either import either_broker
 from support.java import KafkaTools
 from support.processes import BrokerProcess, kafka_missing
 from support.raw import RawConnection
@@ -23,6 +24,21 @@ from support.waiting import eventually
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 
 START_MS = 1_700_000_000_000
+SETTINGS = {
+    "log.retention.ms": "-1",
+    "group.share.assignment.interval.ms": "0",
+    # The member sends no heartbeats while the tools are run.
+    "group.share.max.session.timeout.ms": "3600000",
+    "group.share.session.timeout.ms": "3600000",
+}
+
+
+@pytest.fixture(scope="module")
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerProcess]:
+    with either_broker(request, tmp_path_factory.mktemp("broker"), SETTINGS) as process:
+        yield process
 
 
 @pytest.fixture(scope="module")

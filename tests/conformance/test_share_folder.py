@@ -33,7 +33,12 @@ def altered(to: RawConnection) -> bool:
     )
     topic = request.AlterShareGroupOffsetsRequestTopic(topic_name="t", partitions=[partition])
     made = request(group_id="g", topics=[topic])
-    return bool(to.call(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, made).error_code == ErrorCode.NONE)
+    answer = to.call(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, made)
+    # The coordinator of the share state may not serve yet: that is told of the partition.
+    return bool(
+        answer.error_code == ErrorCode.NONE
+        and answer.responses[0].partitions[0].error_code == ErrorCode.NONE
+    )
 
 
 def offsets(to: RawConnection) -> dict[int, int] | None:

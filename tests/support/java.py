@@ -23,7 +23,7 @@ atexit.register(shutil.rmtree, _temporary, ignore_errors=True)
 JAVA = java(TOOL_CLASSES, f"-Djava.io.tmpdir={_temporary}")
 
 
-def run_program(source: str, *arguments: str, seconds_max: float = 240) -> str:
+def run_program(source: str, *arguments: str, seconds_max: float = 600) -> str:
     """What a program of tests/java prints; fails with all of it when the program fails."""
     command = [*JAVA, str(SOURCES / source), *arguments]
     ended = subprocess.run(

@@ -36,7 +36,7 @@ __all__ = [
 
 ROOT = Path(__file__).resolve().parents[2]
 KAFKA_JARS = ROOT / ".cache" / "kafka"
-START_SECONDS_MAX = 120.0
+START_SECONDS_MAX = 240.0
 STOP_SECONDS_MAX = 60.0
 # What `make kafka` made of the classes that a server and that tools load.
 SERVER_CLASSES, TOOL_CLASSES = KAFKA_JARS / "server.jsa", KAFKA_JARS / "tools.jsa"
@@ -98,8 +98,8 @@ class BrokerProcess:
             self.process = subprocess.Popen(self.command, stdout=output, stderr=output)
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"the broker ended at start:\n{self.output()}")
+            if (code := self.process.poll()) is not None:
+                raise RuntimeError(f"the broker ended at start with {code}:\n{self.output()}")
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
                 return self
