@@ -31,7 +31,9 @@ FOR_EVER_MS = 600_000
 def node() -> Iterator[Broker]:
     config = {
         "group.initial.rebalance.delay.ms": 0,
-        "group.min.session.timeout.ms": 500,
+        # Nobody expires, however busy the machine is.
+        "group.consumer.max.session.timeout.ms": FOR_EVER_MS,
+        "group.consumer.session.timeout.ms": FOR_EVER_MS,
         "group.consumer.heartbeat.interval.ms": 100,
         "group.consumer.min.heartbeat.interval.ms": 100,
     }
@@ -71,7 +73,7 @@ class Group:
             "reconnect_backoff_ms": 20,
         } | settings
         if "group_protocol" not in settings:
-            self.settings["heartbeat_interval_ms"] = 100
+            self.settings |= {"heartbeat_interval_ms": 100, "session_timeout_ms": FOR_EVER_MS}
         self.sent = 0
         self.listener = Listener(self.ownership)
         self.first = Consumer(client_id="first", auto_offset_reset="earliest", **self.settings)
