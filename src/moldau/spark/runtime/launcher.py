@@ -20,13 +20,24 @@ __all__ = ["install", "launcher_text"]
 
 
 def launcher_text(python: str, archive: str) -> str:
-    """A script that runs `python` as it was called, with `archive` off the front of its path."""
-    return (
-        "#!/bin/sh\n"
-        f"PYTHONPATH=${{PYTHONPATH#{shlex.quote(archive + os.pathsep)}}}\n"
-        "export PYTHONPATH\n"
-        f'exec {shlex.quote(python)} "$@"\n'
-    )
+    """A script that runs `python` as it was called, with `archive` off its path.
+
+    Spark gives the reader of a stream its own path twice, so the archive may be there twice.
+    """
+    return f"""#!/bin/sh
+archive={shlex.quote(f":{archive}:")}
+left=":$PYTHONPATH:"
+while :; do
+  case $left in
+    *"$archive"*) left=${{left%%"$archive"*}}:${{left#*"$archive"}} ;;
+    *) break ;;
+  esac
+done
+left=${{left#:}}
+PYTHONPATH=${{left%:}}
+export PYTHONPATH
+exec {shlex.quote(python)} "$@"
+"""
 
 
 def install(path: Path, python: str, spark_home: Path) -> str:

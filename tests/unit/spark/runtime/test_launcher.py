@@ -20,7 +20,9 @@ print(json.dumps([sys.argv[1:], os.environ.get("PYTHONPATH"), os.getpid()]))
     ("given", "left"),
     [
         pytest.param("{zip}:/py4j.zip:/own", "/py4j.zip:/own", id="the archive goes"),
-        pytest.param("/own:{zip}", "/own:{zip}", id="not where somebody else has put it"),
+        pytest.param("{zip}:/a.zip:{zip}:/a.zip", "/a.zip:/a.zip", id="also the second time"),
+        pytest.param("{zip}:{zip}:/own:{zip}", "/own", id="wherever it is"),
+        pytest.param("/own:{zip}.old", "/own:{zip}.old", id="but nothing else"),
         pytest.param("", "", id="a path that is empty"),
     ],
 )
