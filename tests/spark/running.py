@@ -38,11 +38,17 @@ def finished(start: Callable[[], Iterable[Any]]) -> list[Any]:
 
     def run() -> list[Any]:
         queries = list(start())
-        for query in queries:
-            assert query.awaitTermination(SECONDS_MAX), f"{query.name} does not end"
-            error = query.exception()
-            if error is not None:
-                raise error
+        try:
+            for query in queries:
+                assert query.awaitTermination(SECONDS_MAX), f"{query.name} does not end"
+                error = query.exception()
+                if error is not None:
+                    raise error
+        except Exception:
+            # The others must not run beside the same ones started again.
+            for query in queries:
+                query.stop()
+            raise
         return queries
 
     found: list[Any] = patiently(run)
