@@ -21,8 +21,10 @@ pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_mi
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerProcess, ...]]:
     ours, kafkas = tmp_path_factory.mktemp("moldau"), tmp_path_factory.mktemp("kafka")
-    overrides = ["node.id=1", "group.initial.rebalance.delay.ms=0"]
-    with moldau(ours, overrides) as first, apache_kafka(kafkas) as second:
+    overrides = ["node.id=1", "group.initial.rebalance.delay.ms=0", "log.retention.ms=-1"]
+    # Records here are old enough to expire whenever a broker looks.
+    settings = {"log.retention.ms": "-1"}
+    with moldau(ours, overrides) as first, apache_kafka(kafkas, settings) as second:
         yield first, second
 
 

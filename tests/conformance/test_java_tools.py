@@ -191,9 +191,11 @@ REST = [
     Step(TOOLS + "ProducerPerformance",
          ("--topic", "perf", "--num-records", "20000", "--record-size", "200", "--throughput",
           "-1"),
-         masks=((r"sent, .*", "sent"),)),
+         # A line for every five seconds that it takes.
+         masks=((r"(?m)^.* ms max latency\.\n", ""), (r"sent, .*", "sent"))),
     Step(TOOLS + "ConsumerPerformance",
-         ("--topic", "perf", "--num-records", "20000", "--group", "perf-readers"),
+         ("--topic", "perf", "--num-records", "20000", "--group", "perf-readers", "--timeout",
+          "60000"),
          masks=((r"\d{4}-\S+ \S+, \d{4}-\S+ \S+, ([\d.]+), [\d.]+, (\d+), .*", r"\1 MB \2"),)),
     Step(TOOLS + "EndToEndLatency",
          ("--topic", "perf", "--num-records", "50", "--producer-acks", "all", "--record-size",

@@ -33,6 +33,8 @@ SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
+    # Some records here are old enough to expire whenever a broker looks.
+    "log.retention.ms": "-1",
 }
 
 

@@ -187,7 +187,7 @@ public class ClientSession {
         try (Consumer<String, String> consumer = consumer(out)) {
             consumer.assign(List.of(first));
             consumer.seek(first, 5000);
-            attempt("out of range", () -> consumer.poll(Duration.ofSeconds(5)));
+            attempt("out of range", () -> consumer.poll(Duration.ofSeconds(60)));
         }
         try (Consumer<String, String> consumer = consumer(Map.of("isolation.level", "read_committed",
                 "check.crcs", "true", "fetch.min.bytes", "50000", "fetch.max.wait.ms", "100"))) {
@@ -375,7 +375,7 @@ public class ClientSession {
     interface Condition { boolean holds() throws Exception; }
 
     static void until(Condition condition) throws Exception {
-        long deadline = System.currentTimeMillis() + 20_000;
+        long deadline = System.currentTimeMillis() + 60_000;
         while (!condition.holds()) {
             if (System.currentTimeMillis() > deadline) throw new IllegalStateException("never so");
             Thread.sleep(10);
@@ -412,7 +412,7 @@ public class ClientSession {
 
     static List<ConsumerRecord<String, String>> read(Consumer<String, String> consumer, int count) {
         List<ConsumerRecord<String, String>> records = new ArrayList<>();
-        long deadline = System.currentTimeMillis() + 20_000;
+        long deadline = System.currentTimeMillis() + 60_000;
         while (records.size() < count && System.currentTimeMillis() < deadline) {
             consumer.poll(POLL).forEach(records::add);
         }

@@ -58,6 +58,8 @@ public class StreamsSession {
     static void missingSourceTopics() throws Exception {
         // Without an endpoint: Apache Kafka 4.3 cannot tell endpoints of a group that is not ready.
         KafkaStreams first = application("waiting", 0);
+        // A member gives up waiting for topics after two intervals: too soon for a slow machine.
+        configure("streams.heartbeat.interval.ms", "10000");
         first.start();
         await("not ready", () -> state().equals("NotReady"));
         say("topology while waiting", topology());
@@ -66,6 +68,7 @@ public class StreamsSession {
         await("running", () -> first.state() == KafkaStreams.State.RUNNING && active(first) == 6);
         say("created", internalTopics());
         first.close(Duration.ofSeconds(30));
+        configure("streams.heartbeat.interval.ms", "5000");
     }
 
     static void counting(KafkaStreams first) throws Exception {
@@ -96,9 +99,7 @@ public class StreamsSession {
     }
 
     static void standbys(KafkaStreams first, KafkaStreams second) throws Exception {
-        ConfigResource config = new ConfigResource(ConfigResource.Type.GROUP, group);
-        admin.incrementalAlterConfigs(Map.of(config, List.of(new AlterConfigOp(
-            new ConfigEntry("streams.num.standby.replicas", "1"), AlterConfigOp.OpType.SET)))).all().get();
+        configure("streams.num.standby.replicas", "1");
         await("standbys", () -> standby(first) + standby(second) == 3);
         say("with standbys", active(first) + active(second), standby(first) + standby(second));
         StreamsGroupDescription described = describe();
@@ -219,11 +220,17 @@ public class StreamsSession {
     static void classicConsumer() throws Exception {
         Properties properties = properties();
         properties.put("group.id", group);
-        properties.put("default.api.timeout.ms", "5000");
         try (Consumer<String, String> consumer = new KafkaConsumer<>(properties, new StringDeserializer(), new StringDeserializer())) {
             consumer.subscribe(List.of(lines));
-            for (int i = 0; i < 20; i++) consumer.poll(Duration.ofMillis(100));
+            // It is refused, sooner or later.
+            for (int i = 0; i < 600; i++) consumer.poll(Duration.ofMillis(100));
         }
+    }
+
+    static void configure(String name, String value) throws Exception {
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.GROUP, group);
+        AlterConfigOp change = new AlterConfigOp(new ConfigEntry(name, value), AlterConfigOp.OpType.SET);
+        admin.incrementalAlterConfigs(Map.of(resource, List.of(change))).all().get();
     }
 
     // ---- what the admin client sees
@@ -287,7 +294,7 @@ public class StreamsSession {
     }
 
     static void await(String what, BooleanSupplier condition) throws Exception {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
         while (!condition.getAsBoolean()) {
             if (System.nanoTime() > end) {
                 throw new IllegalStateException("waited in vain: " + what + ", " + state());

@@ -143,9 +143,10 @@ public class TransactionSession {
     static void timeouts(Admin admin) throws Exception {
         Properties more = properties();
         more.put("transactional.id", "slow");
-        more.put("transaction.timeout.ms", "1000");
-        more.put("delivery.timeout.ms", "1000");
-        more.put("request.timeout.ms", "1000");
+        // It is waited out, and yet enough for what is sent on a machine that is slow once.
+        more.put("transaction.timeout.ms", "4000");
+        more.put("delivery.timeout.ms", "4000");
+        more.put("request.timeout.ms", "4000");
         more.put("linger.ms", "0");
         try (Producer<String, String> producer = new KafkaProducer<>(more)) {
             producer.initTransactions();
@@ -292,7 +293,7 @@ public class TransactionSession {
             consumer.assign(all);
             consumer.seekToBeginning(all);
             List<String> seen = new ArrayList<>();
-            long deadline = System.currentTimeMillis() + 20_000;
+            long deadline = System.currentTimeMillis() + 60_000;
             while (seen.size() < count && System.currentTimeMillis() < deadline) {
                 consumer.poll(Duration.ofMillis(100)).forEach(record ->
                     seen.add(record.partition() + "@" + record.offset() + "=" + record.value()));
@@ -326,7 +327,7 @@ public class TransactionSession {
     }
 
     static void until(Callable<Boolean> condition) throws Exception {
-        long deadline = System.currentTimeMillis() + 30_000;
+        long deadline = System.currentTimeMillis() + 90_000;
         while (!condition.call()) {
             if (System.currentTimeMillis() > deadline) throw new IllegalStateException("waited for too long");
             Thread.sleep(10);
