@@ -23,12 +23,20 @@ NOT_NOW = {
 }  # fmt: skip
 
 
+# What goes through the proxy takes longer, on a busy machine much longer.
+PATIENCE = {
+    "broker.session.timeout.ms": "6000",
+    "controller.quorum.fetch.timeout.ms": "4000",
+    "controller.quorum.request.timeout.ms": "2000",
+}
+
+
 @pytest.fixture(scope="module")
 def shared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ClusterUnderTest]:
-    shape = Shape(with_proxy=True)
-    with cluster_for(request, tmp_path_factory.mktemp("cluster"), shape=shape) as cluster:
+    folder = tmp_path_factory.mktemp("cluster")
+    with cluster_for(request, folder, PATIENCE, Shape(with_proxy=True)) as cluster:
         yield cluster
 
 

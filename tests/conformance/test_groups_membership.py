@@ -55,7 +55,7 @@ def test_a_group_grows_to_eight_and_shrinks_to_one_under_load(
     topic = stage.name("scaled")
     places = stage.topic(topic, MEMBERS)
     # A member that comes or goes just when the broker dies stays until its session ends.
-    team = team_on(stage, client, topic, session_ms=2000)
+    team = team_on(stage, client, topic, session_ms=6000)
     with team, Load(stage.bootstrap, places) as load:
         team.join()
         team.wait_until_shared(places)

@@ -8,12 +8,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from support.processes import free_port, moldau
 
-KILLS = 50
+KILLS = 30
 PARTITIONS = 3
 TOPIC = "survivors"
 # Small segments and flushes, so that kills also hit rolls, index writes and checkpoints.
@@ -100,6 +101,7 @@ def read_everything(bootstrap: str) -> Acknowledged:
     return seen
 
 
+@pytest.mark.timeout(900)
 def test_nothing_acknowledged_is_lost_or_doubled(tmp_path: Path) -> None:
     chance = random.Random(20_251)
     port = free_port()

@@ -232,6 +232,7 @@ DISTURBANCES: list[Disturbance] = [
 ]
 
 
+@pytest.mark.timeout(900)
 def test_everything_is_done_once_wherever_it_is_coordinated(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

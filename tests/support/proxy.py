@@ -122,14 +122,23 @@ class _Network:
         self._links.discard(link)
 
 
+#: 127.0.0.1 as the kernel writes it.
+_TABLES: Final = (
+    ("/proc/net/tcp", "0100007F"),
+    ("/proc/net/tcp6", "0000000000000000FFFF00000100007F"),
+)
+
+
 def _inode(local_port: int, remote_port: int) -> str | None:
-    """The socket's number, from the kernel's table of IPv4 or IPv6 connections."""
-    local, remote = f":{local_port:04X}", f":{remote_port:04X}"
-    for table in ("/proc/net/tcp6", "/proc/net/tcp"):
-        for line in Path(table).read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[1].endswith(local) and fields[2].endswith(remote):
-                return fields[9]
+    """The socket's number, from the kernel's table of IPv4 or IPv6 connections.
+
+    The table of a busy machine has thousands of lines: it is searched, not taken apart.
+    """
+    for table, prefix in _TABLES:
+        text = Path(table).read_text()
+        found = text.find(f"{prefix}:{local_port:04X} {prefix}:{remote_port:04X} ")
+        if found >= 0:
+            return text[found : text.index("\n", found)].split()[8]
     return None
 
 

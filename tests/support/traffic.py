@@ -28,6 +28,8 @@ from support.waiting import eventually
 
 SECONDS_MAX = 90.0
 PACE_SECONDS = 0.02
+# Where every byte goes through a proxy, which is one process for all.
+PROXY_PACE_SECONDS = 0.1
 # So many that a node never dies without some on their way.
 BURST = 5
 # At a client's door a node that is gone looks like this, and it goes on by itself.
@@ -102,8 +104,11 @@ class Client:
 class Writing(Client):
     """Numbers each partition's records from 0; idempotent, acks=all."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, partitions: int, pace_seconds: float = PACE_SECONDS
+    ) -> None:
         super().__init__(bootstrap)
+        self._pace_seconds = pace_seconds
         self.counts = [0] * partitions
         self.acknowledged: dict[tuple[int, int], bytes] = {}
         self.refused: list[KafkaError] = []
@@ -121,7 +126,7 @@ class Writing(Client):
                     self._write(producer, index)
             producer.poll(0)
             # A pace, not a wait: readers keep up with it.
-            self._stop.wait(PACE_SECONDS)
+            self._stop.wait(self._pace_seconds)
         assert producer.flush(SECONDS_MAX) == 0, f"not all is delivered: {self.errors}"
 
     def _write(self, producer: Producer, index: int) -> None:
@@ -299,7 +304,8 @@ class Traffic:
         cluster.create_topic(self.topic, count, assignment=assignment or ())
         cluster.create_topic(self.outcome, 2)
         bootstrap = cluster.bootstrap
-        self.writing = Writing(bootstrap, self.topic, count)
+        pace_seconds = PACE_SECONDS if cluster.proxy is None else PROXY_PACE_SECONDS
+        self.writing = Writing(bootstrap, self.topic, count, pace_seconds)
         self.reading = Reading(bootstrap, self.topic, count)
         self.membering = Membering(bootstrap, self.topic, self.group, protocol)
         self.transacting = Transacting(bootstrap, self.outcome)

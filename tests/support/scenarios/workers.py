@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from support.scenarios.members import Change, Client, Member, Membership, Place, Seen
 from support.waiting import eventually
 
-SECONDS_MAX = 60.0
+SECONDS_MAX = 90.0
 
 
 class Ledger:
