@@ -17,9 +17,9 @@ from support.waiting import eventually
 def pipelines(server: ConnectServer, bootstrap: str) -> Iterator[Pipelines]:
     """On the run's own server: a loop beside it, which ends with the test."""
     folder = server.places.folder
-    with Pipelines(bootstrap, folder=folder, timeout=120) as made:
+    with Pipelines(bootstrap, folder=folder, timeout=300) as made:
         yield made
-    daemon.stop(folder)
+    daemon.stop(folder, timeout=300)
 
 
 def test_offsets_of_spark_s_own_connector_are_mirrored_to_a_group(
@@ -45,8 +45,14 @@ def test_offsets_of_spark_s_own_connector_are_mirrored_to_a_group(
             offsets = admin.list_consumer_group_offsets("mirrored")["mirrored"]
             return [offset.offset for offset in offsets.values() if offset is not None]
 
-        eventually(lambda: committed() == [5], what="the group stands behind the last record")
-        progress = eventually(lambda: pipelines.show("mirrored").progress, what="a progress")
+        eventually(
+            lambda: committed() == [5],
+            what="the group stands behind the last record",
+            seconds_max=300,
+        )
+        progress = eventually(
+            lambda: pipelines.show("mirrored").progress, what="a progress", seconds_max=300
+        )
         assert progress is not None
         assert progress.lag_records == 0
         pipelines.delete("mirrored", checkpoint=True)
