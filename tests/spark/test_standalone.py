@@ -16,6 +16,7 @@ import pytest
 
 from moldau.client import Admin, NewTopic, Producer
 from moldau.spark import ConnectServer, session
+from spark.running import finished
 from support.processes import free_port
 from support.waiting import eventually
 
@@ -48,13 +49,13 @@ def daemon(log: Path, *words: str, ready: str) -> Iterator[None]:
         eventually(
             lambda: ready in log.read_text() or process.poll() is not None,
             what=f"{words[0]} is ready",
-            seconds_max=90,
+            seconds_max=240,
         )
         assert ready in log.read_text(), log.read_text()[-3000:]
         yield
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 @pytest.fixture
@@ -100,7 +101,6 @@ def where_it_runs() -> Callable[[Iterator[Any]], Iterator[Any]]:
     return tell
 
 
-@pytest.mark.timeout(600)  # three virtual machines start, one after the other
 def test_executors_get_moldau_by_themselves(
     cluster: str, small: dict[str, str], tmp_path: Path, bootstrap: str, topic: str
 ) -> None:
@@ -113,7 +113,13 @@ def test_executors_get_moldau_by_themselves(
         for number in range(100):
             producer.send(topic, value=b"%d" % number, partition=number % 2)
     conf = small | {"spark.pyspark.python": str(python), "spark.executor.memory": "512m"}
-    made = ConnectServer(tmp_path / "deploy", master=cluster, conf=conf, connector="moldau")
+    made = ConnectServer(
+        tmp_path / "deploy",
+        master=cluster,
+        conf=conf,
+        connector="moldau",
+        start_seconds_max=300,
+    )
     with made as server:
         spark = session(server)
         told = spark.range(1).mapInPandas(where_it_runs(), "told string").first().told
@@ -126,7 +132,7 @@ def test_executors_get_moldau_by_themselves(
         options = {"kafka.bootstrap.servers": bootstrap, "startingOffsets": "earliest"}
         frame = spark.read.format("moldau").options(**options, subscribe=topic).load()
         assert frame.selectExpr("sum(cast(string(value) as int))").first()[0] == sum(range(100))
-        query = (
+        writer = (
             spark.readStream.format("moldau")
             .options(**options, subscribe=topic)
             .load()
@@ -135,9 +141,8 @@ def test_executors_get_moldau_by_themselves(
             .options(**options, topic=f"{topic}-out")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)
-            .start()
         )
-        assert query.awaitTermination(120)
+        finished(lambda: [writer.start()])
         copied = spark.read.format("moldau").options(**options, subscribe=f"{topic}-out").load()
         assert copied.count() == 100
         spark.stop()
