@@ -9,7 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from support import asking
+from support.raw import RawConnection
 from support.scenarios.members import CLIENTS, MemberRefused, Membership, Place
+from support.scenarios.sharing import GROUP_CONFIG
 from support.scenarios.stage import DISTURBANCES, Stage, stage_for
 from support.scenarios.workers import Load, Team, committed, write
 from support.waiting import eventually
@@ -108,6 +111,10 @@ def test_a_static_member_restarts_and_nobody_notices(
 ) -> None:
     topic = stage.name("static")
     places = stage.topic(topic, 4)
+    # It is away for as long as nodes take to restart, and must not be missed meanwhile.
+    with RawConnection(stage.broker.port) as to:
+        patience = {"consumer.session.timeout.ms": "60000"}
+        assert asking.alter_config(to, GROUP_CONFIG, f"{topic}-group", patience) == (0, None)
     with team_on(stage, client, topic) as team, Load(stage.bootstrap, places) as load:
         stays, restarts = team.join("stays"), team.join("restarts")
         team.wait_until_shared(places)
