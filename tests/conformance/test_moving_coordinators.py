@@ -169,7 +169,7 @@ class Scene:
             output = self._read_output()
             return len(output) >= len(inputs) and jobs <= self.delivered.keys()
 
-        eventually(processed, what="everything is processed", seconds_max=90)
+        eventually(processed, what="everything is processed", seconds_max=300)
         assert output == Counter(transform(value) for value in inputs)
         assert self.delivered.keys() == jobs
         accepted = sum((worker.accepted for worker in self.sharing), Counter())
