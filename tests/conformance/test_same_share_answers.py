@@ -56,6 +56,11 @@ SETTINGS = {
     "log.retention.ms": "-1",
 }
 SHARE_KEY_TYPE = 2
+NOT_YET = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
 TWENTY = encode_batch([(None, b"x", 0, ())] * 20)
 SHARE_STATE_TOPIC = "__share_group_state"
 GROUP_OFFSETS_TOPIC = "__consumer_offsets"
@@ -199,9 +204,30 @@ def stage(brokers: tuple[BrokerProcess, BrokerProcess]) -> Iterator[Stage]:
         key = str(SharePartitionKey("any", side.topic_ids["t"], 0))
         ready = partial(coordinator_ready, side, key, SHARE_KEY_TYPE)
         eventually(ready, what="there is a share coordinator")
+        eventually(partial(_coordinators_serve, side), what="all share coordinators serve")
     yield Stage(*sides)
     for side in sides:
         side.close()
+
+
+def _coordinators_serve(side: Side) -> bool:
+    """Whether each partition of the state topic has been loaded."""
+    request = ReadShareGroupStateSummaryRequest
+    topic_id = side.topic_ids["t"]
+    probed: set[int] = set()
+    for number in range(1_000):
+        group = f"probe-{number}"
+        place = partition_for(str(SharePartitionKey(group, topic_id, 0)), STATE_PARTITION_COUNT)
+        if place in probed:
+            continue
+        probed.add(place)
+        part = request.PartitionData(partition=0, leader_epoch=0)
+        data = request.ReadStateSummaryData(topic_id=topic_id, partitions=[part])
+        made = request(group_id=group, topics=[data])
+        answer = side.connection("broker").call(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1, made)
+        if answer.results[0].partitions[0].error_code in NOT_YET:
+            return False
+    return len(probed) == STATE_PARTITION_COUNT
 
 
 @pytest.fixture

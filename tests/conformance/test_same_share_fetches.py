@@ -82,7 +82,10 @@ class Stage(Both):
             ApiKey.INITIALIZE_SHARE_GROUP_STATE,
             0,
             make,
-            settled=lambda answer: not answer.results[0].partitions[0].error_code,
+            # Each partition has a coordinator of its own.
+            settled=lambda answer: (
+                not any(each.error_code for each in answer.results[0].partitions)
+            ),
         )
 
     def configure(self, **config: str) -> None:
