@@ -36,7 +36,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def broker_on(folder: Path, *log_dirs: Path) -> BrokerProcess:
-    return moldau(folder, [f"log.dirs={','.join(map(str, log_dirs))}"])
+    return moldau(folder, ["log.retention.ms=-1", f"log.dirs={','.join(map(str, log_dirs))}"])
 
 
 def write(to: RawConnection, stored: Stored, index: int, count: int = 20) -> None:

@@ -31,7 +31,7 @@ NOT_HERE = (3, 6)
 
 
 def broker_on(folder: Path) -> BrokerProcess:
-    return moldau(folder, [f"log.dirs={folder / 'one'},{folder / 'two'}"])
+    return moldau(folder, ["log.retention.ms=-1", f"log.dirs={folder / 'one'},{folder / 'two'}"])
 
 
 def preload(to: RawConnection, config: dict[str, str]) -> None:
