@@ -79,8 +79,8 @@ def _pace(brokers: int, *, first: bool) -> dict[str, str]:
         "group.initial.rebalance.delay.ms": "0",
         "group.streams.initial.rebalance.delay.ms": "0",
         # Members of the newer protocols hear by their heartbeats what they are to do.
-        # librdkafka's have no more time than that for an answer, and never hear again of what was in
-        # one that came too late.
+        # librdkafka's have no more time than that for an answer, and never hear again of what was
+        # in one that came too late.
         **{
             f"group.{kind}.{which}": value
             for kind in ("consumer", "share", "streams")
