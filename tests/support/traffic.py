@@ -265,6 +265,9 @@ class Transacting(Client):
             if commit:
                 self._retried(producer.commit_transaction)
                 return True
+            # librdkafka also ends what no coordinator has heard of yet, and the answer, that there
+            # is no such transaction, is fatal to it.
+            producer.flush(SECONDS_MAX)
         except KafkaException as failed:
             error = failed.args[0]
             if error.fatal() or not error.txn_requires_abort():
