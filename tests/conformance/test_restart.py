@@ -8,10 +8,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from moldau.wire.apis import ApiKey
+from moldau.wire.messages import MetadataRequest
 from moldau.wire.records import encode_batch
 from support import asking
 from support.either import create_and_wait, either_broker, wait_for_leader
@@ -192,3 +196,28 @@ def test_what_was_decided_stays(start: Start, tmp_path: Path, kill: bool) -> Non
             lambda: asking.list_offset(to, TOPIC, 0, asking.LATEST).offset == BATCHES + 1,
             what="the next batch is committed",
         )
+
+
+def named(to: RawConnection) -> int:
+    """How many brokers a client is told of."""
+    topic = MetadataRequest.MetadataRequestTopic(name=TOPIC)
+    return len(to.call(ApiKey.METADATA, 12, MetadataRequest(topics=[topic])).brokers)
+
+
+def named_until_the_end(to: RawConnection) -> set[int]:
+    counts = set()
+    with suppress(OSError):
+        while True:
+            counts.add(named(to))
+    return counts
+
+
+def test_a_broker_that_stops_names_itself_as_long_as_it_answers(start: Start) -> None:
+    """librdkafka forgets brokers that are not named, and with the last one its way back."""
+    broker = start()
+    fill(broker)
+    with RawConnection(broker.port) as to, ThreadPoolExecutor(1) as beside:
+        assert named(to) == 1
+        counts = beside.submit(named_until_the_end, to)
+        broker.stop()
+        assert counts.result() <= {1}

@@ -249,6 +249,7 @@ def _admin_routes(parts: Parts) -> Routes:
     image, cluster_id, shared = parts.image, parts.cluster_id, parts.shared
     metadata = MetadataHandler(
         image,
+        node_id=parts.node_id,
         cluster_id=cluster_id,
         controller_id=parts.controller_id,
         auto_create=lambda: bool(parts.config().topics.auto_create_topics_enable),

@@ -38,12 +38,14 @@ class MetadataHandler:
         self,
         image: Callable[[], MetadataImage],
         *,
+        node_id: int,
         cluster_id: str,
         controller_id: Callable[[], int],
         auto_create: Callable[[], bool],
         create_missing: CreateMissing,
     ) -> None:
         self._image = image
+        self._node_id = node_id
         self._cluster_id = cluster_id
         self._controller_id = controller_id
         self._auto_create = auto_create
@@ -91,9 +93,8 @@ class MetadataHandler:
             MetadataResponse.MetadataResponseBroker(
                 node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
             )
-            for broker in self._image().brokers.values()
-            if not broker.fenced
-            and (endpoint := broker.endpoint(context.listener_name)) is not None
+            for broker in self._brokers()
+            if (endpoint := broker.endpoint(context.listener_name)) is not None
         ]
         with_cluster = request.include_cluster_authorized_operations
         return MetadataResponse(
@@ -103,6 +104,14 @@ class MetadataHandler:
             topics=topics,
             cluster_authorized_operations=CLUSTER_OPERATIONS if with_cluster else NOT_ASKED_FOR,
         )
+
+    def _brokers(self) -> list[model.Broker]:
+        """Those that can be used. A node that is the only one, and stops, is fenced while it still
+        answers; it names itself then: librdkafka forgets brokers that are not named, and with the
+        last one the way back to the cluster."""
+        brokers = self._image().brokers
+        alive = [broker for broker in brokers.values() if not broker.fenced]
+        return alive or [broker for broker in brokers.values() if broker.id == self._node_id]
 
 
 def _missing(name: str, error: ErrorCode | None) -> Topic:
