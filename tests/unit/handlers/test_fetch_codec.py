@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.broker.fetch_sessions.fetch_data import PartitionData, PartitionFetch
-from moldau.broker.handlers.fetch_codec import decode_fetch, encode_fetch_response
+from moldau.broker.handlers.support.fetch_codec import decode_fetch, encode_fetch_response
 from moldau.broker.replication.names import NodeEndpoint
 from moldau.wire.codec import encode
 from moldau.wire.errors import WireError

@@ -17,7 +17,7 @@ from moldau.broker.fetch_sessions.fetch_data import (
     PartitionData,
     PartitionFetch,
 )
-from moldau.broker.handlers.produce_codec import node_endpoints_section
+from moldau.broker.handlers.support.produce_codec import node_endpoints_section
 from moldau.broker.replication.names import NodeEndpoint, TopicKey
 from moldau.wire.errors import WireError
 from moldau.wire.flexible import (
