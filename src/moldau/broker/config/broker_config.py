@@ -18,6 +18,7 @@ from moldau.broker.config.listeners import (
     parse_security_protocol_map,
 )
 from moldau.broker.config.log_config import LogConfig, broker_defaults
+from moldau.broker.config.no_effect import REASONS
 from moldau.broker.config.resource_keys import DYNAMIC_ONLY_KEYS
 from moldau.broker.config.rules import parse_voters
 from moldau.broker.config.sections import (
@@ -29,11 +30,14 @@ from moldau.broker.config.sections import (
 )
 from moldau.config.addresses import parse_host_port
 from moldau.config.errors import ConfigError
+from moldau.config.no_effect import keys_without_effect
 
 __all__ = ["BrokerConfig"]
 
 # Keys of plug-ins and of single listeners are legitimate though no table lists them.
 _OPEN_PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
+
+_ALL_KEYS = {**BROKER_KEYS, **DYNAMIC_ONLY_KEYS}
 
 
 class BrokerConfig:
@@ -103,6 +107,11 @@ class BrokerConfig:
     @property
     def values(self) -> Mapping[str, Any]:
         return self._values
+
+    @property
+    def without_effect(self) -> list[str]:
+        """Keys that are set and change nothing here, see no_effect.py."""
+        return keys_without_effect(self.originals, self._values, _ALL_KEYS, REASONS)
 
     @property
     def is_broker(self) -> bool:
