@@ -19,6 +19,7 @@ __all__ = [
     "parse_overrides",
     "read_properties",
     "standalone_properties",
+    "warn_of_ignored_keys",
 ]
 
 DEFAULT_PORT = 9092

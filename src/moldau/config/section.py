@@ -28,6 +28,7 @@ class Values(Protocol):
     """Parsed values by key, such as a `BrokerConfig`."""
 
     def __getitem__(self, key: str, /) -> Any: ...
+    def get(self, key: str, /) -> Any: ...
 
 
 class Section:

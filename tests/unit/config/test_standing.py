@@ -98,13 +98,17 @@ def broker_reads() -> Reads:
     return Reads(ast.parse(path.read_text()) for path in paths)
 
 
+def broker_sections() -> list[type[Section]]:
+    sections = Section.__subclasses__()
+    return [each for each in sections if each.__module__.startswith("moldau.broker.")]
+
+
 @cache
 def read_fields(*, of_topics: bool) -> frozenset[str]:
     """The keys whose field in a section is read."""
-    sections = [each for each in Section.__subclasses__() if each.__module__.startswith("moldau.")]
     return frozenset(
         key
-        for section in sections
+        for section in broker_sections()
         if (section is LogConfig) == of_topics
         for field, key in section.KEYS.items()
         if field in broker_reads().attributes
@@ -202,7 +206,7 @@ def client_reads(package: str) -> Reads:
 def client_key_works(package: str, name: str) -> bool:
     field = name.replace(".", "_")
     reads = client_reads(package)
-    return reads.key(name) or (field in NetworkSettings.__slots__ and field in reads.attributes)
+    return reads.key(name) or (field in NetworkSettings.KEYS and field in reads.attributes)
 
 
 @pytest.mark.parametrize(
@@ -228,10 +232,11 @@ def test_a_client_key_has_one_standing(package: str, name: str, reasons: Reasons
         ("producer", ProducerSettings),
         ("consumer", ConsumerSettings),
         ("share", ShareSettings),
+        *((package, NetworkSettings) for package in ("producer", "consumer", "share")),
     ],
 )
 def test_clients_read_all_of_their_settings(package: str, settings: type) -> None:
-    fields = settings.__slots__
+    fields = settings.__annotations__
     assert [name for name in fields if name not in client_reads(package).attributes] == []
 
 
@@ -289,11 +294,10 @@ def test_the_documentation_lists_the_same(title: str, reasons: Reasons) -> None:
 
 
 def test_a_section_has_no_field_that_nothing_reads() -> None:
-    sections = [each for each in Section.__subclasses__() if each.__module__.startswith("moldau.")]
-    assert len(sections) > 10
+    assert len(broker_sections()) > 10
     unread = [
         f"{section.__name__}.{field}"
-        for section in sections
+        for section in broker_sections()
         for field in section.__annotations__
         if field not in broker_reads().attributes
     ]
