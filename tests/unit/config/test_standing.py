@@ -304,6 +304,13 @@ def test_a_section_has_no_field_that_nothing_reads() -> None:
     assert unread == []
 
 
+def test_a_new_key_without_a_reader_is_found() -> None:
+    assert not broker_key_works("new.key.without.reader")
+    assert not topic_key_works("new.key.without.reader")
+    assert not client_key_works("producer", "new.key.without.reader")
+    assert reason_for("new.key.without.reader", REASONS) is None
+
+
 @pytest.mark.parametrize(
     ("source", "name", "is_read"),
     [
