@@ -75,6 +75,7 @@ from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.service import ReplicationService
 from moldau.broker.share.manager import SharePartitionManager
 from moldau.broker.shared import Shared
+from moldau.broker.supported import RACK_AWARE_SELECTOR
 from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
 from moldau.wire.apis import ApiKey
@@ -313,4 +314,4 @@ def _controller_routes(parts: Parts) -> Routes:
 
 def _selects_by_rack(config: BrokerConfig) -> bool:
     selector = config["replica.selector.class"]
-    return selector is not None and selector.endswith("RackAwareReplicaSelector")
+    return selector is not None and selector.endswith(RACK_AWARE_SELECTOR)

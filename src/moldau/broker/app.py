@@ -250,6 +250,8 @@ class Node:
         if not changed:
             return
         logger.info("dynamic configuration now differs in %s", ", ".join(sorted(changed)))
+        if without_effect := changed.intersection(self.config.without_effect):
+            logger.warning("these settings have no effect: %s", ", ".join(sorted(without_effect)))
         self._configure_logs()
         self._environment.network.update_settings(self.config.network)
         if self.broker is not None:

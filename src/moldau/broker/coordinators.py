@@ -199,7 +199,7 @@ class Coordinators:
     def _group_coordinator(self) -> GroupCoordinator:
         environment = self._around.environment
         return GroupCoordinator(
-            GroupConfig.from_broker_config(self._around.config()),
+            GroupConfig.of(self._around.config()),
             topics=self.topics,
             settings=self.settings,
             partition_count=lambda: self._partition_count(GROUP_OFFSETS_TOPIC, "offsets.topic"),
@@ -237,7 +237,7 @@ class Coordinators:
     def _transaction_coordinator(self) -> TransactionCoordinator:
         metadata = self._around.metadata
         return TransactionCoordinator(
-            TransactionConfig.from_broker_config(self._around.config()),
+            TransactionConfig.of(self._around.config()),
             partition_count=lambda: self._partition_count(
                 TRANSACTION_STATE_TOPIC, "transaction.state.log"
             ),
@@ -278,7 +278,7 @@ class Coordinators:
 
     def _share_coordinator(self) -> ShareCoordinator:
         return ShareCoordinator(
-            ShareCoordinatorConfig.from_broker_config(self._around.config()),
+            ShareCoordinatorConfig.of(self._around.config()),
             partition_count=lambda: self._partition_count(
                 SHARE_STATE_TOPIC, "share.coordinator.state.topic"
             ),

@@ -53,6 +53,9 @@ class Environment:
             random=chance,
             settings=ChannelSettings(
                 socket_connection_setup_timeout_ms=config["socket.connection.setup.timeout.ms"],
+                socket_connection_setup_timeout_max_ms=config[
+                    "socket.connection.setup.timeout.max.ms"
+                ],
                 response_bytes_max=response_bytes_max(config.network.socket_request_max_bytes),
             ),
         )

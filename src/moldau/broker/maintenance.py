@@ -31,7 +31,7 @@ class Maintenance:
         logs = self._logs
 
         def every(name: str, key: str, work: Callable[[], object]) -> None:
-            self._schedule(name, lambda: int(self._config()[key]), work)
+            self._schedule(name, lambda: int(self._config()[key]), work, is_first=True)
 
         every("retention", "log.retention.check.interval.ms", logs.delete_old_segments)
         every(
@@ -67,7 +67,12 @@ class Maintenance:
         return max(FLUSH_CHECK_MS_MIN, min(scheduler_ms, self._logs.flush_ms_min, 1_000))
 
     def _schedule(
-        self, name: str, interval_ms: Callable[[], int], work: Callable[[], object]
+        self,
+        name: str,
+        interval_ms: Callable[[], int],
+        work: Callable[[], object],
+        *,
+        is_first: bool = False,
     ) -> None:
         def round_() -> None:
             try:
@@ -76,4 +81,8 @@ class Maintenance:
                 logger.exception("regular work failed: %s", name)
             self._schedule(name, interval_ms, work)
 
-        self._timers[name] = self._loop.call_later(interval_ms() / 1000, round_)
+        delay_ms = interval_ms()
+        if is_first:
+            # What has piled up while the broker was down does not wait for a whole interval.
+            delay_ms = min(delay_ms, int(self._config()["log.initial.task.delay.ms"]))
+        self._timers[name] = self._loop.call_later(delay_ms / 1000, round_)

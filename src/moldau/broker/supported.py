@@ -6,7 +6,24 @@ A broker that silently left out an authorizer or TLS would be worse than one tha
 from __future__ import annotations
 
 from moldau.broker.config import BrokerConfig
+from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.config.errors import ConfigError
+
+RACK_AWARE_SELECTOR = "RackAwareReplicaSelector"
+
+#: Keys of which only the default is accepted, with what to do instead.
+REFUSED = {
+    "authorizer.class.name": (
+        "access control is not available yet: remove the key to let everybody in"
+    ),
+    "config.providers": (
+        "values cannot be read from elsewhere: write them into the configuration, remove the key"
+    ),
+    "group.share.persister.class.name": "Java plug-ins cannot be loaded: remove the key",
+    "remote.log.storage.system.enable": (
+        "there is no remote storage: remove the key to keep all segments on local disks"
+    ),
+}
 
 
 def check_supported(config: BrokerConfig) -> None:
@@ -19,12 +36,15 @@ def check_supported(config: BrokerConfig) -> None:
                 f"{listener.security_protocol} is not available yet: use PLAINTEXT and keep the "
                 "listener on a trusted network",
             )
-    authorizer = config["authorizer.class.name"]
-    if authorizer:
+    for key, advice in REFUSED.items():
+        if config[key] != BROKER_KEYS[key].default:
+            _refuse(key, config.originals[key], advice)
+    selector = config["replica.selector.class"]
+    if selector and not selector.endswith(RACK_AWARE_SELECTOR):
         _refuse(
-            "authorizer.class.name",
-            authorizer,
-            "access control is not available yet: remove the key to let everybody in",
+            "replica.selector.class",
+            selector,
+            f"Java plug-ins cannot be loaded: use {RACK_AWARE_SELECTOR} or remove the key",
         )
 
 

@@ -21,7 +21,12 @@ from pathlib import Path
 
 from moldau import __version__
 from moldau.cli.cluster_plan import CONTROLLERS_MAX, Layout, NodePlan, plan_nodes, ports_of
-from moldau.cli.configuration import DEFAULT_PORT, load_config, parse_overrides
+from moldau.cli.configuration import (
+    DEFAULT_PORT,
+    load_config,
+    parse_overrides,
+    warn_of_ignored_keys,
+)
 from moldau.cli.failures import Failure, listen_problem, unusable_folder
 from moldau.cli.start import PARENT_VARIABLE, try_lines
 from moldau.config.errors import ConfigError
@@ -92,8 +97,9 @@ def prepare(arguments: argparse.Namespace, held: ExitStack) -> tuple[Layout, lis
         data=str(data),
         overrides=overrides,
     )
-    for node in nodes:
-        load_config(node.properties)
+    configs = [load_config(node.properties) for node in nodes]
+    # What --override sets is the same for all.
+    warn_of_ignored_keys(configs[0])
     _format(data, layout, nodes)
     return layout, nodes, data
 

@@ -19,6 +19,7 @@ __all__ = [
     "parse_overrides",
     "read_properties",
     "standalone_properties",
+    "warn_of_ignored_keys",
 ]
 
 DEFAULT_PORT = 9092
@@ -84,11 +85,20 @@ def load_config(properties: Mapping[str, str], overrides: Sequence[str] = ()) ->
         raise Failure(str(error)) from None
 
 
-def warn_of_unknown_keys(config: BrokerConfig) -> None:
-    """Kafka ignores keys it does not know; a misspelt one should still be noticed."""
+def warn_of_ignored_keys(config: BrokerConfig) -> None:
+    """Kafka ignores keys it does not know; a misspelt one should still be noticed.
+
+    What is known and changes nothing here is named in one line.
+    """
     for name in config.unknown:
         guess = did_you_mean(name, BROKER_KEYS)
         print(
             f"moldau: warning: the configuration {name} is unknown and has no effect.{guess}",
+            file=sys.stderr,
+        )
+    if names := config.without_effect:
+        print(
+            f"moldau: warning: these settings have no effect: {', '.join(names)}. "
+            "docs/configuration.md has the reasons",
             file=sys.stderr,
         )

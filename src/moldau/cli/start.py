@@ -24,7 +24,7 @@ from moldau.cli.configuration import (
     load_config,
     read_properties,
     standalone_properties,
-    warn_of_unknown_keys,
+    warn_of_ignored_keys,
 )
 from moldau.cli.failures import Failure, explain_os_error, unusable_folder
 from moldau.config.errors import ConfigError
@@ -67,7 +67,7 @@ def run_start(arguments: argparse.Namespace) -> int:
                 )
         properties = read_properties(arguments.file)
     config = load_config(properties, arguments.override)
-    warn_of_unknown_keys(config)
+    warn_of_ignored_keys(config)
     _require_folders(config)
     if not formatted_folders(config):
         _format(config)
@@ -76,7 +76,7 @@ def run_start(arguments: argparse.Namespace) -> int:
 
 def run_server_start(arguments: argparse.Namespace) -> int:
     config = load_config(read_properties(arguments.file), arguments.override)
-    warn_of_unknown_keys(config)
+    warn_of_ignored_keys(config)
     if not formatted_folders(config):
         folders = ", ".join(config.log_dirs)
         raise Failure(

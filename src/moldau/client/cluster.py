@@ -123,6 +123,9 @@ class ClusterClient:
                 reconnect_backoff_ms=settings.reconnect_backoff_ms,
                 reconnect_backoff_max_ms=settings.reconnect_backoff_max_ms,
                 socket_connection_setup_timeout_ms=settings.socket_connection_setup_timeout_ms,
+                socket_connection_setup_timeout_max_ms=(
+                    settings.socket_connection_setup_timeout_max_ms
+                ),
                 response_bytes_max=2**31 - 1,
                 calls_in_flight_max=settings.calls_in_flight_max,
                 send_buffer_bytes=settings.send_buffer_bytes,

@@ -46,6 +46,7 @@ class ChannelSettings:
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1_000
     socket_connection_setup_timeout_ms: int = 10_000
+    socket_connection_setup_timeout_max_ms: int = 30_000
     response_bytes_max: int = 200 * 1024 * 1024
     #: The peer answers one after the other; more would only fill its receive buffer.
     calls_in_flight_max: int = 16
@@ -349,16 +350,15 @@ class NodeChannel:
             observer=self._transport.observer,
             spares=self._transport.spares,
         )
-        deadline = _Deadline(self._clock, settings.socket_connection_setup_timeout_ms)
+        timeout_ms = self._setup_timeout_ms()
+        deadline = _Deadline(self._clock, timeout_ms)
         try:
             await self._transport.connect(connection, self._host, self._port)
             await connection.negotiate(moldau.__version__)
         except asyncio.CancelledError:
             connection.lose("it was given up")
             if deadline.passed() and not self._closed:
-                raise ChannelError(
-                    f"not connected within {settings.socket_connection_setup_timeout_ms} ms"
-                ) from None
+                raise ChannelError(f"not connected within {timeout_ms} ms") from None
             raise
         except BaseException:
             connection.lose("it could not be used")
@@ -368,6 +368,15 @@ class NodeChannel:
         if connection.lost is not None:
             raise connection.lost
         return connection
+
+    def _setup_timeout_ms(self) -> int:
+        """Longer after each failure in a row (KIP-601): the peer may only be slow to answer."""
+        first_ms = self._settings.socket_connection_setup_timeout_ms
+        most_ms = self._settings.socket_connection_setup_timeout_max_ms
+        if self._failures == 0:
+            return min(first_ms, most_ms)
+        growing = ExponentialBackoff(first_ms, most_ms)
+        return growing.delay_ms(self._failures, self._transport.random)
 
     def _on_lost(self, connection: NodeConnection) -> None:
         if connection is self._connection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import uuid
 from collections.abc import AsyncGenerator, Callable
@@ -84,7 +83,7 @@ def test_a_topic_that_becomes_compacted_is_taken_up(broker: Broker) -> None:
     log = fill(broker)
     asyncio.run(run_until_idle(broker))
     assert len(contents(log)) == 4
-    broker.manager.update_config("t", dataclasses.replace(log.config, cleanup_policy=COMPACT))
+    broker.manager.update_config("t", log.config.replace(cleanup_policy=COMPACT))
     asyncio.run(run_until_idle(broker))
     assert len(contents(log)) == 2
 

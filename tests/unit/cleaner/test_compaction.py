@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,7 @@ def fill(log: Log, plan: list[tuple[list[Pair], Compression, bool]]) -> list[Row
 
 
 def _with_policy(config: Any, policy: frozenset[str]) -> Any:
-    return dataclasses.replace(config, cleanup_policy=policy)
+    return config.replace(cleanup_policy=policy)
 
 
 def compacted(rows: list[Row], upper: int) -> list[Row]:

@@ -229,6 +229,25 @@ def test_unknown_keys_warn_with_a_guess(tmp_path: Path, app: FakeApp, capsys: Ca
     )
 
 
+def test_what_has_no_effect_is_named_in_one_line(
+    tmp_path: Path, app: FakeApp, capsys: Capture
+) -> None:
+    changes = (
+        "num.io.threads=16",
+        "ssl.keystore.location=/keys",
+        "listener.name.plaintext.max.connections=5",
+        # Kafka's own default says nothing, and is not worth a word.
+        "num.network.threads=3",
+        "num.partitions=3",
+    )
+    options = [part for change in changes for part in ("--override", change)]
+    assert call("start", "--data", str(tmp_path / "data"), *options) == 0
+    assert capsys.readouterr().err == (
+        "moldau: warning: these settings have no effect: listener.name.plaintext.max.connections, "
+        "num.io.threads, ssl.keystore.location. docs/configuration.md has the reasons\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("error", "parts"),
     [

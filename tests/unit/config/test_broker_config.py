@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from moldau.broker.config import BrokerConfig, Listener, LogConfig, Voter, resolve_listeners
+from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.config import ConfigError, load_properties
+from moldau.config.section import Section
 
 BASE = {
     "process.roles": "broker,controller",
@@ -33,15 +35,11 @@ def make(changes: str = "") -> BrokerConfig:
 def test_values_sections_and_defaults() -> None:
     config = make("num.partitions=3;log.dirs=/a,/b;metadata.log.dir=/m;max.connections=9")
     assert config["num.partitions"] == 3
-    assert config.topics.num_partitions == 3
     assert config.network.max_connections == 9
     assert config.network.socket_request_max_bytes == 104857600
-    assert config.groups.offsets_topic_num_partitions == 50
-    assert config.transactions.transaction_max_timeout_ms == 900000
     assert config.quorum.controller_quorum_voters == (Voter(1, "localhost", 9093),)
-    assert config.log_dirs == config.log.log_dirs == ("/a", "/b")
-    assert config.metadata_log_dir == config.metadata.metadata_log_dir == "/m"
-    assert config.log.num_replica_alter_log_dirs_threads == 2
+    assert config.log_dirs == ("/a", "/b")
+    assert config.metadata_log_dir == "/m"
     assert config.node_id == 1
     assert config.is_broker
     assert config.is_controller
@@ -52,11 +50,31 @@ def test_values_sections_and_defaults() -> None:
 def test_sections_are_frozen_and_replaceable() -> None:
     network = make().network
     with pytest.raises(AttributeError):
-        network.max_connections = 1  # type: ignore[misc]
+        network.max_connections = 1
     assert network.replace(max_connections=1).max_connections == 1
     assert network.replace(max_connections=1) != network == network.replace()
     with pytest.raises(TypeError):
         network.replace(no_such_field=1)
+
+
+class Example(Section, keys=BROKER_KEYS, prefix="controller.quorum."):
+    election_timeout_ms: int
+    voters: tuple[str, ...]
+    label: str = "none"
+    port: int
+
+
+def test_a_section_takes_names_and_defaults_from_its_table() -> None:
+    example = Example(port=1)
+    assert (example.election_timeout_ms, example.voters, example.label) == (1000, (), "none")
+    with pytest.raises(TypeError, match="port"):
+        Example()
+    read = Example.of(make("controller.quorum.election.timeout.ms=7"), voters=(), port=2)
+    assert read == Example(election_timeout_ms=7, port=2)
+    assert Example.KEYS == {
+        "election_timeout_ms": "controller.quorum.election.timeout.ms",
+        "voters": "controller.quorum.voters",
+    }
 
 
 @pytest.mark.parametrize(
@@ -336,8 +354,7 @@ def test_accepted(changes: str) -> None:
         ("log.flush.scheduler.interval.ms=7", "flush_ms", 7),
         ("log.flush.scheduler.interval.ms=7;log.flush.interval.ms=9", "flush_ms", 9),
         ("message.max.bytes=5", "max_message_bytes", 5),
-        ("log.cleanup.policy=compact,delete", "cleanup_policy", frozenset({"compact", "delete"})),
-        ("log.preallocate=true", "preallocate", True),
+        ("log.cleanup.policy=compact,delete", "cleanup_policy", ("compact", "delete")),
         ("log.index.size.max.bytes=8", "segment_index_bytes", 8),
     ],
 )
@@ -356,7 +373,7 @@ def test_topic_overrides() -> None:
     )
     assert LogConfig.for_topic(config, {"cleanup.policy": "compact", "retention.ms": "9"}) is log
     tiny = LogConfig.for_topic(config, {"internal.segment.bytes": "100"})
-    assert tiny.segment_bytes == tiny.internal_segment_bytes == 100
+    assert tiny.segment_bytes == 100
     with pytest.raises(ConfigError, match=r"segment\.bytes"):
         LogConfig.for_topic(config, {"segment.bytes": "100"})
 

@@ -337,6 +337,36 @@ def test_a_peer_that_accepts_and_says_nothing(run: Run) -> None:
     run(scenario())
 
 
+def test_a_peer_that_is_slow_to_connect_is_given_more_time_with_each_failure(run: Run) -> None:
+    async def deaf(side: PeerSide) -> None:
+        await side.request()
+        await side.ended()
+
+    async def scenario() -> None:
+        clock = HandClock()
+        settings = {
+            "reconnect_backoff_ms": 0,
+            "reconnect_backoff_max_ms": 0,
+            "socket_connection_setup_timeout_ms": 100,
+            "socket_connection_setup_timeout_max_ms": 1_000,
+        }
+        timeouts = []
+        async with calling(deaf, clock, **settings) as (other, channel):
+            for _ in range(7):
+                call = asyncio.ensure_future(beat(channel, 60_000))
+                await until(lambda: other.open == 1)
+                clock.advance(1_000)
+                with pytest.raises(ChannelError) as failed:
+                    await call
+                timeouts.append(int(str(failed.value).split()[-2]))
+                await until(lambda: other.open == 0)
+        assert timeouts[0] == 100
+        assert 320 <= timeouts[3] <= 480
+        assert timeouts[-1] <= 1_000
+
+    run(scenario())
+
+
 def test_a_call_does_not_wait_for_a_connection_longer_than_its_time(run: Run) -> None:
     async def deaf(side: PeerSide) -> None:
         await side.request()

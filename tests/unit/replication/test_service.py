@@ -47,7 +47,7 @@ class VirtualClock:
 
 
 def test_settings_are_those_of_the_broker(tmp_path: Path) -> None:
-    settings = FetcherSettings.from_config(config_of(tmp_path).__getitem__)
+    settings = FetcherSettings.of(config_of(tmp_path))
     assert settings == FetcherSettings(replica_fetch_max_bytes=77)
 
 

@@ -31,15 +31,11 @@ from moldau.broker.config.listeners import Listener, resolve_listeners
 from moldau.broker.config.log_config import LogConfig
 from moldau.broker.config.rules import Voter
 from moldau.broker.config.sections import (
-    GroupCoordinatorConfig,
     LogManagerConfig,
     MetadataConfig,
     NetworkConfig,
     QuorumConfig,
-    ReplicationConfig,
-    ShareConfig,
-    TopicDefaults,
-    TransactionConfig,
+    TopicRequestsConfig,
 )
 from moldau.config.addresses import HostPort
 
@@ -52,7 +48,6 @@ __all__ = [
     "ConfigSource",
     "ConfigSynonym",
     "DynamicBrokerConfig",
-    "GroupCoordinatorConfig",
     "HostPort",
     "Listener",
     "LogConfig",
@@ -60,10 +55,7 @@ __all__ = [
     "MetadataConfig",
     "NetworkConfig",
     "QuorumConfig",
-    "ReplicationConfig",
-    "ShareConfig",
-    "TopicDefaults",
-    "TransactionConfig",
+    "TopicRequestsConfig",
     "Voter",
     "describe_broker",
     "describe_broker_defaults",

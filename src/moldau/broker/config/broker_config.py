@@ -18,27 +18,26 @@ from moldau.broker.config.listeners import (
     parse_security_protocol_map,
 )
 from moldau.broker.config.log_config import LogConfig, broker_defaults
+from moldau.broker.config.no_effect import REASONS
 from moldau.broker.config.resource_keys import DYNAMIC_ONLY_KEYS
 from moldau.broker.config.rules import parse_voters
 from moldau.broker.config.sections import (
-    GroupCoordinatorConfig,
     LogManagerConfig,
     MetadataConfig,
     NetworkConfig,
     QuorumConfig,
-    ReplicationConfig,
-    ShareConfig,
-    TopicDefaults,
-    TransactionConfig,
-    section_of,
+    TopicRequestsConfig,
 )
 from moldau.config.addresses import parse_host_port
 from moldau.config.errors import ConfigError
+from moldau.config.no_effect import keys_without_effect
 
 __all__ = ["BrokerConfig"]
 
 # Keys of plug-ins and of single listeners are legitimate though no table lists them.
 _OPEN_PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
+
+_ALL_KEYS = {**BROKER_KEYS, **DYNAMIC_ONLY_KEYS}
 
 
 class BrokerConfig:
@@ -48,7 +47,6 @@ class BrokerConfig:
         "_values",
         "advertised_listeners",
         "controller_listener_names",
-        "groups",
         "inter_broker_listener_name",
         "listeners",
         "log",
@@ -61,12 +59,9 @@ class BrokerConfig:
         "originals",
         "process_roles",
         "quorum",
-        "replication",
         "security_protocols",
-        "share",
         "topic_defaults",
         "topics",
-        "transactions",
         "unknown",
     )
 
@@ -112,6 +107,11 @@ class BrokerConfig:
     @property
     def values(self) -> Mapping[str, Any]:
         return self._values
+
+    @property
+    def without_effect(self) -> list[str]:
+        """Keys that are set and change nothing here, see no_effect.py."""
+        return keys_without_effect(self.originals, self._values, _ALL_KEYS, REASONS)
 
     @property
     def is_broker(self) -> bool:
@@ -212,34 +212,22 @@ class BrokerConfig:
 
     def _set_sections(self, values: dict[str, Any]) -> None:
         overrides_key = "max.connections.per.ip.overrides"
-        self.network = section_of(
-            NetworkConfig,
+        self.network = NetworkConfig.of(
             values,
             max_connections_per_ip_overrides=parse_connection_overrides(
                 overrides_key, values[overrides_key]
             ),
         )
-        threads = values["num.replica.alter.log.dirs.threads"]
-        self.log = section_of(
-            LogManagerConfig,
-            values,
-            log_dirs=self.log_dirs,
-            cordoned_log_dirs=values["cordoned.log.dirs"] or (),
-            num_replica_alter_log_dirs_threads=len(self.log_dirs) if threads is None else threads,
+        self.log = LogManagerConfig.of(
+            values, cordoned_log_dirs=values["cordoned.log.dirs"] or ()
         )
-        self.replication = section_of(ReplicationConfig, values)
-        self.topics = section_of(TopicDefaults, values)
-        self.groups = section_of(GroupCoordinatorConfig, values)
-        self.share = section_of(ShareConfig, values)
-        self.transactions = section_of(TransactionConfig, values)
+        self.topics = TopicRequestsConfig.of(values)
         servers = (parse_host_port(x) for x in values["controller.quorum.bootstrap.servers"])
-        self.quorum = section_of(
-            QuorumConfig,
+        self.quorum = QuorumConfig.of(
             values,
             controller_quorum_voters=parse_voters(
                 "controller.quorum.voters", values["controller.quorum.voters"]
             ),
             controller_quorum_bootstrap_servers=tuple(x for x in servers if x is not None),
-            controller_listener_names=self.controller_listener_names,
         )
-        self.metadata = section_of(MetadataConfig, values, metadata_log_dir=self.metadata_log_dir)
+        self.metadata = MetadataConfig.of(values)

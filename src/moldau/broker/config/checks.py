@@ -141,7 +141,7 @@ def _check_quorum(config: BrokerConfig) -> None:
             key="controller.quorum.voters",
         )
         _require(
-            not config.quorum.controller_quorum_auto_join_enable,
+            not config["controller.quorum.auto.join.enable"],
             "controller.quorum.auto.join.enable is only supported when process.roles contains the "
             "'controller' role. Remove it from this broker",
             key="controller.quorum.auto.join.enable",
@@ -293,6 +293,14 @@ def _check_groups(config: BrokerConfig) -> None:
         f"group.coordinator.rebalance.protocols={','.join(protocols)}: disabling the 'classic' "
         "protocol is not supported. Add classic",
         key="group.coordinator.rebalance.protocols",
+    )
+    least = config["group.min.session.timeout.ms"]
+    most = config["group.max.session.timeout.ms"]
+    _require(
+        least <= most,
+        f"group.min.session.timeout.ms={least} must be less than or equal to "
+        f"group.max.session.timeout.ms={most}",
+        key="group.min.session.timeout.ms",
     )
     for kind in ("consumer", "share", "streams"):
         for stem in ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.broker.config.layers import ConfigLayers, broker_key, broker_synonyms
 from moldau.broker.config.log_config import topic_values
+from moldau.broker.config.no_effect import GROUP_REASONS, REASONS, TOPIC_REASONS
 from moldau.broker.config.resource_keys import (
     CLIENT_METRICS_KEYS,
     DYNAMIC_ONLY_KEYS,
@@ -21,6 +22,7 @@ from moldau.broker.config.resource_keys import (
 )
 from moldau.broker.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS
 from moldau.config.definition import ConfigKey, Dynamic
+from moldau.config.no_effect import reason_for
 from moldau.config.values import ConfigType
 
 __all__ = [
@@ -70,13 +72,17 @@ class ConfigEntry(NamedTuple):
 
 
 def documentation(name: str) -> str | None:
-    """What a key is for, in a line; None for keys that need the manual."""
+    """What a key is for, and why it has no effect if so; None for keys that need the manual."""
     # Loaded on demand: few ever ask, and every broker start would pay for it.
     from moldau.broker.config.key_texts import DOCUMENTATION
 
     text = DOCUMENTATION.get(name)
     if text is None and (key := broker_key(name)) is not None:
-        text = DOCUMENTATION.get(key.name)
+        name = key.name
+        text = DOCUMENTATION.get(name)
+    for reasons in (REASONS, TOPIC_REASONS, GROUP_REASONS):
+        if reason := reason_for(name, reasons):
+            return f"{text or ''} No effect here: {reason}.".strip()
     return text
 
 

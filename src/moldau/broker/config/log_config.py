@@ -6,11 +6,11 @@ broker configuration, so thousands of partitions cost one lookup each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.config.topic_keys import SYNONYM_UNITS_MS, TOPIC_KEYS, TOPIC_SYNONYMS
+from moldau.config.section import Section
 
 if TYPE_CHECKING:
     from moldau.broker.config.broker_config import BrokerConfig
@@ -18,45 +18,36 @@ if TYPE_CHECKING:
 __all__ = ["LogConfig", "broker_defaults", "topic_values"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogConfig:
-    """Every topic key as a field; limits of -1 mean "none" where Kafka says so."""
+class LogConfig(Section, keys=TOPIC_KEYS):
+    """The topic keys that a log reads; limits of -1 mean "none" where Kafka says so."""
 
-    cleanup_policy: frozenset[str] = frozenset({"delete"})
-    compression_gzip_level: int = -1
-    compression_lz4_level: int = 9
-    compression_type: str = "producer"
-    compression_zstd_level: int = 3
-    delete_retention_ms: int = 86_400_000
-    file_delete_delay_ms: int = 60_000
-    flush_messages: int = 2**63 - 1
-    flush_ms: int = 2**63 - 1
-    follower_replication_throttled_replicas: tuple[str, ...] = ()
-    index_interval_bytes: int = 4096
-    internal_segment_bytes: int | None = None
-    leader_replication_throttled_replicas: tuple[str, ...] = ()
-    local_retention_bytes: int = -2
-    local_retention_ms: int = -2
-    max_compaction_lag_ms: int = 2**63 - 1
-    max_message_bytes: int = 1_048_588
-    message_timestamp_after_max_ms: int = 3_600_000
-    message_timestamp_before_max_ms: int = 2**63 - 1
-    message_timestamp_type: str = "CreateTime"
-    min_cleanable_dirty_ratio: float = 0.5
-    min_compaction_lag_ms: int = 0
-    min_insync_replicas: int = 1
-    preallocate: bool = False
-    remote_log_copy_disable: bool = False
-    remote_log_delete_on_disable: bool = False
-    remote_storage_enable: bool = False
-    retention_bytes: int = -1
-    retention_ms: int = 604_800_000
+    cleanup_policy: Collection[str]
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_type: str
+    compression_zstd_level: int
+    delete_retention_ms: int
+    file_delete_delay_ms: int
+    flush_messages: int
+    flush_ms: int
+    follower_replication_throttled_replicas: tuple[str, ...]
+    index_interval_bytes: int
+    leader_replication_throttled_replicas: tuple[str, ...]
+    max_compaction_lag_ms: int
+    max_message_bytes: int
+    message_timestamp_after_max_ms: int
+    message_timestamp_before_max_ms: int
+    message_timestamp_type: str
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    min_insync_replicas: int
+    retention_bytes: int
+    retention_ms: int
     # internal.segment.bytes, where given, has already replaced it: tests need tiny segments.
-    segment_bytes: int = 1_073_741_824
-    segment_index_bytes: int = 10_485_760
-    segment_jitter_ms: int = 0
-    segment_ms: int = 604_800_000
-    unclean_leader_election_enable: bool = False
+    segment_bytes: int
+    segment_index_bytes: int
+    segment_jitter_ms: int
+    segment_ms: int
 
     @property
     def compact(self) -> bool:
@@ -87,11 +78,9 @@ class LogConfig:
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> LogConfig:
         """From parsed values of every topic key."""
-        fields = {key.field: values[key.name] for key in TOPIC_KEYS.values()}
-        fields["cleanup_policy"] = frozenset(fields["cleanup_policy"])
-        if fields["internal_segment_bytes"] is not None:
-            fields["segment_bytes"] = fields["internal_segment_bytes"]
-        return cls(**fields)
+        segment_bytes = values["internal.segment.bytes"]
+        derived = {} if segment_bytes is None else {"segment_bytes": segment_bytes}
+        return cls.of(values, **derived)
 
 
 def broker_defaults(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from moldau.broker.metadata.controller import Controller
@@ -141,7 +141,7 @@ class ActiveController:
         controller.kraft_version = history.kraft_version
         voter_ids = tuple(history.voters.voters)
         if controller.config.quorum_node_ids != voter_ids:
-            controller.config = replace(controller.config, quorum_node_ids=voter_ids)
+            controller.config = controller.config.replace(quorum_node_ids=voter_ids)
 
     def _check_kraft_upgrade(self, level: int) -> None:
         self._raft.machine.check_upgrade(level)

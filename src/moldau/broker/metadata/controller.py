@@ -14,10 +14,10 @@ In a cluster the shell calls `lead(now_ms)` when this controller becomes the act
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.broker.metadata import (
     broker_lifecycle,
     brokers,
@@ -58,6 +58,7 @@ from moldau.broker.metadata.periodic import PeriodicTasks, fence_expired
 from moldau.broker.metadata.placement import RandomSource
 from moldau.broker.metadata.topics import has_collision_chars, unify_collision_chars
 from moldau.broker.metadata.writer import controller_record
+from moldau.config.section import Section
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
@@ -102,8 +103,7 @@ from moldau.wire.messages import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerConfig:
+class ControllerConfig(Section, keys=BROKER_KEYS):
     """What the controller takes from the node's configuration.
 
     `quorum_node_ids` are the voters: a feature level waits for all of them. Only a cluster needs
@@ -112,15 +112,15 @@ class ControllerConfig:
 
     node_id: int
     cluster_id: str
-    num_partitions: int = 1
-    default_replication_factor: int = 1
-    delete_topic_enable: bool = True
-    min_insync_replicas: int = 1
-    unclean_leader_election_enable: bool = False
-    broker_session_timeout_ms: int = 9_000
-    auto_leader_rebalance_enable: bool = True
-    leader_imbalance_check_interval_ms: int = 300_000
-    unclean_leader_election_interval_ms: int = 300_000
+    num_partitions: int
+    default_replication_factor: int
+    delete_topic_enable: bool
+    min_insync_replicas: int
+    unclean_leader_election_enable: bool
+    broker_session_timeout_ms: int
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_check_interval_seconds: int
+    unclean_leader_election_interval_ms: int
     metadata_max_idle_interval_ms: int = 0
     quorum_node_ids: tuple[int, ...] = ()
 

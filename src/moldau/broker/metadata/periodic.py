@@ -34,7 +34,7 @@ class PeriodicTasks:
     def __init__(self, config: ControllerConfig, *, now_ms: int) -> None:
         self._tasks: Mapping[str, tuple[int, _Task]] = {
             "electPreferred": (
-                config.leader_imbalance_check_interval_ms
+                config.leader_imbalance_check_interval_seconds * 1000
                 if config.auto_leader_rebalance_enable
                 else 0,
                 preferred_elections,

@@ -48,16 +48,9 @@ def quorum_settings(config: BrokerConfig, own: Collection[Endpoint]) -> QuorumSe
     if not servers:
         servers = [(each.host, each.port) for each in quorum.controller_quorum_voters]
     addresses = {(end.host, end.port) for end in own}
-    return QuorumSettings(
+    return QuorumSettings.of(
+        config,
         listener_name=controller_listener(config),
-        election_timeout_ms=quorum.controller_quorum_election_timeout_ms,
-        fetch_timeout_ms=quorum.controller_quorum_fetch_timeout_ms,
-        election_backoff_max_ms=quorum.controller_quorum_election_backoff_max_ms,
-        request_timeout_ms=quorum.controller_quorum_request_timeout_ms,
-        retry_backoff_ms=quorum.controller_quorum_retry_backoff_ms,
-        fetch_max_bytes=quorum.controller_quorum_fetch_max_bytes,
-        fetch_snapshot_max_bytes=quorum.controller_quorum_fetch_snapshot_max_bytes,
-        auto_join_enable=quorum.controller_quorum_auto_join_enable,
         can_become_voter=bool(own),
         bootstrap=tuple(
             Peer(id=FIRST_BOOTSTRAP_ID - index, host=host, port=port)
@@ -68,35 +61,20 @@ def quorum_settings(config: BrokerConfig, own: Collection[Endpoint]) -> QuorumSe
 
 
 def raft_log_config(config: BrokerConfig) -> RaftLogConfig:
-    metadata = config.metadata
-    return RaftLogConfig(
-        log_segment_bytes=metadata.internal_metadata_log_segment_bytes
-        or metadata.metadata_log_segment_bytes,
-        log_segment_ms=metadata.metadata_log_segment_ms,
-        max_retention_bytes=metadata.metadata_max_retention_bytes,
-        max_retention_ms=metadata.metadata_max_retention_ms,
-    )
+    segment_bytes = config["internal.metadata.log.segment.bytes"]
+    derived = {} if segment_bytes is None else {"log_segment_bytes": segment_bytes}
+    return RaftLogConfig.of(config, **derived)
 
 
 def controller_config(
     config: BrokerConfig, *, cluster_id: str, voter_ids: Collection[int]
 ) -> ControllerConfig:
-    topics, metadata = config.topics, config.metadata
-    return ControllerConfig(
-        node_id=config.node_id,
+    return ControllerConfig.of(
+        config,
         cluster_id=cluster_id,
-        num_partitions=topics.num_partitions,
-        default_replication_factor=topics.default_replication_factor,
-        delete_topic_enable=topics.delete_topic_enable,
-        min_insync_replicas=topics.min_insync_replicas,
-        unclean_leader_election_enable=topics.unclean_leader_election_enable,
-        broker_session_timeout_ms=metadata.broker_session_timeout_ms,
-        auto_leader_rebalance_enable=metadata.auto_leader_rebalance_enable,
-        leader_imbalance_check_interval_ms=metadata.leader_imbalance_check_interval_seconds * 1000,
-        unclean_leader_election_interval_ms=metadata.unclean_leader_election_interval_ms,
         # No-op records show how far behind a follower is; a single voter has none, and its disk
         # may sleep.
-        metadata_max_idle_interval_ms=metadata.metadata_max_idle_interval_ms
+        metadata_max_idle_interval_ms=config["metadata.max.idle.interval.ms"]
         if len(voter_ids) > 1
         else 0,
         quorum_node_ids=tuple(voter_ids),

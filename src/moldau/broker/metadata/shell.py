@@ -387,7 +387,7 @@ class MetadataShell:
     def _wrong_folder(self, voter: ReplicaKey) -> str:
         return (
             f"node {self._local.id} is a voter of the metadata quorum with the directory id"
-            f" {uuid_to_text(voter.directory_id)}, but {self._config.metadata.metadata_log_dir} has"
+            f" {uuid_to_text(voter.directory_id)}, but {self._config.metadata_log_dir} has"
             f" {uuid_to_text(self._local.directory_id)}. Bring the former folder back, or remove"
             " that voter from the quorum and add this one (kafka-metadata-quorum"
             " remove-controller, add-controller)"
@@ -419,7 +419,7 @@ class MetadataShell:
     def _load(self) -> None:
         metadata = self._config.metadata
         log = RaftLog.open(
-            metadata.metadata_log_dir,
+            self._config.metadata_log_dir,
             disk=self._disk,
             background=self._background,
             config=raft_log_config(self._config),
@@ -486,7 +486,7 @@ class MetadataShell:
             )
 
     def _bootstrap_records(self) -> tuple[Any, ...]:
-        path = f"{self._config.metadata.metadata_log_dir}/{BOOTSTRAP_FILE}"
+        path = f"{self._config.metadata_log_dir}/{BOOTSTRAP_FILE}"
         if not self._disk.exists(path):
             return tuple(default_bootstrap_records())
         return read_snapshot(self._disk, path).records

@@ -7,8 +7,8 @@ told; a node leads an epoch at most once, so one that finds itself leader of it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.broker.raft.leadership import Leadership
 from moldau.broker.raft.log_view import LogView
 from moldau.broker.raft.peers import Peers
@@ -41,24 +41,24 @@ from moldau.broker.raft.voter_changes import VoterChanges
 from moldau.broker.raft.voter_history import BEFORE_THE_LOG, VoterHistory
 from moldau.broker.raft.voters import Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.voting import Tally
+from moldau.config.section import Section
 from moldau.invariant import invariant
 from moldau.wire.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumSettings:
+class QuorumSettings(Section, keys=BROKER_KEYS, prefix="controller.quorum."):
     """Fields named after controller.quorum.*; `listener_name` is that of the controllers."""
 
     listener_name: str = "CONTROLLER"
-    election_timeout_ms: int = 1000
-    fetch_timeout_ms: int = 2000
-    election_backoff_max_ms: int = 1000
-    request_timeout_ms: int = 2000
-    retry_backoff_ms: int = 20
+    election_timeout_ms: int
+    fetch_timeout_ms: int
+    election_backoff_max_ms: int
+    request_timeout_ms: int
+    retry_backoff_ms: int
     fetch_max_wait_ms: int = 500
-    fetch_max_bytes: int = 8 << 20
-    fetch_snapshot_max_bytes: int = 8 << 20
-    auto_join_enable: bool = False
+    fetch_max_bytes: int
+    fetch_snapshot_max_bytes: int
+    auto_join_enable: bool
     can_become_voter: bool = True
     bootstrap: tuple[Peer, ...] = ()
 

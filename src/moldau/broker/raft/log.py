@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from moldau.broker.config import LogConfig
+from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.broker.log.background import Background
 from moldau.broker.log.context import AppendOrigin, LogContext, LogDirState
 from moldau.broker.log.disk import Disk
@@ -35,6 +35,7 @@ from moldau.broker.raft.snapshots import (
     remove_leftovers,
 )
 from moldau.broker.raft.voters import VoterSet
+from moldau.config.section import Section
 from moldau.invariant import invariant
 from moldau.wire.uuids import METADATA_TOPIC_ID
 
@@ -44,19 +45,18 @@ READ_SIZE = 1 << 20
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RaftLogConfig:
+class RaftLogConfig(Section, keys=BROKER_KEYS, prefix="metadata."):
     """Fields named after metadata.log.* and metadata.max.retention.*."""
 
-    log_segment_bytes: int = 1 << 30
-    log_segment_ms: int = 604_800_000
-    max_retention_bytes: int = 104_857_600
-    max_retention_ms: int = 604_800_000
+    log_segment_bytes: int
+    log_segment_ms: int
+    max_retention_bytes: int
+    max_retention_ms: int
 
     def log_config(self) -> LogConfig:
         # Retention goes by snapshots, never by the log's own rules.
         return LogConfig(
-            cleanup_policy=frozenset({"delete"}),
+            cleanup_policy=("delete",),
             retention_ms=-1,
             retention_bytes=-1,
             segment_bytes=self.log_segment_bytes,

@@ -17,9 +17,10 @@ import logging
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
+from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.broker.fetch_sessions.fetch_data import PartitionFetch
 from moldau.broker.replication.fetch_response import decode_fetch_response
 from moldau.broker.replication.fetch_session import PartitionKey, SessionRequest
@@ -30,6 +31,7 @@ from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.replica import FollowerReplica
 from moldau.broker.replication.throttle import ReplicationThrottle, is_throttled_replica
 from moldau.clock import Alarm, Clock
+from moldau.config.section import Section
 from moldau.peers.channel import Channel, ChannelError, Transport
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode, WireError
@@ -43,22 +45,16 @@ ADDED_WAIT_MS: Final = 20
 GIVEN_UP_EVERY_MS: Final = 250
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetcherSettings:
+class FetcherSettings(Section, keys=BROKER_KEYS):
     """The replica.* section of a broker's configuration."""
 
-    num_replica_fetchers: int = 1
-    replica_fetch_backoff_ms: int = 1000
-    replica_fetch_max_bytes: int = 1048576
-    replica_fetch_response_max_bytes: int = 10485760
-    replica_fetch_min_bytes: int = 1
-    replica_fetch_wait_max_ms: int = 500
-    replica_socket_timeout_ms: int = 30000
-
-    @classmethod
-    def from_config(cls, get: Callable[[str], Any]) -> FetcherSettings:
-        """`get` gives the value of a key, as `BrokerConfig.__getitem__`."""
-        return cls(**{name: get(name.replace("_", ".")) for name in cls.__dataclass_fields__})
+    num_replica_fetchers: int
+    replica_fetch_backoff_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_min_bytes: int
+    replica_fetch_wait_max_ms: int
+    replica_socket_timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

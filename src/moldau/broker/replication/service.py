@@ -41,7 +41,7 @@ class ReplicationService:
         self._clock = clock
         self._config = config
         self._alarm: Alarm | None = None
-        self._fetcher_settings = FetcherSettings.from_config(config)
+        self._fetcher_settings = FetcherSettings.read(config)
         self._settings_read_ms = clock.elapsed_ms()
         self.leader_throttle = self._throttle("leader.replication.throttled.rate")
         self._fetchers = ReplicaFetchers(
@@ -71,7 +71,7 @@ class ReplicationService:
         now_ms = self._clock.elapsed_ms()
         if now_ms - self._settings_read_ms >= SETTINGS_READ_EVERY_MS:
             self._settings_read_ms = now_ms
-            self._fetcher_settings = FetcherSettings.from_config(self._config)
+            self._fetcher_settings = FetcherSettings.read(self._config)
         return self._fetcher_settings
 
     def _throttle(self, key: str) -> ReplicationThrottle:

@@ -23,7 +23,7 @@ from moldau.client.admin.share_offsets import ShareOffsetOperations
 from moldau.client.admin.topics import TopicOperations
 from moldau.client.admin.transactions import TransactionOperations
 from moldau.client.cluster import ClusterClient
-from moldau.client.config import ADMIN_KEYS, gather, parse_settings
+from moldau.client.config import ADMIN_KEYS, gather, no_effect, parse_settings
 from moldau.client.errors import ConfigError, IllegalStateError
 from moldau.client.metrics import (
     ADMIN,
@@ -63,7 +63,9 @@ class AsyncAdmin(
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
-        values = parse_settings(ADMIN_KEYS, gather(ADMIN_KEYS, config, settings))
+        values = parse_settings(
+            ADMIN_KEYS, gather(ADMIN_KEYS, config, settings), no_effect=no_effect.ADMIN
+        )
         self._values = values
         client_id = values["client.id"] or f"adminclient-{next(_NUMBERS)}"
         self._metrics = Metrics.of(values, client_id=client_id)

@@ -16,6 +16,7 @@ from moldau.client.errors import ConfigError
 from moldau.config.addresses import HostPort, parse_host_port
 from moldau.config.definition import ConfigDef, ConfigKey
 from moldau.config.errors import ConfigError as AnyConfigError
+from moldau.config.no_effect import Reasons, keys_without_effect
 from moldau.config.suggestions import did_you_mean
 from moldau.config.values import ConfigType
 
@@ -39,8 +40,13 @@ def gather(
     return given
 
 
-def parse_settings(definition: ConfigDef, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A value for every defined key; raises ConfigError naming the key and what is allowed."""
+def parse_settings(
+    definition: ConfigDef, given: Mapping[str, Any], *, no_effect: Reasons | None = None
+) -> dict[str, Any]:
+    """A value for every defined key; raises ConfigError naming the key and what is allowed.
+
+    What of `no_effect` is set is named in one warning.
+    """
     texts: dict[str, str] = {}
     objects: dict[str, Any] = {}
     for name, value in given.items():
@@ -61,9 +67,18 @@ def parse_settings(definition: ConfigDef, given: Mapping[str, Any]) -> dict[str,
         else:
             texts[name] = _text(value)
     try:
-        return {**definition.parse(texts), **objects}
+        values = {**definition.parse(texts), **objects}
     except AnyConfigError as error:
         raise ConfigError.of(error) from None
+    if values.get("config.providers"):
+        raise ConfigError.invalid(
+            "config.providers",
+            ",".join(values["config.providers"]),
+            "values cannot be read from elsewhere: pass them as they are, remove the key",
+        )
+    if names := keys_without_effect(given, values, definition, no_effect or {}):
+        _log.warning("These settings have no effect: %s", ", ".join(names))
+    return values
 
 
 def _is_object(key: ConfigKey, value: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.client.config import CONSUMER_KEYS, gather, parse_settings
+from moldau.client.config import CONSUMER_KEYS, gather, no_effect, parse_settings
 from moldau.client.consumer.membership import check_settings
 from moldau.client.consumer.positions import ResetKind, ResetStrategy
 from moldau.client.errors import ConfigError
@@ -62,7 +62,7 @@ class ConsumerSettings:
     def of(cls, config: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> ConsumerSettings:
         """From what the application gave; raises ConfigError."""
         given = gather(CONSUMER_KEYS, config, arguments)
-        values = parse_settings(CONSUMER_KEYS, given)
+        values = parse_settings(CONSUMER_KEYS, given, no_effect=no_effect.CONSUMER)
         is_consumer_protocol = values["group.protocol"].lower() == "consumer"
         _check_protocol(given, is_consumer_protocol)
         group_id = _group_id(values)

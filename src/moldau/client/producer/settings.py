@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.client.config import PRODUCER_KEYS, gather, parse_settings
+from moldau.client.config import PRODUCER_KEYS, gather, no_effect, parse_settings
 from moldau.client.errors import ConfigError
 from moldau.client.interceptors import Interceptors, resolve_interceptors
 from moldau.client.network_settings import NetworkSettings
@@ -56,7 +56,6 @@ class ProducerSettings:
     retries: int
     transaction_timeout_ms: int
     transactional_id: str | None
-    two_phase_commit: bool
     key_serializer: Serialize
     value_serializer: Serialize
     interceptors: Interceptors
@@ -75,7 +74,7 @@ def producer_settings(
     """From what a user gave; raises ConfigError."""
     given = gather(PRODUCER_KEYS, config, arguments)
     known = {name: value for name, value in given.items() if not _is_of_serializer(name)}
-    values = parse_settings(PRODUCER_KEYS, known)
+    values = parse_settings(PRODUCER_KEYS, known, no_effect=no_effect.PRODUCER)
     explicit = {name for name, value in given.items() if value is not None}
     acks = ACKS_ALL if values["acks"] == "all" else int(values["acks"])
     idempotent = _idempotence(values, explicit, acks)
@@ -118,7 +117,6 @@ def producer_settings(
         retries=values["retries"],
         transaction_timeout_ms=values["transaction.timeout.ms"],
         transactional_id=values["transactional.id"],
-        two_phase_commit=values["transaction.two.phase.commit.enable"],
         key_serializer=resolve_serializer(values["key.serializer"], True, given),
         value_serializer=resolve_serializer(values["value.serializer"], False, given),
         interceptors=resolve_interceptors(values["interceptor.classes"], given),
@@ -176,6 +174,12 @@ def _check_transactions(values: Mapping[str, Any], explicit: set[str], idempoten
             "Cannot set transaction.timeout.ms when transaction.two.phase.commit.enable is true: "
             "transactions do not expire then.",
             key="transaction.timeout.ms",
+        )
+    if values["transaction.two.phase.commit.enable"]:
+        raise ConfigError.invalid(
+            "transaction.two.phase.commit.enable",
+            "true",
+            "two-phase commit (KIP-939) is not offered: remove the key",
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from moldau.client.config import CONSUMER_KEYS, gather, parse_settings
+from moldau.client.config import CONSUMER_KEYS, gather, no_effect, parse_settings
 from moldau.client.errors import ConfigError
 from moldau.client.serialization import Deserialize, resolve_deserializer
 
@@ -15,7 +15,7 @@ __all__ = ["ShareSettings"]
 
 _NUMBERS = itertools.count(1)
 # The group or the broker decides what these would.
-_REFUSED: Final = (
+REFUSED: Final = (
     "auto.offset.reset",
     "enable.auto.commit",
     "group.instance.id",
@@ -56,12 +56,12 @@ class ShareSettings:
     def of(cls, config: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> ShareSettings:
         """From what the application gave; raises ConfigError."""
         given = gather(CONSUMER_KEYS, config, arguments)
-        refused = [key for key in _REFUSED if given.get(key) is not None]
+        refused = [key for key in REFUSED if given.get(key) is not None]
         if refused:
             raise ConfigError(
                 f"{', '.join(refused)} cannot be set when using a share group.", key=refused[0]
             )
-        values = parse_settings(CONSUMER_KEYS, given)
+        values = parse_settings(CONSUMER_KEYS, given, no_effect=no_effect.SHARE_CONSUMER)
         group_id = values["group.id"]
         if group_id is None or not group_id.strip():
             raise ConfigError(

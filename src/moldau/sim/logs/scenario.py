@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from moldau.broker.config import LogConfig
@@ -491,7 +490,7 @@ class LogScenario:
         config = random_config(self._random)
         if config.compact != partition.config.compact:
             # Only a topic that never was compacted can tell a gap from a loss.
-            config = replace(config, cleanup_policy=partition.config.cleanup_policy)
+            config = config.replace(cleanup_policy=partition.config.cleanup_policy)
         self.world.note(f"{partition.name}: new configuration")
         self._configs[partition.topic] = partition.config = config
         self.node.manager.update_config(partition.topic, config)

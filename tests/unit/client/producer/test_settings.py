@@ -42,6 +42,8 @@ def test_defaults_are_kafkas() -> None:
             {"transaction.two.phase.commit.enable": True, "transaction.timeout.ms": 5},
             "do not expire",
         ),
+        ({"transaction.two.phase.commit.enable": True}, "not offered"),
+        ({"config.providers": "file"}, "config.providers"),
         ({"acks": "2"}, "acks"),
         ({"compression.type": "brotli"}, "compression.type"),
         ({"compression.lz4.level": 18}, "compression.lz4.level"),
@@ -54,6 +56,14 @@ def test_defaults_are_kafkas() -> None:
 def test_what_does_not_go_together_is_refused(config: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         settings(config)
+
+
+def test_what_has_no_effect_is_named_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    default = {"ssl.protocol": "TLSv1.3"}
+    settings({"ssl.truststore.location": "/ca", "sasl.mechanism": "PLAIN", **default})
+    assert [record.getMessage() for record in caplog.records] == [
+        "These settings have no effect: sasl.mechanism, ssl.truststore.location"
+    ]
 
 
 @pytest.mark.parametrize("config", [{"acks": 1}, {"acks": "0"}, {"retries": 0}])
