@@ -46,6 +46,7 @@ EPOCH_MAX = 2**31 - 1
 
 class Log:
     __slots__ = (
+        "_checkpointed_epoch",
         "_flush_messages",
         "_rules",
         "_segment_bytes",
@@ -103,6 +104,8 @@ class Log:
         self.log_end_offset = log_end_offset
         self.high_watermark = min(max(high_watermark, log_start_offset), log_end_offset)
         self.leader_epochs = leader_epochs
+        # The latest epoch that its file has, or will have after the next flush.
+        self._checkpointed_epoch = leader_epochs.latest_epoch
         self.producers = producers
         self.snapshots = snapshots
         self.is_future = is_future
@@ -129,7 +132,7 @@ class Log:
 
     @property
     def latest_epoch(self) -> int:
-        """The leader epoch of the last batch, -1 when none is known."""
+        """The latest leader epoch, of the last batch or assigned since; -1 if none is known."""
         return self.leader_epochs.latest_epoch
 
     @property
@@ -338,8 +341,8 @@ class Log:
                 segment_ms=self._segment_ms,
             ):
                 segment = self._roll(base_offset, now_ms)
-            if leader_epoch != self.leader_epochs.latest_epoch:
-                self.assign_epoch(leader_epoch, base_offset)
+            if leader_epoch != self._checkpointed_epoch:
+                self._checkpoint_epoch(leader_epoch, base_offset)
             segment.append(batch, size, base_offset, last_offset, max_timestamp)
         except OSError as error:
             raise self.dir_state.fail(f"writing {self.dir}", error) from error
@@ -351,12 +354,20 @@ class Log:
         return self.log_end_offset - self.flusher.recovery_point >= self._flush_messages
 
     def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        """A new leader epoch begins at `start_offset`."""
-        if self.leader_epochs.assign(leader_epoch, start_offset):
-            # Written with the next flush, before the recovery point passes the epoch's batches:
-            # above it they are found in the batches again after a crash. A node that comes to
-            # lead a thousand partitions has no time for a thousand files first.
-            self.flusher.note_unwritten(LEADER_EPOCH_CHECKPOINT, self._encoded_epochs)
+        """A new leader epoch begins at `start_offset`, the end of the log.
+
+        Kept in memory until the epoch has a batch: a start drops epochs without one, and whoever
+        leads then has a later epoch. So a node that comes to lead ten thousand partitions writes
+        no file for those that nobody writes to.
+        """
+        self.leader_epochs.assign(leader_epoch, start_offset)
+
+    def _checkpoint_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        self.leader_epochs.assign(leader_epoch, start_offset)
+        self._checkpointed_epoch = leader_epoch
+        # Written with the next flush, before the recovery point passes the epoch's batches:
+        # above it they are found in the batches again after a crash.
+        self.flusher.note_unwritten(LEADER_EPOCH_CHECKPOINT, self._encoded_epochs)
 
     def _encoded_epochs(self) -> bytes:
         return encode_epochs(self.leader_epochs.entries())
@@ -368,6 +379,7 @@ class Log:
             self.context.disk.write_atomic(path, self._encoded_epochs(), sync=False)
         except OSError as error:
             raise self.dir_state.fail(f"writing {path}", error) from error
+        self._checkpointed_epoch = self.leader_epochs.latest_epoch
         self.flusher.note_new_file(LEADER_EPOCH_CHECKPOINT)
 
     # Reading ------------------------------------------------------------------------

@@ -155,12 +155,13 @@ class Partition:
         self._tell_watchers()
 
     def _assign_epoch(self) -> None:
-        """Note where this epoch began, before anything is written in it.
+        """Note where this epoch begins, before anything is written in it.
 
         A follower may hold batches of a later epoch than any batch here, after several elections
-        in a row; by this it finds out where to cut. A sole replica has nobody to tell.
+        in a row; by this it finds out where to cut. Consumers receive the epoch from ListOffsets
+        and Metadata and ask for its end, also of a sole replica.
         """
-        if len(self.replicas) > 1 and self.log.latest_epoch < self.leader_epoch:
+        if self.log.latest_epoch < self.leader_epoch:
             self.log.assign_epoch(self.leader_epoch, self.leader_epoch_start_offset)
 
     def follow(
