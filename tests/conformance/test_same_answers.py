@@ -37,6 +37,7 @@ from moldau.wire.messages import (
     MetadataRequest,
     OffsetForLeaderEpochRequest,
     ProduceRequest,
+    UpdateFeaturesRequest,
 )
 from moldau.wire.records import encode_batch
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
@@ -129,6 +130,15 @@ def new_topic(
         response = connection.call(ApiKey.CREATE_TOPICS, 7, request)
         assert response.topics[0].error_code == 0, response
     wait_for_leaders(pair, name)
+
+
+def ensure_topic(pair: Pair, name: str) -> None:
+    """As `new_topic`, unless another case has made it."""
+    request = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
+    )
+    if pair.ours.call(ApiKey.METADATA, 9, request).topics[0].error_code:
+        new_topic(pair, name)
 
 
 def wait_for_leaders(pair: Pair, name: str) -> None:
@@ -280,6 +290,54 @@ def test_describe_topic_partitions(pair: Pair) -> None:
         )
     else:
         raise AssertionError("the pages never end")
+
+
+@pytest.mark.parametrize(
+    ("topics", "cursor"),
+    [
+        pytest.param(["odd-a", "odd-c"], ("odd-b", 0), id="topic that is not in the list"),
+        pytest.param(["odd-a", "odd-b"], ("odd-c", 0), id="topic after the whole list"),
+        pytest.param(["odd-a", "not-there"], ("other", 0), id="topic that does not exist"),
+        pytest.param(["odd-a", "odd-b"], ("odd-a", -2), id="negative partition"),
+        pytest.param([], ("odd-b", -2), id="negative partition, all topics"),
+        pytest.param(["odd-a", "odd-b"], ("odd-a", 7), id="partition that does not exist"),
+    ],
+)
+def test_describe_topic_partitions_with_odd_cursors(
+    pair: Pair, topics: list[str], cursor: tuple[str, int]
+) -> None:
+    for name in ("odd-a", "odd-b", "odd-c"):
+        ensure_topic(pair, name)
+    request = DescribeTopicPartitionsRequest(
+        topics=[DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in topics],
+        response_partition_limit=10,
+        cursor=DescribeTopicPartitionsRequest.Cursor(
+            topic_name=cursor[0], partition_index=cursor[1]
+        ),
+    )
+    pair.compare(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request)
+
+
+@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize(
+    "levels",
+    [
+        pytest.param({"transaction.version": 2}, id="the level it has"),
+        pytest.param({"transaction.version": 99}, id="unknown level"),
+        pytest.param({"no.such.feature": 1}, id="unknown feature"),
+        pytest.param({"transaction.version": 2, "no.such.feature": 1}, id="one of two"),
+        pytest.param({"transaction.version": 1}, id="lower level"),
+        pytest.param({}, id="nothing"),
+    ],
+)
+def test_update_features(pair: Pair, levels: dict[str, int], version: int) -> None:
+    updates = [
+        UpdateFeaturesRequest.FeatureUpdateKey(feature=name, max_version_level=level)
+        for name, level in levels.items()
+    ]
+    pair.compare(
+        ApiKey.UPDATE_FEATURES, version, UpdateFeaturesRequest(feature_updates=updates)
+    )
 
 
 def describe(kind: int, name: str, keys: list[str] | None = None) -> DescribeConfigsRequest:
