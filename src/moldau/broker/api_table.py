@@ -74,6 +74,7 @@ from moldau.broker.share.manager import SharePartitionManager
 from moldau.broker.shared import Shared
 from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
+from moldau.clock import Clock
 from moldau.wire.apis import ApiKey
 
 Routes = dict[ApiKey, Route]
@@ -108,8 +109,8 @@ class Parts:
         return self.shared.environment.random_bytes
 
     @property
-    def clock_ms(self) -> Callable[[], int]:
-        return self.shared.environment.clock_ms
+    def clock(self) -> Clock:
+        return self.shared.environment.clock
 
     def config(self) -> BrokerConfig:
         return self.shared.config
@@ -146,11 +147,11 @@ def _data_routes(parts: Parts) -> Routes:
     loop = asyncio.get_running_loop()
     config, replicas = parts.config(), parts.replicas
     verifier = parts.coordinators.verifier
-    produce = ProduceHandler(replicas, loop=loop, clock_ms=parts.clock_ms, verifier=verifier)
+    produce = ProduceHandler(replicas, loop=loop, clock=parts.clock, verifier=verifier)
     fetch = FetchHandler(
         replicas,
         loop=loop,
-        clock_ms=parts.clock_ms,
+        clock=parts.clock,
         random_id=lambda: int.from_bytes(parts.random_bytes(4), "big") >> 1 or 1,
         session_slots_max=config["max.incremental.fetch.session.cache.slots"],
         fetch_max_bytes=config["fetch.max.bytes"],
@@ -260,14 +261,12 @@ def _admin_routes(parts: Parts) -> Routes:
     cluster = DescribeClusterHandler(
         image, cluster_id=cluster_id, controller_id=parts.controller_id
     )
-    describe = DescribeConfigsHandler(
-        image, shared.configs, shared.loggers, node_id=parts.node_id
-    )
+    describe = DescribeConfigsHandler(image, shared.configs, shared.loggers, node_id=parts.node_id)
     resources = ListConfigResourcesHandler(image)
     subscriptions = GetTelemetrySubscriptionsHandler(
-        parts.telemetry, now_ms=parts.clock_ms, random_bytes=parts.random_bytes
+        parts.telemetry, elapsed_ms=parts.clock.elapsed_ms, random_bytes=parts.random_bytes
     )
-    push = PushTelemetryHandler(parts.telemetry, now_ms=parts.clock_ms)
+    push = PushTelemetryHandler(parts.telemetry, elapsed_ms=parts.clock.elapsed_ms)
     return {
         ApiKey.METADATA: Route(metadata.handle),
         ApiKey.DESCRIBE_CLUSTER: Route(cluster.handle),

@@ -32,6 +32,7 @@ from moldau.broker.log.segments import Segments
 from moldau.broker.log.transaction_index import AbortedTransaction
 from moldau.broker.log.validation import ValidatedBatch, ValidationRules, validate_batch
 from moldau.invariant import invariant
+from moldau.times import WALL_ZERO, WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.records import BatchHeader, read_header
 
@@ -88,7 +89,7 @@ class Log:
         producers: ProducerStates,
         snapshots: ProducerSnapshots,
         topic_id: uuid.UUID | None,
-        now_ms: int,
+        now_ms: WallMs,
         is_future: bool = False,
         new_files: bool = True,
         unsynced_files: Iterable[str] = (),
@@ -173,7 +174,7 @@ class Log:
         batch: Buffer,
         *,
         leader_epoch: int,
-        now_ms: int,
+        now_ms: WallMs,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         produce_version: int = 13,
         transaction_version: int = 0,
@@ -264,7 +265,7 @@ class Log:
         return None
 
     def _append_marker(
-        self, batch: memoryview, now_ms: int, transaction_version: int
+        self, batch: memoryview, now_ms: WallMs, transaction_version: int
     ) -> AppendInfo:
         header = read_header(batch)
         marker = end_marker(header, batch)
@@ -284,7 +285,7 @@ class Log:
         )
 
     def append_as_follower(
-        self, batches: Buffer, *, now_ms: int, epoch_max: int = EPOCH_MAX
+        self, batches: Buffer, *, now_ms: WallMs, epoch_max: int = EPOCH_MAX
     ) -> AppendInfo:
         """Append what the leader sent: whole batches with their offsets and epochs, up to the
         first of an epoch after `epoch_max`.
@@ -296,7 +297,7 @@ class Log:
             raise self.dir_state.failure.again()
         return copying.append_fetched(self, memoryview(batches), now_ms, epoch_max)
 
-    def write_recorded(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+    def write_recorded(self, batch: memoryview, header: BatchHeader, now_ms: WallMs) -> None:
         """Put a batch that has its place at the end of the log; see `copying`."""
         self._write(
             batch,
@@ -322,7 +323,7 @@ class Log:
         last_offset: int,
         max_timestamp: int,
         leader_epoch: int,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> None:
         """Put one checked batch into the active segment, rolling it first when due."""
         if size > self._segment_bytes:
@@ -485,26 +486,26 @@ class Log:
 
     # Segments -----------------------------------------------------------------------
 
-    def roll(self, now_ms: int) -> None:
+    def roll(self, now_ms: WallMs) -> None:
         """Close the active segment and go on in a new one."""
         try:
             self._roll(self.log_end_offset, now_ms)
         except OSError as error:
             raise self.dir_state.fail(f"rolling {self.dir}", error) from error
 
-    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+    def _roll(self, base_offset: int, now_ms: WallMs) -> Segment:
         return surgery.roll(self, base_offset, now_ms)
 
-    def delete_old_segments(self, now_ms: int) -> int:
+    def delete_old_segments(self, now_ms: WallMs) -> int:
         """Apply retention; how many segments went."""
         return surgery.guarded(self, "retention in", surgery.delete_old_segments, now_ms)
 
-    def truncate_to(self, offset: int, *, now_ms: int) -> bool:
+    def truncate_to(self, offset: int, *, now_ms: WallMs) -> bool:
         """Drop everything at or above `offset`; False when there was nothing there."""
         return surgery.guarded(self, "truncating", surgery.truncate_to, offset, now_ms)
 
     def truncate_fully_and_start_at(
-        self, offset: int, *, now_ms: int, log_start_offset: int | None = None
+        self, offset: int, *, now_ms: WallMs, log_start_offset: int | None = None
     ) -> None:
         """Drop everything and continue at `offset`."""
         surgery.guarded(
@@ -522,15 +523,15 @@ class Log:
 
     # Durability ---------------------------------------------------------------------
 
-    def flush(self, up_to: int | None = None, *, now_ms: int = 0) -> None:
+    def flush(self, up_to: int | None = None, *, now_ms: WallMs = WALL_ZERO) -> None:
         """Make everything below `up_to` durable, in place: it blocks for an fsync."""
         self.flusher.flush_now(self.log_end_offset if up_to is None else up_to, now_ms)
 
-    def request_flush(self, *, now_ms: int) -> None:
+    def request_flush(self, *, now_ms: WallMs) -> None:
         """Make everything appended so far durable in the background."""
         self.flusher.request(self.log_end_offset, now_ms)
 
-    async def flush_async(self, up_to: int | None = None, *, now_ms: int = 0) -> None:
+    async def flush_async(self, up_to: int | None = None, *, now_ms: WallMs = WALL_ZERO) -> None:
         """Make everything below `up_to` durable; flushes of one log share fsyncs."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -9,6 +9,7 @@ from functools import partial
 
 from moldau.broker.log.background import Background
 from moldau.broker.log.disk import Disk
+from moldau.times import WallMs
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +21,7 @@ class Removals:
     they let go. What a crash leaves behind is found by its name at the next start.
     """
 
-    def __init__(self, disk: Disk, background: Background, now_ms: Callable[[], int]) -> None:
+    def __init__(self, disk: Disk, background: Background, now_ms: Callable[[], WallMs]) -> None:
         self._disk = disk
         self._background = background
         self._now_ms = now_ms
