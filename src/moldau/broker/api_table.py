@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.coordinator.topics import ImageTopics
@@ -133,12 +134,20 @@ class Parts:
         return protocol in wanted and self.shared.metadata.finalized_features.get(feature, 0) >= 1
 
 
+TELEMETRY_APIS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+
+
 def broker_routes(parts: Parts) -> Routes:
     """What clients and other brokers may ask on a broker's listener."""
     routes = _data_routes(parts) | _transaction_routes(parts)
     routes |= _group_routes(parts) | _newer_group_routes(parts) | _share_routes(parts)
     routes |= _admin_routes(parts) | _controller_routes(parts)
-    versions = ApiVersionsHandler(routes, parts.shared.feature_levels)
+    versions = ApiVersionsHandler(
+        routes,
+        parts.shared.feature_levels,
+        # librdkafka logs that its instance id has changed when it finds them without need.
+        unadvertised=lambda: frozenset() if parts.telemetry.is_wanted else TELEMETRY_APIS,
+    )
     routes[ApiKey.API_VERSIONS] = Route(versions.handle)
     return routes
 

@@ -141,6 +141,11 @@ class ClientTelemetry:
             return
         self._revision += 1
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is any subscription."""
+        return bool(self._subscriptions)
+
     def subscription_names(self) -> list[str]:
         return sorted(self._subscriptions)
 
