@@ -48,12 +48,6 @@ class Removals:
             _, _, paths, tree = heapq.heappop(self._queue)
             self._background.submit(partial(self._remove, paths, tree), _report)
 
-    def run_all(self) -> None:
-        """Remove everything now, in place."""
-        while self._queue:
-            _, _, paths, tree = heapq.heappop(self._queue)
-            self._remove(paths, tree)
-
     def _remove(self, paths: list[str], tree: bool) -> None:
         for path in paths:
             if tree:
