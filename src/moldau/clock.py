@@ -7,17 +7,19 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from moldau.times import ElapsedMs, WallMs
+
 
 class Alarm(Protocol):
     def cancel(self) -> None: ...
 
 
 class Clock(Protocol):
-    def now_ms(self) -> int:
+    def now_ms(self) -> WallMs:
         """Wall time: goes into records, may jump."""
         ...
 
-    def elapsed_ms(self) -> int:
+    def elapsed_ms(self) -> ElapsedMs:
         """Time that only goes forward: sessions and other delays are measured with it."""
         ...
 
@@ -27,11 +29,11 @@ class Clock(Protocol):
 class LoopClock:
     """The time of the running event loop."""
 
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+    def now_ms(self) -> WallMs:
+        return WallMs(time.time_ns() // 1_000_000)
 
-    def elapsed_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000
+    def elapsed_ms(self) -> ElapsedMs:
+        return ElapsedMs(time.monotonic_ns() // 1_000_000)
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Alarm:
         return asyncio.get_running_loop().call_later(delay_ms / 1000, callback)

@@ -16,6 +16,7 @@ from moldau.client.errors import (
     KafkaTimeoutError,
     RetriableCommitFailedError,
     TopicAuthorizationFailedError,
+    UnsupportedVersionError,
 )
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.testing import Broker
@@ -199,11 +200,9 @@ def test_an_automatic_commit_that_fails_is_made_again(broker: Broker) -> None:
         assert faults.hits == 3
 
 
-def test_the_id_that_metrics_are_pushed_under(broker: Broker) -> None:
-    with make(broker) as consumer:
-        found = consumer.client_instance_id()
-        assert found.int
-        assert consumer.client_instance_id() == found
+def test_there_is_no_instance_id_where_nobody_wants_metrics(broker: Broker) -> None:
+    with make(broker) as consumer, pytest.raises(UnsupportedVersionError):
+        consumer.client_instance_id()
     with (
         make(broker, enable_metrics_push=False) as silent,
         pytest.raises(IllegalStateError, match=r"enable\.metrics\.push"),

@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import pairwise
 from os import urandom
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
@@ -337,14 +337,9 @@ def test_partitions_for_and_metrics(
     assert all(isinstance(name, MetricName) for name in producer.metrics())
 
 
-def test_the_cluster_knows_the_client_by_an_id(broker: BrokerProcess, producer: Producer) -> None:
-    try:
-        found = producer.client_instance_id(60)
-    except errors.UnsupportedVersionError:
-        # Apache Kafka has ids only where somebody collects metrics.
-        return
-    assert isinstance(found, UUID)
-    assert producer.client_instance_id() == found
+def test_there_is_no_instance_id_where_nobody_wants_metrics(producer: Producer) -> None:
+    with pytest.raises(errors.UnsupportedVersionError):
+        producer.client_instance_id(60)
 
 
 def test_threads_share_a_producer(broker: BrokerProcess, producer: Producer, topic: Topic) -> None:

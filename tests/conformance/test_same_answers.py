@@ -15,6 +15,7 @@ from uuid import UUID
 import pytest
 
 from moldau.wire.apis import API_BY_KEY, ApiKey
+from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (
     AlterConfigsRequest,
@@ -37,6 +38,7 @@ from moldau.wire.messages import (
     MetadataRequest,
     OffsetForLeaderEpochRequest,
     ProduceRequest,
+    UpdateFeaturesRequest,
 )
 from moldau.wire.records import encode_batch
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
@@ -131,6 +133,15 @@ def new_topic(
     wait_for_leaders(pair, name)
 
 
+def ensure_topic(pair: Pair, name: str) -> None:
+    """As `new_topic`, unless another case has made it."""
+    request = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
+    )
+    if pair.ours.call(ApiKey.METADATA, 9, request).topics[0].error_code:
+        new_topic(pair, name)
+
+
 def wait_for_leaders(pair: Pair, name: str) -> None:
     """Kafka answers before the broker has heard of the new topic and opened its logs."""
     partition = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=-1)
@@ -138,9 +149,7 @@ def wait_for_leaders(pair: Pair, name: str) -> None:
     request = ListOffsetsRequest(replica_id=-1, topics=[topic])
     for connection in (pair.ours, pair.kafkas):
         deadline = time.monotonic() + SECONDS_MAX
-        while (
-            connection.call(ApiKey.LIST_OFFSETS, 6, request).topics[0].partitions[0].error_code
-        ):
+        while connection.call(ApiKey.LIST_OFFSETS, 6, request).topics[0].partitions[0].error_code:
             assert time.monotonic() < deadline, f"{name} has no leader"
 
 
@@ -221,8 +230,11 @@ def test_create_topics(
     if not validate_only and response.topics[0].error_code == 0:
         wait_for_leaders(pair, topic.name)
         pair.compare(ApiKey.CREATE_TOPICS, 7, request)  # already there
-        pair.compare(ApiKey.METADATA, 12, MetadataRequest(
-            topics=[MetadataRequest.MetadataRequestTopic(name=topic.name)]))
+        pair.compare(
+            ApiKey.METADATA,
+            12,
+            MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=topic.name)]),
+        )
 
 
 def test_create_topics_colliding_and_doubled_names(pair: Pair) -> None:
@@ -246,6 +258,27 @@ def test_metadata(pair: Pair, version: int) -> None:
     if 8 <= version <= 10:
         request.include_cluster_authorized_operations = True
     pair.compare(ApiKey.METADATA, version, request)
+
+
+@pytest.mark.parametrize("version", [1, 4, 9, 12])
+def test_a_topic_that_metadata_creates_is_unknown_at_first(pair: Pair, version: int) -> None:
+    name = f"created-by-metadata-{version}"
+    wanted = [MetadataRequest.MetadataRequestTopic(name=name)]
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=True)
+    response = pair.compare(ApiKey.METADATA, version, request)
+    assert response.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    wait_for_leaders(pair, name)
+    pair.compare(ApiKey.METADATA, version, request)
+
+
+def test_a_deleted_topic_is_seen_to_be_gone(pair: Pair) -> None:
+    """Also by a client whose question creates it again."""
+    new_topic(pair, "deleted")
+    deletion = DeleteTopicsRequest(topic_names=["deleted"], timeout_ms=30_000)
+    pair.compare(ApiKey.DELETE_TOPICS, 5, deletion)
+    wanted = [MetadataRequest.MetadataRequestTopic(name="deleted")]
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=True)
+    assert not pair.ours.call(ApiKey.METADATA, 9, request).topics[0].partitions
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -280,6 +313,52 @@ def test_describe_topic_partitions(pair: Pair) -> None:
         )
     else:
         raise AssertionError("the pages never end")
+
+
+@pytest.mark.parametrize(
+    ("topics", "cursor"),
+    [
+        pytest.param(["odd-a", "odd-c"], ("odd-b", 0), id="topic that is not in the list"),
+        pytest.param(["odd-a", "odd-b"], ("odd-c", 0), id="topic after the whole list"),
+        pytest.param(["odd-a", "not-there"], ("other", 0), id="topic that does not exist"),
+        pytest.param(["odd-a", "odd-b"], ("odd-a", -2), id="negative partition"),
+        pytest.param([], ("odd-b", -2), id="negative partition, all topics"),
+        pytest.param(["odd-a", "odd-b"], ("odd-a", 7), id="partition that does not exist"),
+    ],
+)
+def test_describe_topic_partitions_with_odd_cursors(
+    pair: Pair, topics: list[str], cursor: tuple[str, int]
+) -> None:
+    for name in ("odd-a", "odd-b", "odd-c"):
+        ensure_topic(pair, name)
+    request = DescribeTopicPartitionsRequest(
+        topics=[DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in topics],
+        response_partition_limit=10,
+        cursor=DescribeTopicPartitionsRequest.Cursor(
+            topic_name=cursor[0], partition_index=cursor[1]
+        ),
+    )
+    pair.compare(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request)
+
+
+@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize(
+    "levels",
+    [
+        pytest.param({"transaction.version": 2}, id="the level it has"),
+        pytest.param({"transaction.version": 99}, id="unknown level"),
+        pytest.param({"no.such.feature": 1}, id="unknown feature"),
+        pytest.param({"transaction.version": 2, "no.such.feature": 1}, id="one of two"),
+        pytest.param({"transaction.version": 1}, id="lower level"),
+        pytest.param({}, id="nothing"),
+    ],
+)
+def test_update_features(pair: Pair, levels: dict[str, int], version: int) -> None:
+    updates = [
+        UpdateFeaturesRequest.FeatureUpdateKey(feature=name, max_version_level=level)
+        for name, level in levels.items()
+    ]
+    pair.compare(ApiKey.UPDATE_FEATURES, version, UpdateFeaturesRequest(feature_updates=updates))
 
 
 def describe(kind: int, name: str, keys: list[str] | None = None) -> DescribeConfigsRequest:
@@ -648,9 +727,7 @@ def test_offset_for_leader_epoch(pair: Pair, version: int) -> None:
             asked = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
                 partition=partition, leader_epoch=epoch
             )
-            topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(
-                topic=name, partitions=[asked]
-            )
+            topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=name, partitions=[asked])
             request = OffsetForLeaderEpochRequest(replica_id=-1, topics=[topic])
             pair.compare(ApiKey.OFFSET_FOR_LEADER_EPOCH, version, request)
 
@@ -708,17 +785,13 @@ def test_find_coordinator(pair: Pair, version: int) -> None:
 
 
 def test_advertised_versions_are_kafkas(pair: Pair) -> None:
-    """Whatever we offer, we offer in Kafka's range."""
+    """Whatever we offer, we offer in Kafka's range. Neither offers telemetry: nobody subscribes."""
     from moldau.wire.messages import ApiVersionsRequest
 
     request = ApiVersionsRequest(client_software_name="t", client_software_version="1")
     ours = pair.ours.call(ApiKey.API_VERSIONS, 4, request)
     kafkas = pair.kafkas.call(ApiKey.API_VERSIONS, 4, request)
     theirs = {api.api_key: (api.min_version, api.max_version) for api in kafkas.api_keys}
-    # Kafka offers telemetry only with a plugin that receives it.
-    telemetry = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
     for api in ours.api_keys:
         name = API_BY_KEY[api.api_key].name
-        if api.api_key in telemetry:
-            continue
         assert (name, api.min_version, api.max_version) == (name, *theirs[api.api_key])

@@ -317,6 +317,30 @@ def test_acknowledgements_of_every_kind(stage: Stage) -> None:
     assert stage.stored().start_offset == 15
 
 
+def test_partitions_that_are_loaded_together_come_one_by_one(stage: Stage) -> None:
+    """Which of them comes first is chance, but neither waits for the other."""
+    for partition in (0, 1):
+        stage.produce(50, partition)
+    for side in stage.sides:
+        for epoch in (0, 1):
+            topic = ShareFetchRequest.FetchTopic(
+                topic_id=side.topic_ids[stage.topic],
+                partitions=[ShareFetchRequest.FetchPartition(partition_index=i) for i in (0, 1)],
+            )
+            request = ShareFetchRequest(
+                group_id=stage.group,
+                member_id="a",
+                share_session_epoch=epoch,
+                max_wait_ms=LOADED_MS,
+                min_bytes=1,
+                max_records=500,
+                batch_size=500,
+                topics=[] if epoch else [topic],
+            )
+            answer = side.connection("a").call(ApiKey.SHARE_FETCH, 2, request)
+            assert acquired(answer) == [(0, 49, 1)]
+
+
 def test_refused_acknowledgements(stage: Stage) -> None:
     stage.produce(10)
     stage.produce(10)

@@ -17,6 +17,7 @@ from moldau.broker.metadata.delta import MetadataDelta
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.replication.manager import ReplicaManager, Replication
 from moldau.broker.replication.partition import Partition
+from moldau.times import ElapsedMs, WallMs
 from moldau.wire.messages import (
     ConfigRecord,
     PartitionChangeRecord,
@@ -81,17 +82,32 @@ class _Timer:
         self.cancelled = True
 
 
+class VirtualClock:
+    """The time of a VirtualLoop; its wall clock can be set by `wall_ahead_ms`."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+        self.wall_ahead_ms = 0
+
+    def now_ms(self) -> WallMs:
+        return WallMs(self._loop.now_ms + self.wall_ahead_ms)
+
+    def elapsed_ms(self) -> ElapsedMs:
+        return ElapsedMs(self._loop.now_ms)
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> _Timer:
+        return self._loop.call_later(delay_ms / 1000, callback)
+
+
 class VirtualLoop:
     """Timers and callbacks that run when a test says so."""
 
     def __init__(self) -> None:
         self.now_ms = 1_000_000
+        self.clock = VirtualClock(self)
         self._order = itertools.count()
         self._timers: list[tuple[float, int, _Timer, Callable[..., object], tuple[Any, ...]]] = []
         self._soon: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
-
-    def clock_ms(self) -> int:
-        return self.now_ms
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> _Timer:
         timer = _Timer()
@@ -146,7 +162,7 @@ class Host:
             [str(folder / name) for name in directories],
             disk=OsDisk(),
             background=InlineBackground(),
-            now_ms=self.loop.clock_ms,
+            now_ms=self.loop.clock.now_ms,
             random_bytes=lambda size: next(numbers).to_bytes(size, "big"),
             on_dir_failure=lambda directory: self.replicas.on_log_dir_failed(directory),
         )

@@ -109,7 +109,6 @@ class PoweredBroker:
                 disk=disk,
                 background=SimBackground(asyncio.get_running_loop(), self.random, disk),
                 network=self._network,
-                clock_ms=self._clock.now_ms,
                 clock=self._clock,
                 random=self.random,
                 random_bytes=self.random.randbytes,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.coordinator.topics import ImageTopics
@@ -78,6 +79,7 @@ from moldau.broker.shared import Shared
 from moldau.broker.supported import RACK_AWARE_SELECTOR
 from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
+from moldau.clock import Clock
 from moldau.wire.apis import ApiKey
 
 Routes = dict[ApiKey, Route]
@@ -113,8 +115,8 @@ class Parts:
         return self.shared.environment.random_bytes
 
     @property
-    def clock_ms(self) -> Callable[[], int]:
-        return self.shared.environment.clock_ms
+    def clock(self) -> Clock:
+        return self.shared.environment.clock
 
     def config(self) -> BrokerConfig:
         return self.shared.config
@@ -137,12 +139,20 @@ class Parts:
         return protocol in wanted and self.shared.metadata.finalized_features.get(feature, 0) >= 1
 
 
+TELEMETRY_APIS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+
+
 def broker_routes(parts: Parts) -> Routes:
     """What clients and other brokers may ask on a broker's listener."""
     routes = _data_routes(parts) | _transaction_routes(parts)
     routes |= _group_routes(parts) | _newer_group_routes(parts) | _share_routes(parts)
     routes |= _admin_routes(parts) | _controller_routes(parts)
-    versions = ApiVersionsHandler(routes, parts.shared.feature_levels)
+    versions = ApiVersionsHandler(
+        routes,
+        parts.shared.feature_levels,
+        # librdkafka logs that its instance id has changed when it finds them without need.
+        unadvertised=lambda: frozenset() if parts.telemetry.is_wanted else TELEMETRY_APIS,
+    )
     routes[ApiKey.API_VERSIONS] = Route(versions.handle)
     return routes
 
@@ -151,11 +161,11 @@ def _data_routes(parts: Parts) -> Routes:
     loop = asyncio.get_running_loop()
     config, replicas = parts.config(), parts.replicas
     verifier = parts.coordinators.verifier
-    produce = ProduceHandler(replicas, loop=loop, clock_ms=parts.clock_ms, verifier=verifier)
+    produce = ProduceHandler(replicas, loop=loop, clock=parts.clock, verifier=verifier)
     fetch = FetchHandler(
         replicas,
         loop=loop,
-        clock_ms=parts.clock_ms,
+        clock=parts.clock,
         random_id=lambda: int.from_bytes(parts.random_bytes(4), "big") >> 1 or 1,
         session_slots_max=config["max.incremental.fetch.session.cache.slots"],
         fetch_max_bytes=config["fetch.max.bytes"],
@@ -265,14 +275,12 @@ def _admin_routes(parts: Parts) -> Routes:
     cluster = DescribeClusterHandler(
         image, cluster_id=cluster_id, controller_id=parts.controller_id
     )
-    describe = DescribeConfigsHandler(
-        image, shared.configs, shared.loggers, node_id=parts.node_id
-    )
+    describe = DescribeConfigsHandler(image, shared.configs, shared.loggers, node_id=parts.node_id)
     resources = ListConfigResourcesHandler(image)
     subscriptions = GetTelemetrySubscriptionsHandler(
-        parts.telemetry, now_ms=parts.clock_ms, random_bytes=parts.random_bytes
+        parts.telemetry, elapsed_ms=parts.clock.elapsed_ms, random_bytes=parts.random_bytes
     )
-    push = PushTelemetryHandler(parts.telemetry, now_ms=parts.clock_ms)
+    push = PushTelemetryHandler(parts.telemetry, elapsed_ms=parts.clock.elapsed_ms)
     return {
         ApiKey.METADATA: Route(metadata.handle),
         ApiKey.DESCRIBE_CLUSTER: Route(cluster.handle),

@@ -73,7 +73,7 @@ class Node:
             config.log_dirs,
             disk=environment.disk,
             background=environment.background,
-            now_ms=environment.clock_ms,
+            now_ms=environment.clock.now_ms,
             random_bytes=environment.random_bytes,
             on_dir_failure=self._on_dir_failed,
         )

@@ -66,7 +66,7 @@ class BrokerServer:
         self._channels: list[ControllerChannel] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         environment, config = shared.environment, shared.config
-        self._cleaner = Cleaner(shared.logs, config.log, environment.clock_ms)
+        self._cleaner = Cleaner(shared.logs, config.log, environment.clock.now_ms)
         self._telemetry = ClientTelemetry(telemetry_max_bytes=config["telemetry.max.bytes"])
         self._waits = ImageWaits(lambda: shared.metadata.image, environment.clock)
         self.lifecycle = self._lifecycle()
@@ -194,7 +194,7 @@ class BrokerServer:
             sessions_max=shared.config["group.share.max.share.sessions"],
             enabled=lambda: shared.metadata.finalized_features.get("share.version", 0) >= 1,
         )
-        self._moves = LogMoves(shared.logs, self.replicas, environment.clock_ms)
+        self._moves = LogMoves(shared.logs, self.replicas, environment.clock.now_ms)
         self._maintenance = Maintenance(shared.logs, lambda: shared.config)
         self._built = True
 

@@ -17,6 +17,7 @@ from moldau.peers.channel import Channel, ChannelError, Transport, UnsupportedVe
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
+from moldau.wire.messages import CreateTopicsResponse
 
 #: The pause before looking again for a controller that was not known, or not the right one.
 RETRY_MS: Final = 100
@@ -86,7 +87,7 @@ class ControllerChannel:
                 # The channel makes the next call wait before it connects again.
                 problem = str(error)
                 continue
-            if getattr(response, "error_code", 0) != ErrorCode.NOT_CONTROLLER:
+            if not _says_not_controller(response):
                 return response
             problem = f"node {node.node_id} is not the active controller"
             await self._pause(min(RETRY_MS, left_ms))
@@ -131,6 +132,14 @@ class ControllerChannel:
         if self._channel is not None:
             self._channel.close()
             self._channel = None
+
+
+def _says_not_controller(response: Message) -> bool:
+    """Whether the response, or one of its topics, has that error; it comes for all of them."""
+    if isinstance(response, CreateTopicsResponse):
+        return any(topic.error_code == ErrorCode.NOT_CONTROLLER for topic in response.topics)
+    code: int = getattr(response, "error_code", ErrorCode.NONE)
+    return code == ErrorCode.NOT_CONTROLLER
 
 
 def _end(over: asyncio.Future[None]) -> None:

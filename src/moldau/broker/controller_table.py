@@ -45,6 +45,7 @@ from moldau.broker.loggers import BrokerLoggers
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.routes import Route
+from moldau.times import ElapsedMs
 from moldau.wire.apis import ApiKey
 
 Routes = dict[ApiKey, Route]
@@ -61,7 +62,7 @@ class ControllerParts:
     metadata: MetadataShell
     loggers: BrokerLoggers
     feature_levels: Callable[[], FeatureLevels]
-    elapsed_ms: Callable[[], int]
+    elapsed_ms: Callable[[], ElapsedMs]
 
     def image(self) -> MetadataImage:
         return self.metadata.image
@@ -92,12 +93,14 @@ def _quorum_routes(parts: ControllerParts) -> Routes:
 
 def _cluster_routes(parts: ControllerParts) -> Routes:
     """What brokers and controllers tell and ask the active controller."""
-    metadata, now_ms = parts.metadata, parts.elapsed_ms
+    metadata, elapsed_ms = parts.metadata, parts.elapsed_ms
     return {
         ApiKey.BROKER_REGISTRATION: Route(
-            BrokerRegistrationHandler(metadata, now_ms=now_ms).handle
+            BrokerRegistrationHandler(metadata, elapsed_ms=elapsed_ms).handle
         ),
-        ApiKey.BROKER_HEARTBEAT: Route(BrokerHeartbeatHandler(metadata, now_ms=now_ms).handle),
+        ApiKey.BROKER_HEARTBEAT: Route(
+            BrokerHeartbeatHandler(metadata, elapsed_ms=elapsed_ms).handle
+        ),
         ApiKey.UNREGISTER_BROKER: Route(UnregisterBrokerHandler(metadata).handle),
         ApiKey.CONTROLLER_REGISTRATION: Route(ControllerRegistrationHandler(metadata).handle),
         ApiKey.ALTER_PARTITION: Route(AlterPartitionHandler(metadata).handle),

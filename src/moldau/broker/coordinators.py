@@ -160,7 +160,7 @@ class Coordinators:
             around.replicas,
             self.groups,
             loop=asyncio.get_running_loop(),
-            clock_ms=around.environment.clock_ms,
+            clock=around.environment.clock,
             timeout_ms=self._request_timeout_ms,
         )
         self._cluster_markers = ClusterMarkers(
@@ -273,7 +273,7 @@ class Coordinators:
             retry_time_ms=min(
                 config["add.partitions.to.txn.retry.backoff.max.ms"], config["request.timeout.ms"]
             ),
-            clock_ms=self._around.environment.clock_ms,
+            clock=self._around.environment.clock,
         )
 
     def _share_coordinator(self) -> ShareCoordinator:

@@ -9,7 +9,6 @@ import asyncio
 import os
 import random
 import socket
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,10 +23,6 @@ from moldau.peers.channel import Transport
 from moldau.peers.node_channel import ChannelSettings, NodeTransport, response_bytes_max
 
 
-def wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
     """What the world offers one broker."""
@@ -36,7 +31,6 @@ class Environment:
     background: Background
     network: Network
     transport: Transport
-    clock_ms: Callable[[], int]
     clock: Clock
     random: RandomSource
     random_bytes: Callable[[int], bytes]
@@ -69,7 +63,6 @@ class Environment:
             background=background,
             network=SocketNetwork(config.listeners, config.network),
             transport=transport,
-            clock_ms=wall_clock_ms,
             clock=clock,
             random=chance,
             random_bytes=os.urandom,

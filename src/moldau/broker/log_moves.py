@@ -17,6 +17,7 @@ from moldau.broker.log.log_dirs import LogDir
 from moldau.broker.log.manager import LogManager
 from moldau.broker.log.moves import copy_step
 from moldau.broker.replication.manager import ReplicaManager
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -28,11 +29,11 @@ FLUSH_ROUNDS_MAX = 8
 
 class LogMoves:
     def __init__(
-        self, logs: LogManager, replicas: ReplicaManager, clock_ms: Callable[[], int]
+        self, logs: LogManager, replicas: ReplicaManager, now_ms: Callable[[], WallMs]
     ) -> None:
         self._logs = logs
         self._replicas = replicas
-        self._clock_ms = clock_ms
+        self._now_ms = now_ms
         self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
 
     def start(self, topic: str, index: int, path: str) -> None:
@@ -77,7 +78,7 @@ class LogMoves:
     async def _move(self, topic: str, index: int, future: Log) -> None:
         try:
             if await self._catch_up(topic, index, future):
-                self._replicas.move_to_future_log(topic, index, self._clock_ms())
+                self._replicas.move_to_future_log(topic, index, self._now_ms())
                 logger.info("%s-%d now lies in %s", topic, index, future.dir_state.path)
         except ApiError as error:
             # The partition is gone, or one of the two folders.
@@ -93,7 +94,7 @@ class LogMoves:
         flush_rounds = 0
         while self._logs.get_future_log(topic, index) is future:
             current = self._replicas.get(topic, index).log
-            now_ms = self._clock_ms()
+            now_ms = self._now_ms()
             if not copy_step(current, future, now_ms=now_ms):
                 # Clients have their turn between two pieces.
                 await asyncio.sleep(0)

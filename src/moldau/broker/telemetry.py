@@ -19,6 +19,7 @@ from uuid import UUID
 import crc32c
 
 from moldau.broker.config.resource_keys import CLIENT_METRICS_SELECTORS
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.uuids import ONE_UUID, ZERO_UUID, uuid_to_text
 
@@ -87,7 +88,7 @@ class _Instance:
         "terminating",
     )
 
-    def __init__(self, client: Client, granted: Granted, revision: int, now_ms: int) -> None:
+    def __init__(self, client: Client, granted: Granted, revision: int, now_ms: ElapsedMs) -> None:
         self.client = client
         self.granted = granted
         self.revision = revision
@@ -97,10 +98,10 @@ class _Instance:
         self.last_error = ErrorCode.NONE
         self.terminating = False
 
-    def expired(self, now_ms: int) -> bool:
+    def expired(self, now_ms: ElapsedMs) -> bool:
         return now_ms - self.seen_ms >= max(EXPIRY_MS_MIN, 3 * self.granted.push_interval_ms)
 
-    def may_get(self, now_ms: int) -> bool:
+    def may_get(self, now_ms: ElapsedMs) -> bool:
         """Whether a request for the subscription is due, or was asked for by the last answer."""
         last_ms = max(_or_never(self.last_get_ms), _or_never(self.last_push_ms))
         return now_ms - last_ms >= self.granted.push_interval_ms or self.last_error in (
@@ -108,7 +109,7 @@ class _Instance:
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
         )
 
-    def may_push(self, now_ms: int) -> bool:
+    def may_push(self, now_ms: ElapsedMs) -> bool:
         """Whether a push is due: the first since the subscription was told always is."""
         last_push_ms = _or_never(self.last_push_ms)
         return (
@@ -140,11 +141,16 @@ class ClientTelemetry:
             return
         self._revision += 1
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is any subscription."""
+        return bool(self._subscriptions)
+
     def subscription_names(self) -> list[str]:
         return sorted(self._subscriptions)
 
     def get(
-        self, client_instance_id: UUID, client: Client, *, now_ms: int, fresh_id: UUID
+        self, client_instance_id: UUID, client: Client, *, now_ms: ElapsedMs, fresh_id: UUID
     ) -> Granted:
         """A client asks for its subscription; `fresh_id` is used if it has no id yet."""
         if client_instance_id == ZERO_UUID:
@@ -161,7 +167,7 @@ class ClientTelemetry:
         client_instance_id: UUID,
         client: Client,
         *,
-        now_ms: int,
+        now_ms: ElapsedMs,
         subscription_id: int,
         terminating: bool,
         compression_type: int,
@@ -205,7 +211,7 @@ class ClientTelemetry:
         self,
         instance: _Instance,
         *,
-        now_ms: int,
+        now_ms: ElapsedMs,
         subscription_id: int,
         terminating: bool,
         compression_type: int,
@@ -239,7 +245,7 @@ class ClientTelemetry:
                 f"{self.telemetry_max_bytes} (telemetry.max.bytes)",
             )
 
-    def _instance(self, client_instance_id: UUID, client: Client, now_ms: int) -> _Instance:
+    def _instance(self, client_instance_id: UUID, client: Client, now_ms: ElapsedMs) -> _Instance:
         """The client's state, made anew if it is unknown or its subscription may have changed."""
         self._forget_expired(now_ms)
         instance = self._instances.get(client_instance_id)
@@ -254,7 +260,7 @@ class ClientTelemetry:
             self._instances.popitem(last=False)
         return instance
 
-    def _make(self, client_instance_id: UUID, client: Client, now_ms: int) -> _Instance:
+    def _make(self, client_instance_id: UUID, client: Client, now_ms: ElapsedMs) -> _Instance:
         attributes = {
             "client_id": client.client_id,
             "client_instance_id": uuid_to_text(client_instance_id),
@@ -281,7 +287,7 @@ class ClientTelemetry:
         )
         return _Instance(client, granted, self._revision, now_ms)
 
-    def _forget_expired(self, now_ms: int) -> None:
+    def _forget_expired(self, now_ms: ElapsedMs) -> None:
         """A few per call are enough: no more come than calls are made."""
         for _ in range(min(EXPIRED_PER_CALL_MAX, len(self._instances))):
             oldest = next(iter(self._instances.values()))

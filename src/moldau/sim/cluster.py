@@ -158,7 +158,6 @@ class Node(Machine):
                 self._fleet.net, process, self.config.listeners, self.config.network
             ),
             transport=transport,
-            clock_ms=clock.now_ms,
             clock=clock,
             random=self.random,
             random_bytes=self.random.randbytes,

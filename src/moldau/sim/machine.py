@@ -24,6 +24,7 @@ from moldau.sim.loop import VirtualLoop
 from moldau.sim.network import Dialler, Net
 from moldau.sim.process import PROCESS, Process
 from moldau.sim.world import Invariant, Violation, World
+from moldau.times import ElapsedMs, WallMs
 
 STOP_S_MAX = 120.0
 
@@ -35,11 +36,11 @@ class SimClock:
         self._world = world
         self.ahead_ms = 0
 
-    def now_ms(self) -> int:
-        return self._world.now_ms() + self.ahead_ms
+    def now_ms(self) -> WallMs:
+        return WallMs(self._world.now_ms() + self.ahead_ms)
 
-    def elapsed_ms(self) -> int:
-        return round(self._world.loop.time() * 1000)
+    def elapsed_ms(self) -> ElapsedMs:
+        return ElapsedMs(round(self._world.loop.time() * 1000))
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Alarm:
         return self._world.loop.call_later(delay_ms / 1000, callback)

@@ -23,6 +23,7 @@ from moldau.clock import Alarm
 from moldau.peers.channel import Channel
 from moldau.sim.disk import SimDisk, Stopped
 from moldau.sim.world import Invariant, Violation, World, require
+from moldau.times import ElapsedMs, WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     BrokerRegistrationRequest,
@@ -80,11 +81,11 @@ class ProcessClock:
         self._world = world
         self._disk = disk
 
-    def now_ms(self) -> int:
+    def now_ms(self) -> WallMs:
         return self._world.now_ms()
 
-    def elapsed_ms(self) -> int:
-        return round(self._world.loop.time() * 1000)
+    def elapsed_ms(self) -> ElapsedMs:
+        return ElapsedMs(round(self._world.loop.time() * 1000))
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Alarm:
         def ring() -> None:

@@ -17,6 +17,7 @@ from random import Random
 from moldau.sim.background import SimBackground
 from moldau.sim.disk import Platter, Stopped
 from moldau.sim.loop import VirtualLoop
+from moldau.times import WallMs
 
 START_MS = 1_700_000_000_000
 TRACE_KEPT = 40
@@ -114,8 +115,8 @@ class World:
         self.steps = 0
         self.faults: Counter[str] = Counter()
 
-    def now_ms(self) -> int:
-        return START_MS + round(self.loop.time() * 1000)
+    def now_ms(self) -> WallMs:
+        return WallMs(START_MS + round(self.loop.time() * 1000))
 
     def note(self, text: str) -> None:
         self.trace.note(f"{self.loop.time():12.3f}s {text}")

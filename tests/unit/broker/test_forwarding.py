@@ -225,6 +225,22 @@ def test_who_is_not_the_controller_is_asked_until_the_right_one_is_known(answer:
     asyncio.run(scenario())
 
 
+def test_topics_that_a_former_controller_refuses_are_asked_of_the_next() -> None:
+    """CreateTopics has no error for the whole: each topic says that it is not the controller."""
+
+    async def scenario() -> None:
+        async with stage() as it:
+            it.one.answer = refused(ErrorCode.NOT_CONTROLLER)
+            call = asyncio.ensure_future(
+                it.channel.call(ApiKey.CREATE_TOPICS, request("a"), timeout_ms=60_000)
+            )
+            await until(lambda: len(it.one.asked) > 1)
+            it.active = it.two
+            assert errors(await call) == [0]
+
+    asyncio.run(scenario())
+
+
 def test_who_is_not_the_controller_is_not_asked_without_pause() -> None:
     class Stale:
         asked = 0

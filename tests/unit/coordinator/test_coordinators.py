@@ -96,9 +96,7 @@ class Node:
 
     async def start(self) -> None:
         clock = HandClock()
-        environment: Any = SimpleNamespace(
-            clock=clock, clock_ms=clock.now_ms, random_bytes=bytes, transport=self.other
-        )
+        environment: Any = SimpleNamespace(clock=clock, random_bytes=bytes, transport=self.other)
         metadata: Any = SimpleNamespace(
             image=self.host.image, finalized_features={"transaction.version": 2}
         )

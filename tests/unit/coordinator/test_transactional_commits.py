@@ -91,7 +91,7 @@ class World:
             enabled=lambda: True,
             retry_backoff_ms=20,
             retry_time_ms=100,
-            clock_ms=self.host.loop.clock_ms,
+            clock=self.host.loop.clock,
         )
         self.handler = TxnOffsetCommitHandler(
             self.groups,

@@ -93,8 +93,10 @@ class Stage:
             AlterPartitionRequest: AlterPartitionHandler(shell),
             AlterPartitionReassignmentsRequest: AlterPartitionReassignmentsHandler(shell),
             AssignReplicasToDirsRequest: AssignReplicasToDirsHandler(shell),
-            BrokerHeartbeatRequest: BrokerHeartbeatHandler(shell, now_ms=lambda: self.now_ms),
-            BrokerRegistrationRequest: BrokerRegistrationHandler(shell, now_ms=lambda: self.now_ms),
+            BrokerHeartbeatRequest: BrokerHeartbeatHandler(shell, elapsed_ms=lambda: self.now_ms),
+            BrokerRegistrationRequest: BrokerRegistrationHandler(
+                shell, elapsed_ms=lambda: self.now_ms
+            ),
             ControllerRegistrationRequest: ControllerRegistrationHandler(shell),
             ElectLeadersRequest: ElectLeadersHandler(shell),
             ListPartitionReassignmentsRequest: ListPartitionReassignmentsHandler(shell),

@@ -30,7 +30,7 @@ class Client:
         self.handler = FetchHandler(
             host.replicas,
             loop=host.loop,
-            clock_ms=host.loop.clock_ms,
+            clock=host.loop.clock,
             random_id=lambda: next(ids),
             **limits,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -203,27 +204,26 @@ def test_delete_records(host: Host) -> None:
 # OffsetForLeaderEpoch.
 
 
+def end_of_epoch(host: Host, epoch: int, current: int = -1, index: int = 0) -> tuple[str, int, int]:
+    wanted = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
+        partition=index, leader_epoch=epoch, current_leader_epoch=current
+    )
+    topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic="a", partitions=[wanted])
+    response = OffsetForLeaderEpochHandler(host.replicas).handle(
+        RequestContext(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4),
+        OffsetForLeaderEpochRequest(topics=[topic]),
+    )
+    ((answer,),) = (topic.partitions for topic in response.topics)
+    return ErrorCode(answer.error_code).name, answer.leader_epoch, answer.end_offset
+
+
 def test_where_leader_epochs_end(host: Host) -> None:
     topic_id = host.create_topic("a")
     host.append("a", b"x")
     for _ in range(3):
         host.change_partition(topic_id, leader=NODE_ID)
     host.append("a", b"y")
-    handler = OffsetForLeaderEpochHandler(host.replicas)
-
-    def ask(epoch: int, current: int = -1, index: int = 0) -> tuple[str, int, int]:
-        wanted = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
-            partition=index, leader_epoch=epoch, current_leader_epoch=current
-        )
-        request = OffsetForLeaderEpochRequest(
-            topics=[
-                OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic="a", partitions=[wanted])
-            ]
-        )
-        response = handler.handle(RequestContext(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4), request)
-        ((answer,),) = (topic.partitions for topic in response.topics)
-        return ErrorCode(answer.error_code).name, answer.leader_epoch, answer.end_offset
-
+    ask = partial(end_of_epoch, host)
     assert ask(0) == ("NONE", 0, 1)
     assert ask(1) == ("NONE", 0, 1)
     assert ask(3) == ("NONE", 3, 2)
@@ -233,6 +233,24 @@ def test_where_leader_epochs_end(host: Host) -> None:
     assert ask(0, current=2) == ("FENCED_LEADER_EPOCH", -1, -1)
     assert ask(0, current=4) == ("UNKNOWN_LEADER_EPOCH", -1, -1)
     assert ask(0, index=1) == ("UNKNOWN_TOPIC_OR_PARTITION", -1, -1)
+
+
+@pytest.mark.parametrize("count", [0, 3], ids=["empty", "with records"])
+def test_an_epoch_of_a_sole_replica_without_records_ends_at_the_log_end(
+    host: Host, tmp_path: Path, count: int
+) -> None:
+    topic_id = host.create_topic("a")
+    for _ in range(count):
+        host.append("a", b"x")
+    assert end_of_epoch(host, 0) == ("NONE", 0, count)
+    host.change_partition(topic_id, leader=NODE_ID)
+    host.change_partition(topic_id, leader=NODE_ID)
+    assert end_of_epoch(host, 2) == ("NONE", 2, count)
+    host = host.restarted(tmp_path)
+    assert end_of_epoch(host, 2) == ("NONE", 2, count)
+    assert end_of_epoch(host, 0)[2] == count
+    read = host.partition("a").read(count, 100, min_one_batch=True, last_fetched_epoch=2)
+    assert (read.size, read.diverging_epoch) == (0, None)
 
 
 # DescribeProducers.

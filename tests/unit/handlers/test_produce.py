@@ -26,7 +26,7 @@ VERSIONS = range(3, 14)
 class Client:
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.handler = ProduceHandler(host.replicas, loop=host.loop, clock_ms=host.loop.clock_ms)
+        self.handler = ProduceHandler(host.replicas, loop=host.loop, clock=host.loop.clock)
 
     def send(
         self,

@@ -68,13 +68,13 @@ class World:
         self.handler = ProduceHandler(
             self.host.replicas,
             loop=self.host.loop,
-            clock_ms=self.host.loop.clock_ms,
+            clock=self.host.loop.clock,
             verifier=TransactionVerifier(
                 self.coordinator,
                 enabled=lambda: self.enabled,
                 retry_backoff_ms=20,
                 retry_time_ms=100,
-                clock_ms=self.host.loop.clock_ms,
+                clock=self.host.loop.clock,
                 sleep=self._sleep,
             ),
         )

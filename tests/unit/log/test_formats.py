@@ -165,6 +165,21 @@ def test_epoch_and_metadata_files_of_a_log(folder: LogFolder) -> None:
     assert folder.crash().topic_id == SOME_ID
 
 
+def test_an_epoch_is_checkpointed_with_its_first_batch(folder: LogFolder) -> None:
+    """Ten thousand idle partitions must not write a file each whenever they get a leader."""
+    log = folder.open(topic_id=SOME_ID)
+    path = folder.path / "leader-epoch-checkpoint"
+    append(log, b"a", leader_epoch=2)
+    log.flush()
+    log.assign_epoch(5, 1)
+    log.flush()
+    assert log.leader_epochs.entries() == [(2, 0), (5, 1)]
+    assert path.read_text() == "0\n1\n2 0\n"
+    append(log, b"b", leader_epoch=5)
+    log.flush()
+    assert path.read_text() == "0\n2\n2 0\n5 1\n"
+
+
 def test_meta_properties_both_versions() -> None:
     written = MetaProperties(cluster_id="c", node_id=3, directory_id=SOME_ID).encode()
     assert written.decode().splitlines()[1:] == [

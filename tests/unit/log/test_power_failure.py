@@ -95,8 +95,9 @@ def test_indexes_made_anew_below_a_recovery_point_at_the_very_end_are_synced() -
 def test_an_epoch_that_cannot_be_written_takes_the_folder_offline() -> None:
     machine = Machine()
     log = machine.create()
-    machine.platter.break_folder("/data1/", 0)
     log.assign_epoch(3, 0)
+    append(log, b"x", leader_epoch=3)
+    machine.platter.break_folder("/data1/", 0)
     with pytest.raises(LogDirFailure):
         log.flush()
 

@@ -114,9 +114,15 @@ def test_every_broker_must_support_the_level(world: World) -> None:
     assert "Broker 2 only supports" in update(world, "share.version", 1).error_message
 
 
-def test_validate_only_and_old_versions_answer_per_feature(world: World) -> None:
+def test_validate_only_changes_nothing(world: World) -> None:
     response = update(world, "group.version", 0, 2, validate_only=True)
     assert (response.error_code, world.records) == (0, [])
-    old = update(world, "group.version", 9, api_version=1)
-    assert old.error_code == 0
-    assert [(r.feature, r.error_code) for r in old.results] == [("group.version", 95)]
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_old_versions_have_results_per_feature_but_one_error(world: World, version: int) -> None:
+    refused = update(world, "group.version", 9, api_version=version)
+    assert (refused.error_code, refused.results) == (95, [])
+    taken = update(world, "group.version", 1, api_version=version)
+    assert taken.error_code == 0
+    assert [(each.feature, each.error_code) for each in taken.results] == [("group.version", 0)]

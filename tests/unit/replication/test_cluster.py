@@ -237,7 +237,7 @@ async def produce(node: Node, value: bytes, *, timeout_ms: int = 5_000) -> tuple
     handler = ProduceHandler(
         node.host.replicas,
         loop=asyncio.get_running_loop(),
-        clock_ms=node.host.loop.clock_ms,
+        clock=node.host.loop.clock,
     )
     request = ProduceRequest(
         acks=-1,
@@ -411,7 +411,7 @@ def test_a_replica_moves_between_folders_while_it_is_copied(tmp_path: Path, move
         partition = host.partition(TOPIC)
         before = partition.log.dir_state
         other = next(each for each in host.logs.dirs if each is not before)
-        moves = LogMoves(host.logs, host.replicas, host.loop.clock_ms)
+        moves = LogMoves(host.logs, host.replicas, host.loop.clock.now_ms)
         moves.start(TOPIC, 0, other.path)
         number = 20
         while partition.log.dir_state is before:

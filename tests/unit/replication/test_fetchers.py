@@ -77,7 +77,7 @@ class Node:
         self.fetch = FetchHandler(
             self.host.replicas,
             loop=asyncio.get_running_loop(),
-            clock_ms=clock.now_ms,
+            clock=clock,
             random_id=iter(range(1, 1000)).__next__,
             lag_ms_max=lambda: cluster.lag_ms_max,
             rack_aware=True,

@@ -34,7 +34,7 @@ async def finish(moves: LogMoves) -> None:
 
 
 def moves_of(host: Host) -> LogMoves:
-    return LogMoves(host.logs, host.replicas, host.loop.clock_ms)
+    return LogMoves(host.logs, host.replicas, host.loop.clock.now_ms)
 
 
 @pytest.mark.parametrize("flushed", [0, 20, 50])

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from moldau.broker.fetch_sessions.fetch_data import PartitionFetch
 from moldau.broker.fetch_sessions.reader import FetchLimits, SlotReader
 from moldau.broker.fetch_sessions.slot import FetchSlot
+from moldau.broker.handlers.fetch import FetchHandler
+from moldau.broker.network.context import RequestContext
 from moldau.broker.replication.throttle import ReplicationThrottle, is_throttled_replica
+from moldau.wire.apis import ApiKey
+from moldau.wire.codec import decode, encode
+from moldau.wire.messages import FetchRequest, FetchResponse
 from support.hosting import NODE_ID, OTHER_NODE_ID, Host
 
 
@@ -73,3 +79,41 @@ def test_a_leader_holds_up_followers_that_are_not_in_sync(
     assert first.records_size
     reader.count_sent([(slot, first)])
     assert (reader.read_one(slot, limits, 1000, True).records_size == 0) is held_up
+
+
+def test_a_clock_that_is_set_back_does_not_hold_up_followers(tmp_path: Path) -> None:
+    """Rates are measured in elapsed time: by the wall clock, an hour back would be an hour's wait
+    until what was sent is forgotten."""
+    host = Host(tmp_path)
+    host.create_topic(
+        "t",
+        replicas=(NODE_ID, OTHER_NODE_ID),
+        isr=(NODE_ID,),
+        config={"leader.replication.throttled.replicas": "*"},
+    )
+    host.append("t", b"x")
+    handler = FetchHandler(
+        host.replicas,
+        loop=host.loop,
+        clock=host.loop.clock,
+        random_id=lambda: 1,
+        throttle=ReplicationThrottle(lambda: 1, samples_max=3),
+    )
+
+    def fetched() -> bool:
+        wanted = FetchRequest.FetchPartition(fetch_offset=0, partition_max_bytes=1000)
+        request = FetchRequest(
+            replica_id=OTHER_NODE_ID,
+            max_bytes=1000,
+            topics=[FetchRequest.FetchTopic(topic="t", partitions=[wanted])],
+        )
+        frame = memoryview(b"head" + encode(request, 12))
+        reply: Any = handler.handle(RequestContext(ApiKey.FETCH, 12), frame, 4)
+        response = decode(FetchResponse, 12, b"".join(reply), 9)
+        return bool(response.responses[0].partitions[0].records)
+
+    assert fetched()
+    assert not fetched()
+    host.loop.clock.wall_ahead_ms = -3_600_000
+    host.loop.advance(10_000)
+    assert fetched()

@@ -435,6 +435,26 @@ async def test_partitions_take_turns(stage: Stage) -> None:
 
 
 @on_stage
+async def test_partitions_that_are_loaded_together_do_not_add_up_to_one_response(
+    stage: Stage,
+) -> None:
+    stage.create("u", 2)
+    for index in range(2):
+        stage.append(*([b"x"] * 50), topic="u", index=index)
+    gate = stage.persister.gate = asyncio.Event()
+    member = stage.member()
+    first = asyncio.ensure_future(member.fetch("u", partitions=[0, 1], max_records=500))
+    await stage.pass_ms(1)
+    gate.set()
+    responses = [await first, await member.fetch(max_wait_ms=0)]
+    assert [
+        [each.partition_index for topic in response.responses for each in topic.partitions
+         if each.acquired_records]
+        for response in responses
+    ] == [[0], [1]]  # fmt: skip
+
+
+@on_stage
 async def test_a_cluster_without_share_groups(stage: Stage) -> None:
     stage.append(b"a")
     member = stage.member()

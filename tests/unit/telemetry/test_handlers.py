@@ -30,10 +30,10 @@ class Broker:
             {"metrics": "org.apache.kafka.", "interval.ms": "5000", "match": "client_id=app"},
         )
         self.get = GetTelemetrySubscriptionsHandler(
-            self.telemetry, now_ms=lambda: self.now_ms, random_bytes=lambda size: b"r" * size
+            self.telemetry, elapsed_ms=lambda: self.now_ms, random_bytes=lambda size: b"r" * size
         ).handle
         self.push = PushTelemetryHandler(
-            self.telemetry, now_ms=lambda: self.now_ms, receive=self.received.append
+            self.telemetry, elapsed_ms=lambda: self.now_ms, receive=self.received.append
         ).handle
 
 
@@ -93,7 +93,7 @@ def test_a_failing_receiver_is_reported_as_a_bad_record(
     def fail(payload: Payload) -> None:
         raise OSError("the collector is gone")
 
-    handler = PushTelemetryHandler(broker.telemetry, now_ms=lambda: 0, receive=fail)
+    handler = PushTelemetryHandler(broker.telemetry, elapsed_ms=lambda: 0, receive=fail)
     with pytest.raises(ApiError) as raised:
         handler.handle(context(ApiKey.PUSH_TELEMETRY), push_of(subscribe(broker)))
     assert raised.value.code is ErrorCode.INVALID_RECORD
@@ -103,6 +103,6 @@ def test_a_failing_receiver_is_reported_as_a_bad_record(
 def test_unwanted_metrics_are_counted() -> None:
     broker = Broker()
     dropped = DroppedTelemetry()
-    handler = PushTelemetryHandler(broker.telemetry, now_ms=lambda: 0, receive=dropped)
+    handler = PushTelemetryHandler(broker.telemetry, elapsed_ms=lambda: 0, receive=dropped)
     handler.handle(context(ApiKey.PUSH_TELEMETRY), push_of(subscribe(broker)))
     assert (dropped.payloads, dropped.bytes) == (1, 4)

@@ -250,7 +250,7 @@ def verify(
             enabled=lambda: True,
             retry_backoff_ms=20,
             retry_time_ms=0,
-            clock_ms=host.loop.clock_ms,
+            clock=host.loop.clock,
         )
         claim = Claim(host.partition("t"), 7, 3, 0)
         started = verifier.start(world.id_of(1), [claim], operation)

@@ -68,7 +68,7 @@ def write(host: Host, offsets: Offsets, *markers: Marker, wait_ms: int = 50) -> 
             host.replicas,
             offsets,
             loop=asyncio.get_running_loop(),
-            clock_ms=host.loop.clock_ms,
+            clock=host.loop.clock,
             timeout_ms=lambda: wait_ms,
         )
         return await writer.write(markers)
@@ -139,7 +139,7 @@ def test_none_is_told_only_after_commit(host: Host, offsets: Offsets) -> None:
             host.replicas,
             offsets,
             loop=asyncio.get_running_loop(),
-            clock_ms=host.loop.clock_ms,
+            clock=host.loop.clock,
             timeout_ms=lambda: 60_000,
         )
         task = asyncio.create_task(writer.write([marker(("a", 0))]))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from moldau.broker.coordinator.decision import NO_PRODUCER_ID, ProducerStamp, TransactionEnding
+from moldau.times import WallMs
 from moldau.wire.errors import ErrorCode
 from moldau.wire.records import (
     ControlType,
@@ -36,14 +37,14 @@ class CoordinatorLog(Protocol):
         self,
         records: Sequence[tuple[bytes, bytes | None]],
         *,
-        now_ms: int,
+        now_ms: WallMs,
         producer: ProducerStamp | None = None,
     ) -> int:
         """Append as one batch, of the producer's transaction if one is named, and return its
         first offset; raises ApiError, appending nothing."""
         ...
 
-    def append_marker(self, ending: TransactionEnding, *, now_ms: int) -> int:
+    def append_marker(self, ending: TransactionEnding, *, now_ms: WallMs) -> int:
         """Append the marker that ends a transaction and return its offset; raises ApiError."""
         ...
 

@@ -9,6 +9,7 @@ from moldau.broker.coordinator.log import Buffer
 from moldau.broker.log.producer_state import Verification
 from moldau.broker.replication.partition import Partition
 from moldau.invariant import invariant
+from moldau.times import WALL_ZERO, WallMs
 from moldau.wire.compression import Compression
 from moldau.wire.errors import ErrorCode
 
@@ -29,7 +30,7 @@ class PartitionLog:
         self._compression = compression
         self._acks_all = acks_all
         self._waiters: dict[Callable[[ErrorCode], None], Callable[[ErrorCode], None]] = {}
-        self._appended_ms = 0
+        self._appended_ms = WALL_ZERO
 
     @property
     def start_offset(self) -> int:
@@ -43,7 +44,7 @@ class PartitionLog:
         self,
         records: Sequence[tuple[bytes, bytes | None]],
         *,
-        now_ms: int,
+        now_ms: WallMs,
         producer: ProducerStamp | None = None,
     ) -> int:
         self._appended_ms = now_ms
@@ -65,7 +66,7 @@ class PartitionLog:
             guard=guard if isinstance(guard, Verification) else None,
         )
 
-    def append_marker(self, ending: TransactionEnding, *, now_ms: int) -> int:
+    def append_marker(self, ending: TransactionEnding, *, now_ms: WallMs) -> int:
         self._appended_ms = now_ms
         info = self._partition.append_marker(
             producer_id=ending.producer_id,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from moldau.broker.fetch_sessions.session import FetchSession, SlotKey
 from moldau.broker.fetch_sessions.slot import FetchSlot
+from moldau.times import ElapsedMs
 
 NO_SESSION = 0
 MIN_EVICTION_MS = 120_000
@@ -42,7 +43,7 @@ class FetchSessionCache:
     def get(self, session_id: int) -> FetchSession | None:
         return self._sessions.get(session_id)
 
-    def touch(self, session: FetchSession, now_ms: int) -> None:
+    def touch(self, session: FetchSession, now_ms: ElapsedMs) -> None:
         session.last_used_ms = now_ms
         # Reinsertion keeps the dict in order of last use.
         self._sessions[session.id] = self._sessions.pop(session.id)
@@ -58,7 +59,7 @@ class FetchSessionCache:
         *,
         privileged: bool,
         uses_topic_ids: bool,
-        now_ms: int,
+        now_ms: ElapsedMs,
     ) -> FetchSession | None:
         """A new session over `slots`, or None if there is no place for it."""
         if len(self._sessions) >= self._slots_max and not self._evict(
@@ -75,7 +76,7 @@ class FetchSessionCache:
         self._sessions[session.id] = session
         return session
 
-    def _evict(self, privileged: bool, size: int, now_ms: int) -> bool:
+    def _evict(self, privileged: bool, size: int, now_ms: ElapsedMs) -> bool:
         victim = self._victim(privileged, size, now_ms)
         if victim is None:
             return False
@@ -83,7 +84,7 @@ class FetchSessionCache:
         self.evictions_count += 1
         return True
 
-    def _victim(self, privileged: bool, size: int, now_ms: int) -> FetchSession | None:
+    def _victim(self, privileged: bool, size: int, now_ms: ElapsedMs) -> FetchSession | None:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return None

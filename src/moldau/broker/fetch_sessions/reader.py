@@ -16,6 +16,7 @@ from moldau.broker.replication import reading
 from moldau.broker.replication.names import TopicKey
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.throttle import ReplicationThrottle, is_throttled_replica
+from moldau.times import ELAPSED_ZERO, ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 _new_tuple = tuple.__new__  # What NamedTuples do for themselves, less a call for each partition.
@@ -71,7 +72,7 @@ class SlotReader:
         replicas: Replicas,
         *,
         throttle: ReplicationThrottle | None = None,
-        elapsed_ms: Callable[[], int] = lambda: 0,
+        elapsed_ms: Callable[[], ElapsedMs] = lambda: ELAPSED_ZERO,
     ) -> None:
         """`throttle` counts what followers get, in the time of `elapsed_ms`."""
         self._replicas = replicas

@@ -15,6 +15,7 @@ from typing import Protocol
 from moldau.broker.fetch_sessions.fetch_data import Buffer, FetchBody, PartitionData
 from moldau.broker.fetch_sessions.slot import FetchSlot, SlotOwner
 from moldau.broker.replication.names import TopicKey
+from moldau.times import ElapsedMs
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -61,7 +62,7 @@ class FetchSession:
         *,
         privileged: bool,
         uses_topic_ids: bool,
-        now_ms: int,
+        now_ms: ElapsedMs,
     ) -> None:
         self.id = session_id
         self.slots = slots

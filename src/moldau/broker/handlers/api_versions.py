@@ -1,6 +1,7 @@
 """ApiVersions (key 18), v0-4: what this listener serves, and the cluster's features.
 
-The answer is the routing table itself, so nothing is promised that is not served. v3 added the
+The answer is the routing table itself, so nothing is promised that is not served; APIs without a
+use at the moment may be served without being promised. v3 added the
 client's software and the features; v4 lists features whose lowest level is 0, on which older
 clients choke. A version that is not known here is answered by the dispatcher.
 """
@@ -8,7 +9,7 @@ clients choke. A version that is not known here is answered by the dispatcher.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import NamedTuple
 
 from moldau.broker.network.context import RequestContext
@@ -38,10 +39,13 @@ class ApiVersionsHandler:
         features: Callable[[], FeatureLevels],
         *,
         broker_listener: bool = True,
+        unadvertised: Callable[[], Set[ApiKey]] = frozenset,
     ) -> None:
+        """`unadvertised` APIs are left out of the answer, for as long as they are."""
         self._routes = routes
         self._features = features
         self._broker_listener = broker_listener
+        self._unadvertised = unadvertised
         self._api_keys: list[ApiVersionsResponse.ApiVersion] | None = None
 
     def handle(self, context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -50,8 +54,9 @@ class ApiVersionsHandler:
         if self._api_keys is None:
             self._api_keys = self._served()
         features = self._features()
+        unadvertised = self._unadvertised()
         return ApiVersionsResponse(
-            api_keys=self._api_keys,
+            api_keys=[each for each in self._api_keys if each.api_key not in unadvertised],
             supported_features=[
                 ApiVersionsResponse.SupportedFeatureKey(
                     name=name, min_version=low, max_version=high

@@ -41,6 +41,11 @@ class DescribeTopicPartitionsHandler:
                     f"cursor partition {start_partition} is negative: the first one is 0",
                 )
         asked = {topic.name for topic in request.topics}
+        if asked and request.cursor is not None and start_topic not in asked:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"the cursor's topic {start_topic} is not among the topics of the request",
+            )
         names = sorted(name for name in asked or image.topics_by_name if name >= start_topic)
         room = max(1, min(request.response_partition_limit, self._partitions_max))
         response = DescribeTopicPartitionsResponse()

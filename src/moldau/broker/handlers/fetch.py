@@ -36,6 +36,7 @@ from moldau.broker.network.context import RequestContext
 from moldau.broker.replication.names import CurrentLeader, NodeEndpoint, TopicKey
 from moldau.broker.replication.purgatory import WAITERS_MAX, Purgatory, Timers
 from moldau.broker.replication.throttle import ReplicationThrottle
+from moldau.clock import Clock
 from moldau.wire.errors import ErrorCode
 
 READ_COMMITTED = 1
@@ -62,7 +63,7 @@ class FetchHandler:
         replicas: FetchReplicas,
         *,
         loop: FetchLoop,
-        clock_ms: Callable[[], int],
+        clock: Clock,
         random_id: Callable[[], int],
         session_slots_max: int = 1000,
         fetch_max_bytes: int = 55 * 1024 * 1024,
@@ -78,9 +79,9 @@ class FetchHandler:
         self._lag_ms_max = lag_ms_max
         self._replicas = replicas
         self._loop = loop
-        self._clock_ms = clock_ms
+        self._clock = clock
         self._fetch_max_bytes = fetch_max_bytes
-        self._reader = SlotReader(replicas, throttle=throttle, elapsed_ms=clock_ms)
+        self._reader = SlotReader(replicas, throttle=throttle, elapsed_ms=clock.elapsed_ms)
         self.sessions = FetchSessionCache(session_slots_max, random_id=random_id)
         self.purgatory = Purgatory(loop, waiters_max)
 
@@ -140,7 +141,7 @@ class FetchHandler:
         Of those with nothing new that is the same as before, so they are told only now and then,
         often enough to tell a follower at their end from one that is gone.
         """
-        now_ms = self._clock_ms()
+        now_ms = self._clock.elapsed_ms()
         slots = fetch.slots
         interval_ms = self._lag_ms_max() // IDLE_NOTES_PER_LAG
         if session is not None and not 0 <= now_ms - session.noted_ms < interval_ms:
@@ -174,7 +175,7 @@ class FetchHandler:
         if not session.slots:
             self.sessions.remove(session.id)
             return _FullFetch(self, body, limits, responder, wants_session=False)
-        self.sessions.touch(session, self._clock_ms())
+        self.sessions.touch(session, self._clock.elapsed_ms())
         session.epoch = next_epoch(session.epoch)
         return _IncrementalFetch(session, limits, responder)
 
@@ -185,7 +186,7 @@ class FetchHandler:
             slots,
             privileged=limits.replica_id >= 0,
             uses_topic_ids=limits.version >= TOPIC_IDS_SINCE,
-            now_ms=self._clock_ms(),
+            now_ms=self._clock.elapsed_ms(),
         )
 
 

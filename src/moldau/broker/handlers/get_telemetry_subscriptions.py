@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from moldau.broker.network.context import RequestContext
 from moldau.broker.telemetry import ACCEPTED_COMPRESSION_TYPES, Client, ClientTelemetry
+from moldau.times import ElapsedMs
 from moldau.wire.messages import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
@@ -18,11 +19,11 @@ class GetTelemetrySubscriptionsHandler:
         self,
         telemetry: ClientTelemetry,
         *,
-        now_ms: Callable[[], int],
+        elapsed_ms: Callable[[], ElapsedMs],
         random_bytes: Callable[[int], bytes],
     ) -> None:
         self._telemetry = telemetry
-        self._now_ms = now_ms
+        self._elapsed_ms = elapsed_ms
         self._random_bytes = random_bytes
 
     def handle(
@@ -31,7 +32,7 @@ class GetTelemetrySubscriptionsHandler:
         granted = self._telemetry.get(
             request.client_instance_id,
             client_of(context),
-            now_ms=self._now_ms(),
+            now_ms=self._elapsed_ms(),
             fresh_id=random_uuid(self._random_bytes(16)),
         )
         return GetTelemetrySubscriptionsResponse(

@@ -4,8 +4,10 @@ v0 asks for all topics with an empty list, v1+ with null. v4 added the switch fo
 v7 leader epochs, v8 authorised operations, v10 topic ids in answers, v12 lookups by topic id,
 v13 a top-level error.
 
-A topic that the request creates is answered as it stands after its creation has been committed,
-so a client needs no second round trip.
+A topic that the request creates is answered as it was found, UNKNOWN_TOPIC_OR_PARTITION, as Kafka
+does: programs that look whether a topic is gone must not find the one that their own question has
+created. The answer comes after the creation, so the next request finds the topic; if the controller
+refuses to create it, the answer is the reason.
 """
 
 from __future__ import annotations
@@ -72,14 +74,15 @@ class MetadataHandler:
 
     async def _by_name(self, names: Iterable[str], *, allow_create: bool) -> list[Topic]:
         image = self._image()
-        errors: Mapping[str, ErrorCode] = {}
         missing = [name for name in names if name not in image.topics_by_name]
+        errors: Mapping[str, ErrorCode] = {}
         if missing and allow_create and self._auto_create():
             errors = await self._create_missing(missing)
             image = self._image()
+        unknown = set(missing)
         topics = []
         for name in names:
-            found = image.topics_by_name.get(name)
+            found = None if name in unknown else image.topics_by_name.get(name)
             if found is not None:
                 topics.append(_found(found, image))
             else:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any, Protocol
 
 from moldau.broker.handlers.support.produce_codec import (
@@ -40,6 +40,7 @@ from moldau.broker.transactions.verification import (
     produce_error,
     produce_operation,
 )
+from moldau.clock import Clock
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -113,7 +114,7 @@ class ProduceHandler:
         replicas: ProduceReplicas,
         *,
         loop: ProduceLoop,
-        clock_ms: Callable[[], int],
+        clock: Clock,
         verifier: TransactionVerifier | None = None,
         waiters_max: int = WAITERS_MAX,
     ) -> None:
@@ -121,7 +122,7 @@ class ProduceHandler:
         self._replicas = replicas
         self._verifier = verifier
         self._loop = loop
-        self._clock_ms = clock_ms
+        self._clock = clock
         self.purgatory = Purgatory(loop, waiters_max)
 
     def handle(
@@ -256,14 +257,14 @@ class ProduceHandler:
             )
         if verified is UNVERIFIED:
             return partition.append(
-                batch, now_ms=self._clock_ms(), acks=acks, produce_version=context.api_version
+                batch, now_ms=self._clock.now_ms(), acks=acks, produce_version=context.api_version
             )
         name = partition.topic, partition.index
         if code := verified.errors.get(name):
             raise _Unverified(code, context.api_version)
         return partition.append(
             batch,
-            now_ms=self._clock_ms(),
+            now_ms=self._clock.now_ms(),
             acks=acks,
             produce_version=context.api_version,
             guard=verified.guard(name),
@@ -299,7 +300,7 @@ class ProduceHandler:
         """Answer once `unsafe` appends are committed or flushed, as the case may be."""
         if acks == 0:
             for _, partition, _ in unsafe:
-                partition.log.request_flush(now_ms=self._clock_ms())
+                partition.log.request_flush(now_ms=self._clock.now_ms())
             _close_on_error(answers)
             return None
         future = self._loop.create_future()
@@ -315,7 +316,7 @@ class ProduceHandler:
         request = DelayedProduce(self.purgatory, end)
         for key, partition, info in unsafe:
             if info.flush_due:
-                request.expect_flush(key, partition, info.last_offset + 1, self._clock_ms())
+                request.expect_flush(key, partition, info.last_offset + 1, self._clock.now_ms())
             if acks == ACKS_ALL:
                 request.expect_commit(key, partition, info.last_offset + 1)
         request.start(timeout_ms)

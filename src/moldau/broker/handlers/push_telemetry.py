@@ -8,6 +8,7 @@ from collections.abc import Callable
 from moldau.broker.handlers.get_telemetry_subscriptions import client_of
 from moldau.broker.network.context import RequestContext
 from moldau.broker.telemetry import ClientTelemetry, Payload
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import PushTelemetryRequest, PushTelemetryResponse
 
@@ -31,12 +32,12 @@ class PushTelemetryHandler:
         self,
         telemetry: ClientTelemetry,
         *,
-        now_ms: Callable[[], int],
+        elapsed_ms: Callable[[], ElapsedMs],
         receive: Callable[[Payload], None] | None = None,
     ) -> None:
         """`receive` is called with every payload taken; it must not block."""
         self._telemetry = telemetry
-        self._now_ms = now_ms
+        self._elapsed_ms = elapsed_ms
         self._receive = receive if receive is not None else DroppedTelemetry()
 
     def handle(
@@ -45,7 +46,7 @@ class PushTelemetryHandler:
         payload = self._telemetry.push(
             request.client_instance_id,
             client_of(context),
-            now_ms=self._now_ms(),
+            now_ms=self._elapsed_ms(),
             subscription_id=request.subscription_id,
             terminating=request.terminating,
             compression_type=request.compression_type,

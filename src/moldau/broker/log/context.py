@@ -23,7 +23,6 @@ class AppendOrigin(enum.Enum):
 
     CLIENT = "client"  # everything
     COORDINATOR = "coordinator"  # markers and group records: epochs, but no sequences
-    REPLICATION = "replication"  # the leader has checked already
     RAFT_LEADER = "raft leader"  # offsets and epochs are the quorum's own
 
 

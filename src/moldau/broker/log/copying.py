@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from moldau.broker.log.context import AppendInfo
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.records import crc_matches, iterate_headers
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from moldau.broker.log.log import Log
 
 
-def append_fetched(log: Log, batches: memoryview, now_ms: int, epoch_max: int) -> AppendInfo:
+def append_fetched(log: Log, batches: memoryview, now_ms: WallMs, epoch_max: int) -> AppendInfo:
     """As `Log.append_as_follower`."""
     base_offset = -1
     size = 0
@@ -49,7 +50,7 @@ def append_fetched(log: Log, batches: memoryview, now_ms: int, epoch_max: int) -
     return _appended(log, base_offset, size)
 
 
-def append_stamped(log: Log, batches: memoryview, now_ms: int) -> AppendInfo:
+def append_stamped(log: Log, batches: memoryview, now_ms: WallMs) -> AppendInfo:
     """What the quorum's leader has given offsets and epochs itself."""
     base_offset = log.log_end_offset
     for position, header in iterate_headers(batches):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from moldau.broker.log.context import LogContext, LogDirState
 from moldau.broker.log.disk import Disk
 from moldau.broker.log.segments import Segments
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Flusher:
         directory: str,
         segments: Segments,
         recovery_point: int,
-        now_ms: int,
+        now_ms: WallMs,
         new_files: bool = True,
     ) -> None:
         self._context = context
@@ -153,7 +154,7 @@ class Flusher:
             self._context.disk.write_atomic(path, content(), sync=False)
             self.note_new_file(name)
 
-    def flush_now(self, up_to: int, now_ms: int) -> None:
+    def flush_now(self, up_to: int, now_ms: WallMs) -> None:
         """Flush in place; for stops, tools and tests."""
         try:
             plan = self.plan(up_to)
@@ -164,7 +165,7 @@ class Flusher:
         if plan is not None:
             self._finished(plan, plan.up_to, now_ms)
 
-    def request(self, up_to: int, now_ms: int, waiter: Waiter | None = None) -> None:
+    def request(self, up_to: int, now_ms: WallMs, waiter: Waiter | None = None) -> None:
         """Flush in the background; `waiter` is called when `up_to` is durable or lost."""
         if self._closed or self._dir_state.failure is not None:
             if waiter is not None:
@@ -181,7 +182,7 @@ class Flusher:
         if not self._running:
             self._start(now_ms)
 
-    def _start(self, now_ms: int) -> None:
+    def _start(self, now_ms: WallMs) -> None:
         try:
             plan = self.plan(self._wanted)
         except OSError as error:
@@ -208,7 +209,7 @@ class Flusher:
 
         self._context.background.submit(plan.run, done)
 
-    def _finished(self, plan: FlushPlan, up_to: int, now_ms: int) -> None:
+    def _finished(self, plan: FlushPlan, up_to: int, now_ms: WallMs) -> None:
         self._change_synced = max(self._change_synced, plan.change)
         self._replaced = {
             name: change for name, change in self._replaced.items() if change > plan.change
@@ -277,7 +278,7 @@ class Flusher:
         self._wanted = max(self._wanted, start_offset)
 
 
-async def flush_together(logs: Iterable[Log], now_ms: int) -> None:
+async def flush_together(logs: Iterable[Log], now_ms: WallMs) -> None:
     """Make logs durable, several at a time: a file system writes its journal once for all that
     wait. What fails has taken its folder offline."""
     waiting = iter(logs)

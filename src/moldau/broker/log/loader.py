@@ -44,6 +44,7 @@ from moldau.broker.log.recovery import Recovered, recover_segment
 from moldau.broker.log.replay import rebuild_producers
 from moldau.broker.log.segment import Segment
 from moldau.broker.log.segments import Segments
+from moldau.times import WallMs
 
 if TYPE_CHECKING:
     from moldau.broker.config import LogConfig
@@ -61,7 +62,7 @@ def open_log(
     partition: int,
     config: LogConfig,
     *,
-    now_ms: int,
+    now_ms: WallMs,
     topic_id: uuid.UUID | None = None,
     clean_shutdown: bool = True,
     recovery_point: int = 0,
@@ -122,7 +123,9 @@ def topic_id_is_lost(disk: Disk, directory: str) -> bool:
 
 
 class _Loader:
-    def __init__(self, context: LogContext, directory: str, config: LogConfig, now_ms: int) -> None:
+    def __init__(
+        self, context: LogContext, directory: str, config: LogConfig, now_ms: WallMs
+    ) -> None:
         self._context = context
         self._disk = context.disk
         self._dir = directory

@@ -32,6 +32,7 @@ from moldau.broker.log.segments import Segments
 from moldau.broker.log.transaction_index import AbortedTransaction
 from moldau.broker.log.validation import ValidatedBatch, ValidationRules, validate_batch
 from moldau.invariant import invariant
+from moldau.times import WALL_ZERO, WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.records import BatchHeader, read_header
 
@@ -46,6 +47,7 @@ EPOCH_MAX = 2**31 - 1
 
 class Log:
     __slots__ = (
+        "_checkpointed_epoch",
         "_flush_messages",
         "_rules",
         "_segment_bytes",
@@ -87,7 +89,7 @@ class Log:
         producers: ProducerStates,
         snapshots: ProducerSnapshots,
         topic_id: uuid.UUID | None,
-        now_ms: int,
+        now_ms: WallMs,
         is_future: bool = False,
         new_files: bool = True,
         unsynced_files: Iterable[str] = (),
@@ -103,6 +105,8 @@ class Log:
         self.log_end_offset = log_end_offset
         self.high_watermark = min(max(high_watermark, log_start_offset), log_end_offset)
         self.leader_epochs = leader_epochs
+        # The latest epoch that its file has, or will have after the next flush.
+        self._checkpointed_epoch = leader_epochs.latest_epoch
         self.producers = producers
         self.snapshots = snapshots
         self.is_future = is_future
@@ -129,7 +133,7 @@ class Log:
 
     @property
     def latest_epoch(self) -> int:
-        """The leader epoch of the last batch, -1 when none is known."""
+        """The latest leader epoch, of the last batch or assigned since; -1 if none is known."""
         return self.leader_epochs.latest_epoch
 
     @property
@@ -170,7 +174,7 @@ class Log:
         batch: Buffer,
         *,
         leader_epoch: int,
-        now_ms: int,
+        now_ms: WallMs,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         produce_version: int = 13,
         transaction_version: int = 0,
@@ -261,7 +265,7 @@ class Log:
         return None
 
     def _append_marker(
-        self, batch: memoryview, now_ms: int, transaction_version: int
+        self, batch: memoryview, now_ms: WallMs, transaction_version: int
     ) -> AppendInfo:
         header = read_header(batch)
         marker = end_marker(header, batch)
@@ -281,7 +285,7 @@ class Log:
         )
 
     def append_as_follower(
-        self, batches: Buffer, *, now_ms: int, epoch_max: int = EPOCH_MAX
+        self, batches: Buffer, *, now_ms: WallMs, epoch_max: int = EPOCH_MAX
     ) -> AppendInfo:
         """Append what the leader sent: whole batches with their offsets and epochs, up to the
         first of an epoch after `epoch_max`.
@@ -293,7 +297,7 @@ class Log:
             raise self.dir_state.failure.again()
         return copying.append_fetched(self, memoryview(batches), now_ms, epoch_max)
 
-    def write_recorded(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+    def write_recorded(self, batch: memoryview, header: BatchHeader, now_ms: WallMs) -> None:
         """Put a batch that has its place at the end of the log; see `copying`."""
         self._write(
             batch,
@@ -319,7 +323,7 @@ class Log:
         last_offset: int,
         max_timestamp: int,
         leader_epoch: int,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> None:
         """Put one checked batch into the active segment, rolling it first when due."""
         if size > self._segment_bytes:
@@ -338,8 +342,8 @@ class Log:
                 segment_ms=self._segment_ms,
             ):
                 segment = self._roll(base_offset, now_ms)
-            if leader_epoch != self.leader_epochs.latest_epoch:
-                self.assign_epoch(leader_epoch, base_offset)
+            if leader_epoch != self._checkpointed_epoch:
+                self._checkpoint_epoch(leader_epoch, base_offset)
             segment.append(batch, size, base_offset, last_offset, max_timestamp)
         except OSError as error:
             raise self.dir_state.fail(f"writing {self.dir}", error) from error
@@ -351,12 +355,20 @@ class Log:
         return self.log_end_offset - self.flusher.recovery_point >= self._flush_messages
 
     def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        """A new leader epoch begins at `start_offset`."""
-        if self.leader_epochs.assign(leader_epoch, start_offset):
-            # Written with the next flush, before the recovery point passes the epoch's batches:
-            # above it they are found in the batches again after a crash. A node that comes to
-            # lead a thousand partitions has no time for a thousand files first.
-            self.flusher.note_unwritten(LEADER_EPOCH_CHECKPOINT, self._encoded_epochs)
+        """A new leader epoch begins at `start_offset`, the end of the log.
+
+        Kept in memory until the epoch has a batch: a start drops epochs without one, and whoever
+        leads then has a later epoch. So a node that comes to lead ten thousand partitions writes
+        no file for those that nobody writes to.
+        """
+        self.leader_epochs.assign(leader_epoch, start_offset)
+
+    def _checkpoint_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        self.leader_epochs.assign(leader_epoch, start_offset)
+        self._checkpointed_epoch = leader_epoch
+        # Written with the next flush, before the recovery point passes the epoch's batches:
+        # above it they are found in the batches again after a crash.
+        self.flusher.note_unwritten(LEADER_EPOCH_CHECKPOINT, self._encoded_epochs)
 
     def _encoded_epochs(self) -> bytes:
         return encode_epochs(self.leader_epochs.entries())
@@ -368,6 +380,7 @@ class Log:
             self.context.disk.write_atomic(path, self._encoded_epochs(), sync=False)
         except OSError as error:
             raise self.dir_state.fail(f"writing {path}", error) from error
+        self._checkpointed_epoch = self.leader_epochs.latest_epoch
         self.flusher.note_new_file(LEADER_EPOCH_CHECKPOINT)
 
     # Reading ------------------------------------------------------------------------
@@ -473,26 +486,26 @@ class Log:
 
     # Segments -----------------------------------------------------------------------
 
-    def roll(self, now_ms: int) -> None:
+    def roll(self, now_ms: WallMs) -> None:
         """Close the active segment and go on in a new one."""
         try:
             self._roll(self.log_end_offset, now_ms)
         except OSError as error:
             raise self.dir_state.fail(f"rolling {self.dir}", error) from error
 
-    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+    def _roll(self, base_offset: int, now_ms: WallMs) -> Segment:
         return surgery.roll(self, base_offset, now_ms)
 
-    def delete_old_segments(self, now_ms: int) -> int:
+    def delete_old_segments(self, now_ms: WallMs) -> int:
         """Apply retention; how many segments went."""
         return surgery.guarded(self, "retention in", surgery.delete_old_segments, now_ms)
 
-    def truncate_to(self, offset: int, *, now_ms: int) -> bool:
+    def truncate_to(self, offset: int, *, now_ms: WallMs) -> bool:
         """Drop everything at or above `offset`; False when there was nothing there."""
         return surgery.guarded(self, "truncating", surgery.truncate_to, offset, now_ms)
 
     def truncate_fully_and_start_at(
-        self, offset: int, *, now_ms: int, log_start_offset: int | None = None
+        self, offset: int, *, now_ms: WallMs, log_start_offset: int | None = None
     ) -> None:
         """Drop everything and continue at `offset`."""
         surgery.guarded(
@@ -510,15 +523,15 @@ class Log:
 
     # Durability ---------------------------------------------------------------------
 
-    def flush(self, up_to: int | None = None, *, now_ms: int = 0) -> None:
+    def flush(self, up_to: int | None = None, *, now_ms: WallMs = WALL_ZERO) -> None:
         """Make everything below `up_to` durable, in place: it blocks for an fsync."""
         self.flusher.flush_now(self.log_end_offset if up_to is None else up_to, now_ms)
 
-    def request_flush(self, *, now_ms: int) -> None:
+    def request_flush(self, *, now_ms: WallMs) -> None:
         """Make everything appended so far durable in the background."""
         self.flusher.request(self.log_end_offset, now_ms)
 
-    async def flush_async(self, up_to: int | None = None, *, now_ms: int = 0) -> None:
+    async def flush_async(self, up_to: int | None = None, *, now_ms: WallMs = WALL_ZERO) -> None:
         """Make everything below `up_to` durable; flushes of one log share fsyncs."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -38,6 +38,7 @@ from moldau.broker.log.names import (
     suffixed_dir,
 )
 from moldau.broker.log.removals import Removals
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class LogManager:
         *,
         disk: Disk,
         background: Background,
-        now_ms: Callable[[], int],
+        now_ms: Callable[[], WallMs],
         random_bytes: Callable[[int], bytes],
         producer_id_expiration_ms: int = 86_400_000,
         on_dir_failure: Callable[[LogDir], None] | None = None,
@@ -595,7 +596,7 @@ class LogManager:
                     logger.error("%s was not closed cleanly", directory.path)
             directory.unlock()
 
-    def _close_dir(self, directory: LogDir, broker_epoch: int, now_ms: int) -> None:
+    def _close_dir(self, directory: LogDir, broker_epoch: int, now_ms: WallMs) -> None:
         logs = self._of_dir(directory, [*self._logs.values(), *self._future_logs.values()])
         for log in logs:
             log.flush(now_ms=now_ms)

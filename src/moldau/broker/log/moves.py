@@ -8,11 +8,14 @@ on the loop, between two requests.
 from __future__ import annotations
 
 from moldau.broker.log.log import Log
+from moldau.times import WallMs
 
 COPY_BYTES_MAX = 1 << 20
 
 
-def copy_step(current: Log, future: Log, *, now_ms: int, max_bytes: int = COPY_BYTES_MAX) -> bool:
+def copy_step(
+    current: Log, future: Log, *, now_ms: WallMs, max_bytes: int = COPY_BYTES_MAX
+) -> bool:
     """Copy up to `max_bytes`; True when the future log has all that the current one has."""
     if future.log_end_offset < current.log_start_offset:
         future.truncate_fully_and_start_at(current.log_start_offset, now_ms=now_ms)

@@ -9,6 +9,7 @@ from functools import partial
 
 from moldau.broker.log.background import Background
 from moldau.broker.log.disk import Disk
+from moldau.times import WallMs
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +21,7 @@ class Removals:
     they let go. What a crash leaves behind is found by its name at the next start.
     """
 
-    def __init__(self, disk: Disk, background: Background, now_ms: Callable[[], int]) -> None:
+    def __init__(self, disk: Disk, background: Background, now_ms: Callable[[], WallMs]) -> None:
         self._disk = disk
         self._background = background
         self._now_ms = now_ms
@@ -46,12 +47,6 @@ class Removals:
         while self._queue and self._queue[0][0] <= now_ms:
             _, _, paths, tree = heapq.heappop(self._queue)
             self._background.submit(partial(self._remove, paths, tree), _report)
-
-    def run_all(self) -> None:
-        """Remove everything now, in place."""
-        while self._queue:
-            _, _, paths, tree = heapq.heappop(self._queue)
-            self._remove(paths, tree)
 
     def _remove(self, paths: list[str], tree: bool) -> None:
         for path in paths:

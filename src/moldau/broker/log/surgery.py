@@ -15,6 +15,7 @@ from moldau.broker.log.replay import rebuild_producers
 from moldau.broker.log.retention import Retention, SegmentFacts, deletable_count
 from moldau.broker.log.segment import Segment
 from moldau.invariant import invariant
+from moldau.times import WallMs
 
 if TYPE_CHECKING:
     from moldau.broker.log.log import Log
@@ -40,7 +41,7 @@ def guarded(
         raise log.dir_state.fail(f"{what} {log.dir}", error) from error
 
 
-def new_segment(log: Log, base_offset: int, now_ms: int) -> Segment:
+def new_segment(log: Log, base_offset: int, now_ms: WallMs) -> Segment:
     config = log.config
     log.flusher.note_new_file()
     return Segment.create(
@@ -54,7 +55,7 @@ def new_segment(log: Log, base_offset: int, now_ms: int) -> Segment:
     )
 
 
-def roll(log: Log, base_offset: int, now_ms: int) -> Segment:
+def roll(log: Log, base_offset: int, now_ms: WallMs) -> Segment:
     """Continue in a new segment; `base_offset` is that of the next batch."""
     base_offset = max(base_offset, log.log_end_offset)
     active = log.segments.active
@@ -97,7 +98,7 @@ def retire(log: Log, segment: Segment, *, with_snapshot: bool = True) -> list[st
     return paths
 
 
-def delete_old_segments(log: Log, now_ms: int) -> int:
+def delete_old_segments(log: Log, now_ms: WallMs) -> int:
     config = log.config
     segments = log.segments
     if len(segments) == 1 and segments.active.size == 0:
@@ -132,7 +133,7 @@ def delete_old_segments(log: Log, now_ms: int) -> int:
     return count
 
 
-def truncate_to(log: Log, offset: int, now_ms: int) -> bool:
+def truncate_to(log: Log, offset: int, now_ms: WallMs) -> bool:
     if offset >= log.log_end_offset:
         # A leader that wrote nothing has left its epoch at the end: it contradicts the next one's.
         if log.leader_epochs.truncate_from_end(log.log_end_offset):
@@ -153,7 +154,7 @@ def truncate_to(log: Log, offset: int, now_ms: int) -> bool:
 
 
 def truncate_fully_and_start_at(
-    log: Log, offset: int, log_start_offset: int | None, now_ms: int
+    log: Log, offset: int, log_start_offset: int | None, now_ms: WallMs
 ) -> None:
     old = list(log.segments)
     log.lowest_cut = min(log.lowest_cut, offset, old[0].base_offset)
@@ -180,7 +181,7 @@ def truncate_fully_and_start_at(
         log.context.on_cut(log)
 
 
-def _end_at(log: Log, offset: int, now_ms: int) -> None:
+def _end_at(log: Log, offset: int, now_ms: WallMs) -> None:
     """Bring everything beside the segments to a log that now ends at `offset`."""
     if log.leader_epochs.truncate_from_end(offset):
         log.write_epochs()

@@ -44,7 +44,7 @@ class UpgradeType(IntEnum):
 def update_features(
     controller: Controller, request: UpdateFeaturesRequest, *, api_version: int = 2
 ) -> Decision[UpdateFeaturesResponse]:
-    """Versions 0 and 1 answer per feature; from 2 on one error stands for the whole request."""
+    """One error stands for the whole request; only the results of success differ by version."""
     records: list[Any] = []
     kraft_version: int | None = None
     error: ApiError | None = None
@@ -101,21 +101,18 @@ def _min_isr_record(name: str, value: str | None) -> ConfigRecord:
 def _response(
     updates: Iterable[str], error: ApiError | None, api_version: int
 ) -> UpdateFeaturesResponse:
-    code = ErrorCode.NONE if error is None else error.code
-    message = None if error is None else error.message
+    if error is not None:
+        return UpdateFeaturesResponse(
+            error_code=error.code,
+            error_message="The update failed for all features since the following feature had an"
+            f" error: {error.message}",
+        )
     if api_version >= 2:
-        if error is not None:
-            message = (
-                "The update failed for all features since the following feature had an error: "
-                + error.message
-            )
-        return UpdateFeaturesResponse(error_code=code, error_message=message)
+        return UpdateFeaturesResponse(error_message=None)
     return UpdateFeaturesResponse(
         error_message=None,
         results=[
-            UpdateFeaturesResponse.UpdatableFeatureResult(
-                feature=name, error_code=code, error_message=message
-            )
+            UpdateFeaturesResponse.UpdatableFeatureResult(feature=name, error_message=None)
             for name in updates
         ],
     )

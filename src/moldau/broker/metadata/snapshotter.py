@@ -16,6 +16,7 @@ from moldau.broker.raft.batches import MetadataBatch
 from moldau.broker.raft.log import RaftLog
 from moldau.broker.raft.snapshots import SnapshotId, snapshot_parts
 from moldau.broker.raft.voters import VoterSet
+from moldau.times import WallMs
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ class Snapshotter:
         log: RaftLog,
         *,
         source: Callable[[], tuple[MetadataImage, int, VoterSet] | None],
-        clock_ms: Callable[[], int],
+        clock_ms: Callable[[], WallMs],
         max_bytes: int,
         max_interval_ms: int,
     ) -> None:

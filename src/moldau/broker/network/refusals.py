@@ -31,6 +31,8 @@ from moldau.wire.messages import (
     DeleteAclsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
     IncrementalAlterConfigsRequest,
@@ -195,6 +197,15 @@ def _alter_user_scram_credentials(
     )
 
 
+def _describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, code: int, message: str | None
+) -> DescribeTopicPartitionsResponse:
+    result = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+    return DescribeTopicPartitionsResponse(
+        topics=[result(name=topic.name, error_code=code) for topic in request.topics]
+    )
+
+
 _BUILDERS: Final[dict[ApiKey, Callable[[Any, int, str | None], Message]]] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
@@ -203,6 +214,7 @@ _BUILDERS: Final[dict[ApiKey, Callable[[Any, int, str | None], Message]]] = {
     ApiKey.DELETE_ACLS: _delete_acls,
     ApiKey.ALTER_CONFIGS: _alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
     ApiKey.ELECT_LEADERS: _elect_leaders,
     ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,

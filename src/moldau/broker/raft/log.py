@@ -37,6 +37,7 @@ from moldau.broker.raft.snapshots import (
 from moldau.broker.raft.voters import VoterSet
 from moldau.config.section import Section
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.uuids import METADATA_TOPIC_ID
 
 METADATA_DIR = f"{METADATA_TOPIC}-{METADATA_PARTITION}"
@@ -91,7 +92,7 @@ class RaftLog:
         disk: Disk,
         background: Background,
         config: RaftLogConfig,
-        now_ms: int,
+        now_ms: WallMs,
         clean_shutdown: bool = False,
         dir_state: LogDirState | None = None,
     ) -> RaftLog:
@@ -144,17 +145,17 @@ class RaftLog:
             return EndOfEpoch(epoch=oldest.epoch, end_offset=end_offset)
         return EndOfEpoch(epoch=known, end_offset=end_offset)
 
-    def append(self, batch: bytes, *, epoch: int, now_ms: int) -> None:
+    def append(self, batch: bytes, *, epoch: int, now_ms: WallMs) -> None:
         """Append one batch that already has its offsets and epoch."""
         self.log.append_as_leader(
             batch, leader_epoch=epoch, now_ms=now_ms, origin=AppendOrigin.RAFT_LEADER
         )
 
-    def append_fetched(self, batches: bytes | memoryview, *, now_ms: int) -> None:
+    def append_fetched(self, batches: bytes | memoryview, *, now_ms: WallMs) -> None:
         """Append what the leader sent; ApiError if it does not fit or is damaged."""
         self.log.append_as_follower(batches, now_ms=now_ms)
 
-    def truncate_to(self, offset: int, *, now_ms: int) -> None:
+    def truncate_to(self, offset: int, *, now_ms: WallMs) -> None:
         """Cut off what was never committed. What may come back of it after a power failure is
         behind the recovery point, so it is checked, and cut again when the leader says so."""
         invariant(offset >= self.log.high_watermark, "what is committed is never cut")
@@ -183,7 +184,7 @@ class RaftLog:
         finally:
             file.close()
 
-    async def sync(self, up_to: int, *, now_ms: int) -> None:
+    async def sync(self, up_to: int, *, now_ms: WallMs) -> None:
         """Return when everything before `up_to` is on disk; calls at one time share an fsync."""
         await self.log.flush_async(up_to, now_ms=now_ms)
 
@@ -234,7 +235,7 @@ class RaftLog:
     def drop_fetched(self, snapshot_id: SnapshotId) -> None:
         self._disk.remove(f"{self.directory}/{snapshot_id.file_name}", missing_ok=True)
 
-    def install_snapshot(self, snapshot_id: SnapshotId, *, now_ms: int) -> Snapshot:
+    def install_snapshot(self, snapshot_id: SnapshotId, *, now_ms: WallMs) -> Snapshot:
         """Put a fetched snapshot in the place of the log and of every older snapshot."""
         snapshot = read_snapshot(self._disk, f"{self.directory}/{snapshot_id.file_name}")
         self.log.truncate_fully_and_start_at(snapshot_id.end_offset, now_ms=now_ms)
@@ -245,7 +246,7 @@ class RaftLog:
                 self._disk.remove(f"{self.directory}/{old.file_name}", missing_ok=True)
         return snapshot
 
-    def clean(self, now_ms: int) -> int:
+    def clean(self, now_ms: WallMs) -> int:
         """Drop snapshots, and the log before them, that retention allows; how many went.
 
         The newest snapshot always stays. An older one goes, with the log up to the next, when it
@@ -263,11 +264,11 @@ class RaftLog:
         sizes = (self._disk.size(f"{self.directory}/{s.file_name}") for s in self.snapshots)
         return self.log.size + sum(sizes)
 
-    def _is_old(self, now_ms: int) -> bool:
+    def _is_old(self, now_ms: WallMs) -> bool:
         oldest = self._disk.mtime_ms(f"{self.directory}/{self.snapshots[0].file_name}")
         return now_ms - oldest > self._config.max_retention_ms
 
-    def _remove_oldest(self, now_ms: int) -> None:
+    def _remove_oldest(self, now_ms: WallMs) -> None:
         oldest, following = self.snapshots[0], self.snapshots[1]
         # First the log's start, then the file: a crash in between leaves a snapshot too many.
         self.log.advance_log_start_offset(following.end_offset)

@@ -39,6 +39,7 @@ from moldau.broker.raft.voters import Voter, VoterSet
 from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
 from moldau.peers.channel import Transport
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import DescribeQuorumResponse, KRaftVersionRecord, VotersRecord
 
@@ -405,14 +406,14 @@ class RaftNode:
         self._events.append(e.Appended(changes=tuple(changes)))
         self._sync()
 
-    def _append_controls(self, controls: list[Any], now_ms: int) -> None:
+    def _append_controls(self, controls: list[Any], now_ms: WallMs) -> None:
         log, epoch = self.log, self.machine.epoch
         data = encode_controls(controls, base_offset=log.end_offset, epoch=epoch, now_ms=now_ms)
         log.append(data, epoch=epoch, now_ms=now_ms)
         for batch in decode_metadata_batches(data, "the leader's own batch"):
             self._recent.add(batch)
 
-    def _append_fetched(self, records: bytes | memoryview, now_ms: int) -> None:
+    def _append_fetched(self, records: bytes | memoryview, now_ms: WallMs) -> None:
         try:
             # All of it is looked at before any of it is written.
             batches = list(decode_metadata_batches(records, "the leader's answer"))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.purgatory import Purgatory, Waiter
+from moldau.times import WallMs
 from moldau.wire.errors import ErrorCode
 
 PartitionKey = tuple[int, int]
@@ -34,7 +35,7 @@ class DelayedProduce(Waiter):
         partition.when_committed(next_offset, self._expect(key, partition))
 
     def expect_flush(
-        self, key: PartitionKey, partition: Partition, next_offset: int, now_ms: int
+        self, key: PartitionKey, partition: Partition, next_offset: int, now_ms: WallMs
     ) -> None:
         """Wait for a flush of `partition` too; only before `start`."""
         partition.when_durable(next_offset, now_ms, self._expect(key, partition))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from moldau.times import ELAPSED_ZERO, ElapsedMs
 from moldau.wire.errors import ErrorCode
 
 
@@ -13,7 +14,7 @@ class Appended:
     """The leader's own log now ends at `next_offset`."""
 
     next_offset: int
-    now_ms: int = 0
+    now_ms: ElapsedMs = ELAPSED_ZERO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,7 @@ class FollowerFetched:
     fetch_offset: int
     log_start_offset: int
     broker_epoch: int
-    now_ms: int
+    now_ms: ElapsedMs
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class IsrCommitted:
     replicas: tuple[int, ...]
     isr: frozenset[int]
     partition_epoch: int = 0
-    now_ms: int = 0
+    now_ms: ElapsedMs = ELAPSED_ZERO
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +46,14 @@ class MinIsrChanged:
     """The topic's min.insync.replicas is now `min_insync_replicas`."""
 
     min_insync_replicas: int
-    now_ms: int = 0
+    now_ms: ElapsedMs = ELAPSED_ZERO
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed: somebody may have been behind for too long."""
 
-    now_ms: int
+    now_ms: ElapsedMs
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class IsrAccepted:
     leader_epoch: int
     partition_epoch: int
     isr: frozenset[int]
-    now_ms: int
+    now_ms: ElapsedMs
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from moldau.broker.replication.throttle import ReplicationThrottle, is_throttled
 from moldau.clock import Alarm, Clock
 from moldau.config.section import Section
 from moldau.peers.channel import Channel, ChannelError, Transport
+from moldau.times import ElapsedMs
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode, WireError
 from moldau.wire.messages import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
@@ -271,7 +272,7 @@ class _FetcherTask:
             else:
                 await self._fetch(request)
 
-    def _now_ms(self) -> int:
+    def _now_ms(self) -> ElapsedMs:
         return self._node.clock.elapsed_ms()
 
     async def _pause(self) -> None:

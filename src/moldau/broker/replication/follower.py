@@ -29,6 +29,7 @@ from moldau.broker.replication.fetch_session import (
     SessionRequest,
 )
 from moldau.invariant import invariant
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 NO_EPOCH = -1
@@ -221,7 +222,7 @@ class Fetcher:
 
     # What to ask.
 
-    def request(self, now_ms: int) -> SessionRequest | None:
+    def request(self, now_ms: ElapsedMs) -> SessionRequest | None:
         """The next Fetch, None if there is nothing to ask for now."""
         self._wake(now_ms)
         session = self._session
@@ -256,7 +257,7 @@ class Fetcher:
             return None
         return session.request(partitions, gone)
 
-    def _wake(self, now_ms: int) -> None:
+    def _wake(self, now_ms: ElapsedMs) -> None:
         for key in [
             key for key in self._delayed if (self._states[key].delayed_until_ms or 0) <= now_ms
         ]:
@@ -270,7 +271,7 @@ class Fetcher:
 
     # What to do with an answer.
 
-    def on_failure(self, now_ms: int) -> None:
+    def on_failure(self, now_ms: ElapsedMs) -> None:
         """No answer came: all partitions pause."""
         self._session.failed()
         for key in list(self._states):
@@ -286,7 +287,7 @@ class Fetcher:
         error: ErrorCode,
         session_id: int,
         partitions: Mapping[PartitionKey, FetchedPartition],
-        now_ms: int,
+        now_ms: ElapsedMs,
     ) -> None:
         """Append, cut, pause: what each partition's part of an answer asks for."""
         sent = self._session.sent
@@ -309,7 +310,7 @@ class Fetcher:
             self._on_fetched(key, state, fetched, now_ms)
 
     def _on_fetched(
-        self, key: PartitionKey, state: FetchState, fetched: FetchedPartition, now_ms: int
+        self, key: PartitionKey, state: FetchState, fetched: FetchedPartition, now_ms: ElapsedMs
     ) -> None:
         match fetched.error:
             case ErrorCode.NONE if fetched.diverging_epoch is not None:
@@ -332,7 +333,7 @@ class Fetcher:
                 self._delay(key, now_ms)
 
     def _on_records(
-        self, key: PartitionKey, state: FetchState, fetched: FetchedPartition, now_ms: int
+        self, key: PartitionKey, state: FetchState, fetched: FetchedPartition, now_ms: ElapsedMs
     ) -> None:
         log = state.log
         invariant(
@@ -360,7 +361,7 @@ class Fetcher:
             self._changed[key] = None
 
     def _on_append_failed(
-        self, key: PartitionKey, state: FetchState, failure: ApiError, now_ms: int
+        self, key: PartitionKey, state: FetchState, failure: ApiError, now_ms: ElapsedMs
     ) -> None:
         if failure.code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD):
             # Damaged on its way, or at the leader for the moment: what came before is here.
@@ -401,7 +402,7 @@ class Fetcher:
             return False
         return True
 
-    def _delay(self, key: PartitionKey, now_ms: int, pause_ms: int | None = None) -> None:
+    def _delay(self, key: PartitionKey, now_ms: ElapsedMs, pause_ms: int | None = None) -> None:
         state = self._states[key]
         if state.delayed_until_ms is None:
             backoff_ms = self._backoff_ms()
@@ -421,7 +422,7 @@ class Fetcher:
 
     # Starting where the leader is.
 
-    def resets(self, now_ms: int) -> list[Reset]:
+    def resets(self, now_ms: ElapsedMs) -> list[Reset]:
         """Partitions whose offset the leader does not have, due to be asked about."""
         if not self._resetting:
             return []
@@ -439,7 +440,7 @@ class Fetcher:
         error: ErrorCode,
         latest: int,
         earliest: int,
-        now_ms: int,
+        now_ms: ElapsedMs,
     ) -> None:
         """The leader's log reaches from `earliest` to `latest`, unless there was an error."""
         state = self._states.get(reset.key)

@@ -33,6 +33,7 @@ from moldau.broker.replication.events import (
     Tick,
 )
 from moldau.invariant import invariant
+from moldau.times import ELAPSED_ZERO, ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 UNKNOWN_OFFSET = -1
@@ -102,7 +103,7 @@ class Follower:
         # None: it has not fetched from this leader yet.
         self.broker_epoch: int | None = None
 
-    def is_caught_up(self, leader_end: int, now_ms: int, lag_ms_max: int) -> bool:
+    def is_caught_up(self, leader_end: int, now_ms: ElapsedMs, lag_ms_max: int) -> bool:
         return self.end_offset == leader_end or now_ms - self.last_caught_up_ms <= lag_ms_max
 
     def fetched(self, event: FollowerFetched, leader_end: int) -> None:
@@ -118,7 +119,9 @@ class Follower:
         self.last_fetch_ms = event.now_ms
         self.broker_epoch = event.broker_epoch
 
-    def started_anew(self, former: Follower, leader_end: int, in_sync: bool, now_ms: int) -> None:
+    def started_anew(
+        self, former: Follower, leader_end: int, in_sync: bool, now_ms: ElapsedMs
+    ) -> None:
         """Take over what the same leader knew of it in its former epoch."""
         self.end_offset = former.end_offset
         self.log_start_offset = former.log_start_offset
@@ -160,7 +163,7 @@ class PartitionLeader:
         high_watermark: int,
         leader_epoch: int = 0,
         partition_epoch: int = 0,
-        now_ms: int = 0,
+        now_ms: ElapsedMs = ELAPSED_ZERO,
         lag_ms_max: Callable[[], int] = lambda: 30_000,
         brokers: Brokers | None = None,
         former: PartitionLeader | None = None,
@@ -209,7 +212,7 @@ class PartitionLeader:
 
     # What is committed.
 
-    def appended(self, next_offset: int, now_ms: int = 0) -> int:
+    def appended(self, next_offset: int, now_ms: ElapsedMs = ELAPSED_ZERO) -> int:
         """The high watermark after Appended(next_offset).
 
         The step that every produced batch takes, so it is spared the event and effect objects.
@@ -237,7 +240,7 @@ class PartitionLeader:
     def _effective_min_isr(self) -> int:
         return min(self._min_insync_replicas, len(self._replicas))
 
-    def _advance(self, now_ms: int) -> int:
+    def _advance(self, now_ms: ElapsedMs) -> int:
         if not self.has_enough_in_sync:
             return self.high_watermark
         committed = self._end_offset
@@ -250,12 +253,12 @@ class PartitionLeader:
             self.high_watermark = committed
         return self.high_watermark
 
-    def _is_about_to_join(self, replica_id: int, now_ms: int) -> bool:
+    def _is_about_to_join(self, replica_id: int, now_ms: ElapsedMs) -> bool:
         return self._followers[replica_id].is_caught_up(
             self._end_offset, now_ms, self._lag_ms_max()
         ) and self._is_eligible(replica_id)
 
-    def _advanced(self, now_ms: int) -> list[Effect]:
+    def _advanced(self, now_ms: ElapsedMs) -> list[Effect]:
         self.alone = self._is_alone()
         before = self.high_watermark
         return self._commit_beyond(before, self._advance(now_ms))
@@ -269,7 +272,7 @@ class PartitionLeader:
 
     # What the metadata log says.
 
-    def _assign(self, replicas: tuple[int, ...], isr: frozenset[int], now_ms: int) -> None:
+    def _assign(self, replicas: tuple[int, ...], isr: frozenset[int], now_ms: ElapsedMs) -> None:
         invariant(
             self._leader_id in isr, f"leader {self._leader_id} is not in its own ISR {sorted(isr)}"
         )
@@ -352,14 +355,14 @@ class PartitionLeader:
             and not self._brokers.is_shutting_down(replica_id)
         )
 
-    def _on_tick(self, now_ms: int) -> list[Effect]:
+    def _on_tick(self, now_ms: ElapsedMs) -> list[Effect]:
         effects: list[Effect] = []
         out_of_sync = self.out_of_sync(now_ms)
         if out_of_sync and self._pending is None:
             effects.append(self._propose(self._isr - out_of_sync))
         return effects + self._advanced(now_ms)
 
-    def out_of_sync(self, now_ms: int) -> frozenset[int]:
+    def out_of_sync(self, now_ms: ElapsedMs) -> frozenset[int]:
         """Members of the ISR that have been behind for longer than replica.lag.time.max.ms."""
         lag_ms_max = self._lag_ms_max()
         return frozenset(

@@ -29,6 +29,7 @@ from moldau.broker.replication.names import CurrentLeader, NodeEndpoint, TopicKe
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.surroundings import ALONE
 from moldau.broker.topics import INTERNAL_TOPICS
+from moldau.times import ElapsedMs, WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class Replication:
 
     fetchers: FollowerFetchers
     propose: Callable[[Partition, ProposeIsr], None]
-    elapsed_ms: Callable[[], int]
+    elapsed_ms: Callable[[], ElapsedMs]
     lag_ms_max: Callable[[], int]
     inter_broker_listener: str
 
@@ -328,7 +329,7 @@ class ReplicaManager:
                     self._replication.fetchers.leave(partition)
                 partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def move_to_future_log(self, topic: str, index: int, now_ms: int) -> None:
+    def move_to_future_log(self, topic: str, index: int, now_ms: WallMs) -> None:
         """The copy in another directory has caught up: serve the partition from there."""
         partition = self.get(topic, index)
         partition.replace_log(lambda: self._logs.replace_by_future_log(topic, index), now_ms)

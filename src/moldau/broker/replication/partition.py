@@ -30,6 +30,7 @@ from moldau.broker.replication.surroundings import ALONE, Surroundings
 from moldau.broker.replication.waiting import OffsetWaiters, Watcher
 from moldau.broker.topics import INTERNAL_TOPICS
 from moldau.invariant import invariant
+from moldau.times import ELAPSED_ZERO, WallMs
 from moldau.wire.compression import Compression
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.records import NO_PRODUCER_ID, encode_batch_buffer, encode_end_txn_marker
@@ -155,12 +156,13 @@ class Partition:
         self._tell_watchers()
 
     def _assign_epoch(self) -> None:
-        """Note where this epoch began, before anything is written in it.
+        """Note where this epoch begins, before anything is written in it.
 
         A follower may hold batches of a later epoch than any batch here, after several elections
-        in a row; by this it finds out where to cut. A sole replica has nobody to tell.
+        in a row; by this it finds out where to cut. Consumers receive the epoch from ListOffsets
+        and Metadata and ask for its end, also of a sole replica.
         """
-        if len(self.replicas) > 1 and self.log.latest_epoch < self.leader_epoch:
+        if self.log.latest_epoch < self.leader_epoch:
             self.log.assign_epoch(self.leader_epoch, self.leader_epoch_start_offset)
 
     def follow(
@@ -210,7 +212,7 @@ class Partition:
                 MinIsrChanged(self.log.config.min_insync_replicas, self._surroundings.elapsed_ms())
             )
 
-    def replace_log(self, exchange: Callable[[], Log], now_ms: int) -> None:
+    def replace_log(self, exchange: Callable[[], Log], now_ms: WallMs) -> None:
         """Go on with the copy in another directory that `exchange` puts in the log's place.
 
         Producers that wait for a flush wait on: their records are in the copy.
@@ -239,7 +241,7 @@ class Partition:
         self,
         batch: memoryview,
         *,
-        now_ms: int,
+        now_ms: WallMs,
         acks: int = 1,
         produce_version: int = 13,
         guard: Verification | None = None,
@@ -263,7 +265,7 @@ class Partition:
     def append_coordinator_records(
         self,
         records: Sequence[tuple[bytes | None, bytes | None]],
-        now_ms: int,
+        now_ms: WallMs,
         *,
         compression: Compression = Compression.NONE,
         acks_all: bool = False,
@@ -303,7 +305,7 @@ class Partition:
         first_sequence: int,
         *,
         supports_epoch_bump: bool,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> Verification:
         """The guard that a transactional batch needs, as `ProducerStates` gives it."""
         self._leading(acks_all=False)
@@ -323,7 +325,7 @@ class Partition:
         coordinator_epoch: int,
         committed: bool,
         transaction_version: int,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> AppendInfo:
         """End a producer's transaction here; `when_committed` tells when that is certain."""
         leader = self._leading(acks_all=True)
@@ -359,7 +361,7 @@ class Partition:
 
     def _on_appended(self, leader: PartitionLeader, next_offset: int) -> None:
         before = leader.high_watermark
-        now_ms = 0 if leader.alone else self._surroundings.elapsed_ms()
+        now_ms = ELAPSED_ZERO if leader.alone else self._surroundings.elapsed_ms()
         high_watermark = leader.appended(next_offset, now_ms)
         if high_watermark != before:
             self._commit_up_to(high_watermark)
@@ -401,7 +403,7 @@ class Partition:
         else:
             self._commit_waiters.add(waiter, next_offset)
 
-    def when_durable(self, next_offset: int, now_ms: int, waiter: CommitWaiter) -> None:
+    def when_durable(self, next_offset: int, now_ms: WallMs, waiter: CommitWaiter) -> None:
         """Flush, and call `waiter` once everything below `next_offset` is on disk."""
 
         def flushed(error: BaseException | None) -> None:

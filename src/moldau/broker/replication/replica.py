@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moldau.broker.replication.partition import Partition
+from moldau.times import WallMs
 
 Buffer = bytes | bytearray | memoryview
 
@@ -18,7 +19,7 @@ class FollowerReplica:
 
     __slots__ = ("_now_ms", "partition")
 
-    def __init__(self, partition: Partition, now_ms: Callable[[], int]) -> None:
+    def __init__(self, partition: Partition, now_ms: Callable[[], WallMs]) -> None:
         """`now_ms` is wall time: it goes into files."""
         self.partition = partition
         self._now_ms = now_ms

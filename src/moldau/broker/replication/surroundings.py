@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from moldau.broker.replication.events import ProposeIsr
 from moldau.broker.replication.leader import Brokers, NoBrokers
+from moldau.times import ELAPSED_ZERO, ElapsedMs
 
 if TYPE_CHECKING:
     from moldau.broker.replication.partition import Partition
@@ -17,7 +18,7 @@ class Surroundings(Protocol):
     @property
     def brokers(self) -> Brokers: ...
 
-    def elapsed_ms(self) -> int:
+    def elapsed_ms(self) -> ElapsedMs:
         """Time that only goes forward."""
         ...
 
@@ -35,8 +36,8 @@ class AloneInTheWorld:
 
     brokers: Brokers = NoBrokers()
 
-    def elapsed_ms(self) -> int:
-        return 0
+    def elapsed_ms(self) -> ElapsedMs:
+        return ELAPSED_ZERO
 
     def lag_ms_max(self) -> int:
         return 30_000

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from moldau.times import ElapsedMs
+
 ALL_REPLICAS = "*"
 
 
@@ -35,7 +37,7 @@ class ReplicationThrottle:
         self._samples: deque[tuple[int, int]] = deque()
         self._total = 0
 
-    def record(self, size: int, now_ms: int) -> None:
+    def record(self, size: int, now_ms: ElapsedMs) -> None:
         self._forget(now_ms)
         if self._samples and now_ms - self._samples[-1][0] < self._window_ms:
             start_ms, before = self._samples.pop()
@@ -44,7 +46,7 @@ class ReplicationThrottle:
             self._samples.append((now_ms, size))
         self._total += size
 
-    def is_exceeded(self, now_ms: int) -> bool:
+    def is_exceeded(self, now_ms: ElapsedMs) -> bool:
         """Whether more than the limit has passed in the last while."""
         self._forget(now_ms)
         if not self._samples:
@@ -53,7 +55,7 @@ class ReplicationThrottle:
         elapsed_ms = max(now_ms - self._samples[0][0], self._window_ms)
         return self._total * 1000 / elapsed_ms > self._rate_max()
 
-    def _forget(self, now_ms: int) -> None:
+    def _forget(self, now_ms: ElapsedMs) -> None:
         oldest_ms = now_ms - self._samples_max * self._window_ms
         while self._samples and self._samples[0][0] <= oldest_ms:
             self._total -= self._samples.popleft()[1]

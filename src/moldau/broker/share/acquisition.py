@@ -20,6 +20,7 @@ from moldau.broker.share.window import (
     Run,
     Window,
 )
+from moldau.times import ElapsedMs
 
 _THROTTLE_FROM_MIN = 2
 
@@ -68,7 +69,7 @@ class Acquisition:
         wanted: Wanted,
         spans: Sequence[Span],
         settings: ShareSettings,
-        now_ms: int,
+        now_ms: ElapsedMs,
     ) -> None:
         self._window = window
         self._wanted = wanted

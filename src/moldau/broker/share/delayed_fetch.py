@@ -116,6 +116,12 @@ class DelayedShareFetch(Waiter):
             self._looking = True
             self._purgatory.timers.call_soon(self._look_again)
 
+    def on_partition_loaded(self) -> None:
+        """Look at once, as Kafka does: partitions that are loaded in the same turn of the loop must
+        not add up to one response of twice as many records."""
+        if not self.finished:
+            self._finish(is_last=False)
+
     def on_timeout(self) -> None:
         self._finish(is_last=True)
 

@@ -35,6 +35,7 @@ from moldau.broker.share.window import (
     StateChange,
     Window,
 )
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 GAP: Final = 0
@@ -102,7 +103,7 @@ class SharePartition:
         fetch_offset: int,
         spans: Sequence[Span],
         settings: ShareSettings,
-        now_ms: int,
+        now_ms: ElapsedMs,
         aborted: Sequence[Span] = (),
     ) -> list[AcquiredRecords]:
         """Give a member records of what was read at `fetch_offset`.
@@ -128,7 +129,7 @@ class SharePartition:
         member_id: str,
         batches: Iterable[AckBatch],
         settings: ShareSettings,
-        now_ms: int,
+        now_ms: ElapsedMs,
     ) -> StateChange:
         """Begin what a member decided of its records; an empty change is done already.
 
@@ -202,7 +203,7 @@ class SharePartition:
         change.runs.append(run)
         _note(change.batches, run)
 
-    def complete(self, change: StateChange, now_ms: int, *, written: bool) -> bool:
+    def complete(self, change: StateChange, now_ms: ElapsedMs, *, written: bool) -> bool:
         """A change was written, or could not be and is taken back; whether records became
         available or the start moved, which is worth a look to whoever waits for records."""
         window = self.window
@@ -223,7 +224,7 @@ class SharePartition:
             self._join(change)
         return window.advance() or worth_a_look
 
-    def _take_back(self, run: Run, change: StateChange, now_ms: int) -> None:
+    def _take_back(self, run: Run, change: StateChange, now_ms: ElapsedMs) -> None:
         was_terminal = run.state in TERMINAL
         run.change = None
         if run.deadline_ms is not None and run.deadline_ms > now_ms:
@@ -243,7 +244,7 @@ class SharePartition:
 
     # Time.
 
-    def expire(self, settings: ShareSettings, now_ms: int) -> list[StateBatch]:
+    def expire(self, settings: ShareSettings, now_ms: ElapsedMs) -> list[StateBatch]:
         """End the locks whose time is over; what is to be stored of it.
 
         Unlike acknowledgements this counts at once: nobody waits for an answer, and if it cannot

@@ -56,6 +56,8 @@ _TOLD_AS: Final = {
 class Watcher(Protocol):
     """Somebody who wants records of a share partition."""
 
+    def on_partition_loaded(self) -> None: ...
+
     def on_partition_changed(self) -> None: ...
 
 
@@ -124,7 +126,8 @@ class SharePartitionShell:
             return
         if self.error is None:
             self.machine = SharePartition(state)
-            self._tell_watchers()
+            for watcher in self._take_watchers():
+                watcher.on_partition_loaded()
 
     # What members do.
 
@@ -291,9 +294,12 @@ class SharePartitionShell:
         self._tell_watchers()
 
     def _tell_watchers(self) -> None:
-        watchers, self.watchers = self.watchers, {}
-        for watcher in watchers:
+        for watcher in self._take_watchers():
             watcher.on_partition_changed()
+
+    def _take_watchers(self) -> dict[Watcher, None]:
+        watchers, self.watchers = self.watchers, {}
+        return watchers
 
 
 def _settle(answer: asyncio.Future[None] | None, error: ApiError | None) -> None:

@@ -21,6 +21,7 @@ from moldau.broker.replication.delayed_produce import DelayedProduce
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.purgatory import Purgatory, Timers
 from moldau.broker.topics import GROUP_OFFSETS_TOPIC
+from moldau.clock import Clock
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -78,14 +79,14 @@ class LocalMarkers:
         offsets: OffsetTransactions,
         *,
         loop: MarkerLoop,
-        clock_ms: Callable[[], int],
+        clock: Clock,
         timeout_ms: Callable[[], int],
     ) -> None:
         """`timeout_ms` bounds the wait for commit: request.timeout.ms."""
         self._replicas = replicas
         self._offsets = offsets
         self._loop = loop
-        self._clock_ms = clock_ms
+        self._clock = clock
         self._timeout_ms = timeout_ms
         self._purgatory = Purgatory(loop)
 
@@ -108,7 +109,7 @@ class LocalMarkers:
                             coordinator_epoch=marker.coordinator_epoch,
                             committed=marker.committed,
                             transaction_version=marker.transaction_version,
-                            now_ms=self._clock_ms(),
+                            now_ms=self._clock.now_ms(),
                         )
                     except Exception as error:
                         result[name] = _code_of(error, name)
@@ -133,7 +134,9 @@ class LocalMarkers:
         request = DelayedProduce(self._purgatory, end)
         for place, (_, _, partition, info) in enumerate(appended):
             if info.flush_due:
-                request.expect_flush((place, 0), partition, info.last_offset + 1, self._clock_ms())
+                request.expect_flush(
+                    (place, 0), partition, info.last_offset + 1, self._clock.now_ms()
+                )
             request.expect_commit((place, 0), partition, info.last_offset + 1)
         request.start(self._timeout_ms())
         try:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from moldau.broker.coordinator.transaction.interface import TopicPartition, TransactionPartitions
 from moldau.broker.log.producer_state import ONGOING, Verification
 from moldau.broker.replication.partition import Partition
+from moldau.clock import Clock
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -91,7 +92,7 @@ class TransactionVerifier:
         enabled: Callable[[], bool],
         retry_backoff_ms: int,
         retry_time_ms: int,
-        clock_ms: Callable[[], int],
+        clock: Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`enabled` is transaction.partition.verification.enable, which may change at any time.
@@ -103,7 +104,7 @@ class TransactionVerifier:
         self._enabled = enabled
         self._retry_backoff_ms = retry_backoff_ms
         self._retry_time_ms = retry_time_ms
-        self._clock_ms = clock_ms
+        self._clock = clock
         self._sleep = sleep
 
     def start(
@@ -136,7 +137,7 @@ class TransactionVerifier:
                     claim.producer_epoch,
                     claim.first_sequence,
                     supports_epoch_bump=operation.supports_epoch_bump,
-                    now_ms=self._clock_ms(),
+                    now_ms=self._clock.now_ms(),
                 )
             except ApiError as error:
                 verified.errors[claim.name] = error.code

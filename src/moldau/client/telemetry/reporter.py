@@ -26,6 +26,7 @@ from moldau.client.metrics import KafkaMetric, MetricName, Metrics
 from moldau.client.telemetry.otlp import Point, encode_metrics, telemetry_name
 from moldau.client.telemetry.state import Ask, Push, Subscription, TelemetryState
 from moldau.clock import pause
+from moldau.times import WallMs
 from moldau.wire.compression import Compression, compress
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
@@ -68,7 +69,7 @@ class TelemetryReporter:
         self._ended_by: KafkaError | None = None
         self._registered: dict[MetricName, KafkaMetric] = {}
         self._started_ms = cluster.clock.now_ms()
-        self._last: dict[MetricName, tuple[float, int]] = {}
+        self._last: dict[MetricName, tuple[float, WallMs]] = {}
 
     @classmethod
     def of(

@@ -22,6 +22,7 @@ from moldau.sim.logs.node import Node
 from moldau.sim.logs.restarts import CLEAN_WITHOUT_POWER, Restarts
 from moldau.sim.logs.workload import Workload, random_config, unstamped
 from moldau.sim.world import Invariant, Violation, World, require
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError
 
 STEPS_MIN = 60
@@ -229,7 +230,7 @@ class LogScenario:
         if info.flush_due:
             self._request_flush(partition, log, partition.end)
 
-    def _append_as_follower(self, partition: ModelPartition, log: Log, now_ms: int) -> None:
+    def _append_as_follower(self, partition: ModelPartition, log: Log, now_ms: WallMs) -> None:
         batches: list[ModelBatch] = []
         end = partition.end
         for _ in range(self._random.randint(1, 3)):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from moldau.clock import Alarm
+from moldau.times import ElapsedMs, WallMs
 
 
 class _MovableAlarm:
@@ -49,11 +50,11 @@ class ShiftedClock:
         self.wall_ahead_ms = wall_ahead_ms
         self._alarms: dict[_MovableAlarm, None] = {}
 
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000 + self.ahead_ms + self.wall_ahead_ms
+    def now_ms(self) -> WallMs:
+        return WallMs(time.time_ns() // 1_000_000 + self.ahead_ms + self.wall_ahead_ms)
 
-    def elapsed_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000 + self.ahead_ms
+    def elapsed_ms(self) -> ElapsedMs:
+        return ElapsedMs(time.monotonic_ns() // 1_000_000 + self.ahead_ms)
 
     def precise_elapsed_ms(self) -> float:
         return time.monotonic_ns() / 1_000_000 + self.ahead_ms

@@ -86,7 +86,6 @@ class World:
             background=self._background,
             network=FaultyNetwork(SocketNetwork(config.listeners, config.network), self.board),
             transport=transport,
-            clock_ms=self.clock.now_ms,
             clock=self.clock,
             random=self.random,
             random_bytes=self.random.randbytes,

@@ -344,6 +344,16 @@ def test_assignments_are_made_once_per_interval(stage: Any) -> None:
     assert stage.group().assignment_timestamp_ms == stage.now_ms
 
 
+def test_a_clock_that_is_set_back_does_not_hold_up_assignments(stage: Any) -> None:
+    stage.settings.values["consumer.assignment.interval.ms"] = 1_000
+    stage.join("m1")
+    stage.join("m2")
+    stage.now_ms -= 600_000
+    stage.heartbeat("m1", 2)
+    assert stage.group().assignment_epoch == stage.group().group_epoch
+    assert stage.group().assignment_timestamp_ms == stage.now_ms
+
+
 def test_who_wants_nothing_gets_nothing_though_an_assignment_was_due(stage: Any) -> None:
     stage.join("m1")
     stage.join("m2")

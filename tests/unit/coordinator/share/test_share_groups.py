@@ -97,6 +97,15 @@ def test_a_new_assignment_waits_for_the_interval(stage: Any) -> None:
     assert group.assignment_epoch == group.group_epoch
 
 
+def test_a_clock_that_is_set_back_does_not_hold_up_assignments(stage: Any) -> None:
+    epoch = settled_member(stage)
+    stage.join("n")
+    group = stage.groups.groups["g"]
+    assert group.assignment_epoch < group.group_epoch
+    stage.now_ms -= 600 * SECOND
+    assert stage.heartbeat("m", epoch).member_epoch == group.group_epoch
+
+
 def test_more_partitions_are_noticed_initialised_and_assigned(stage: Any) -> None:
     epoch = settled_member(stage)
     stage.topics.create("t", 5)

@@ -192,6 +192,15 @@ def test_assignments_keep_their_distance(streams: Any, statuses: Any) -> None:
     assert "TargetAssignmentMetadata" in streams.kinds
 
 
+def test_a_clock_that_is_set_back_does_not_hold_up_assignments(streams: Any, statuses: Any) -> None:
+    streams.settings.values["streams.assignment.interval.ms"] = 1_000
+    streams.join("a")
+    assert statuses(streams.join("b")) == [5]
+    streams.now_ms -= 600_000
+    assert statuses(streams.beat("b")) == []
+    assert "TargetAssignmentMetadata" in streams.kinds
+
+
 def test_standbys_are_on_other_processes(streams: Any, topology: Any, subtopology: Any) -> None:
     streams.topology = topology(subtopology(sources=("in",), changelogs=("log",)))
     streams.topics.create("log", 4)

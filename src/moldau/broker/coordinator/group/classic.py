@@ -270,11 +270,6 @@ class ClassicGroup:
     def is_empty(self) -> bool:
         return self.phase is Phase.EMPTY
 
-    @property
-    def is_simple(self) -> bool:
-        """Nobody ever joined: it only holds offsets that were committed by hand."""
-        return self.phase is Phase.EMPTY and self.protocol_type is None and not self.pending_joins
-
     def check_commit(self, caller: CommitCaller) -> PartitionCheck:
         if caller.epoch < 0 and self.phase is Phase.EMPTY:
             # A tool, or a consumer that assigns partitions by hand.

@@ -36,6 +36,7 @@ from moldau.broker.log.manager import LogManager
 from moldau.broker.log.names import CLEANED_SUFFIX, LOG_SUFFIX, offset_prefix
 from moldau.broker.log.offset_index import CorruptIndex
 from moldau.broker.log.segment import Segment
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Cleaner:
         self,
         manager: LogManager,
         config: CleanerConfig,
-        now_ms: Callable[[], int],
+        now_ms: Callable[[], WallMs],
         *,
         make_worker: Callable[[], Worker] = SubprocessWorker,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,

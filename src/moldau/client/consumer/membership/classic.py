@@ -17,6 +17,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode
 
 __all__ = [
@@ -119,7 +120,7 @@ class ClassicMember:
         self.rejoin_reason = reason
         self.rejoin_needed = True
 
-    def begin_join(self, now_ms: int) -> Generation:
+    def begin_join(self, now_ms: ElapsedMs) -> Generation:
         """JoinGroup is sent now, as whom the result says."""
         self.state = MemberState.PREPARING_REBALANCE
         # Of several tries in a row the first counts.
@@ -131,7 +132,7 @@ class ClassicMember:
     def reason_to_send(self) -> str:
         return self.rejoin_reason[:_REASON_SIZE_MAX]
 
-    def on_joined(self, generation: Generation, now_ms: int) -> bool:
+    def on_joined(self, generation: Generation, now_ms: ElapsedMs) -> bool:
         """JoinGroup was answered; False if the member has left meanwhile."""
         if self.state is not MemberState.PREPARING_REBALANCE:
             return False
@@ -214,7 +215,7 @@ class ClassicMember:
 
     # Heartbeats.
 
-    def next_beat(self, now_ms: int, idle_ms: int) -> tuple[Beat, int | None]:
+    def next_beat(self, now_ms: ElapsedMs, idle_ms: int) -> tuple[Beat, int | None]:
         """What to do, and how long to wait for WAIT, without end for SLEEP."""
         if self.state in (MemberState.UNJOINED, MemberState.PREPARING_REBALANCE):
             return Beat.SLEEP, None
@@ -229,12 +230,14 @@ class ClassicMember:
         due_ms = min(self._beat_due_ms, self._session_ends_ms) - now_ms
         return Beat.WAIT, min(due_ms, patience_ms)
 
-    def on_beat_sent(self, now_ms: int) -> Generation:
+    def on_beat_sent(self, now_ms: ElapsedMs) -> Generation:
         self.beat_sent_ms = now_ms
         self._beat_due_ms = now_ms + self._settings.heartbeat_interval_ms
         return self.generation
 
-    def on_beat_answered(self, code: ErrorCode, sent: Generation, now_ms: int) -> After | None:
+    def on_beat_answered(
+        self, code: ErrorCode, sent: Generation, now_ms: ElapsedMs
+    ) -> After | None:
         """None if all is well or will be after the next poll."""
         if code is ErrorCode.NONE:
             self._alive(now_ms)
@@ -257,7 +260,7 @@ class ClassicMember:
             return After.BACK_OFF
         return After.FAIL
 
-    def on_beat_failed(self, now_ms: int, delay_ms: int) -> None:
+    def on_beat_failed(self, now_ms: ElapsedMs, delay_ms: int) -> None:
         """It was not answered: the next one comes after a pause."""
         self._beat_failures += 1
         self._beat_due_ms = now_ms + delay_ms
@@ -266,10 +269,7 @@ class ClassicMember:
     def beat_failures(self) -> int:
         return self._beat_failures
 
-    def on_coordinator_found(self, now_ms: int) -> None:
-        self._session_ends_ms = now_ms + self._settings.session_timeout_ms
-
-    def _alive(self, now_ms: int) -> None:
+    def _alive(self, now_ms: ElapsedMs) -> None:
         self._beat_failures = 0
         self._session_ends_ms = now_ms + self._settings.session_timeout_ms
 

@@ -40,6 +40,7 @@ from moldau.client.errors import (
 from moldau.client.metadata import ClusterMetadata
 from moldau.client.topics import TopicPartition
 from moldau.clock import pause
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode, WireError
 from moldau.wire.messages import HeartbeatRequest, LeaveGroupRequest
 
@@ -343,7 +344,7 @@ class ClassicMembership:
             # A fault of ours: the application must not go on as if it was a member.
             self._fail(task.exception())
 
-    async def _send_beat(self, now_ms: int) -> None:
+    async def _send_beat(self, now_ms: ElapsedMs) -> None:
         sent = self._member.on_beat_sent(now_ms)
         request = HeartbeatRequest(
             group_id=self._group_id,

@@ -15,6 +15,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from moldau.broker.coordinator.decision import Outbox
+from moldau.broker.coordinator.group.assignment_interval import may_assign
 from moldau.broker.coordinator.group.assignors.interface import GroupSpec, MemberSubscription
 from moldau.broker.coordinator.group.consumer import records
 from moldau.broker.coordinator.group.consumer.context import ConsumerContext
@@ -162,10 +163,11 @@ class MemberUpdate:
         return self._group_epoch, assigned[self.member.member_id]
 
     def _may_assign(self) -> bool:
-        interval_ms = self._context.assignment_interval_ms(self._group.group_id)
-        made_ms = self._group.assignment_timestamp_ms
-        # An interval of 0 also helps when the clock was set back.
-        return made_ms == 0 or interval_ms == 0 or self._out.now_ms >= made_ms + interval_ms
+        return may_assign(
+            made_ms=self._group.assignment_timestamp_ms,
+            interval_ms=self._context.assignment_interval_ms(self._group.group_id),
+            now_ms=self._out.now_ms,
+        )
 
     def _assign(self) -> dict[str, Assignment]:
         group, updated = self._group, self.member

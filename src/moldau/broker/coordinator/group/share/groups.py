@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from moldau.broker.coordinator.decision import Outbox
+from moldau.broker.coordinator.group.assignment_interval import may_assign
 from moldau.broker.coordinator.group.assignors import SHARE_ASSIGNORS, Assignor
 from moldau.broker.coordinator.group.assignors.interface import GroupSpec, MemberSubscription
 from moldau.broker.coordinator.group.config import GroupConfig
@@ -291,10 +292,11 @@ class ShareGroups:
         return epoch, targets.get(member.member_id, {})
 
     def _may_assign(self, group: ShareGroup, now_ms: int) -> bool:
-        interval_ms = self._settings.get(group.group_id, "share.assignment.interval.ms")
-        made_ms = group.assignment_timestamp_ms
-        # An interval of zero also helps when the wall clock was set back.
-        return not made_ms or not interval_ms or now_ms >= made_ms + interval_ms
+        return may_assign(
+            made_ms=group.assignment_timestamp_ms,
+            interval_ms=self._settings.get(group.group_id, "share.assignment.interval.ms"),
+            now_ms=now_ms,
+        )
 
     def _reconcile(
         self,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from moldau.broker.coordinator.decision import Outbox
+from moldau.broker.coordinator.group.assignment_interval import may_assign
 from moldau.broker.coordinator.group.group import ClientInfo
 from moldau.broker.coordinator.group.settings import GroupSettings
 from moldau.broker.coordinator.group.streams import records, target
@@ -219,7 +220,8 @@ class Heartbeat:
         if group.assignment_epoch >= group_epoch:
             return last
         interval_ms = self.setting("streams.assignment.interval.ms")
-        if not target.may_assign_now(group, interval_ms, self.out.now_ms):
+        made_ms = group.assignment_timestamp_ms
+        if not may_assign(made_ms=made_ms, interval_ms=interval_ms, now_ms=self.out.now_ms):
             self._delayed("streams.assignment.interval.ms is not over")
             return last
         targets = target.assign_anew(group, group_epoch, updated, configured, configs, self.out)
@@ -301,8 +303,8 @@ def assign_after_delay(
 ) -> None:
     """The initial delay is over: give everybody who came a target."""
     invariant(group.members, f"group {group.group_id} has members to assign tasks to")
-    if group.assignment_epoch < group.group_epoch and target.may_assign_now(
-        group, interval_ms, out.now_ms
+    if group.assignment_epoch < group.group_epoch and may_assign(
+        made_ms=group.assignment_timestamp_ms, interval_ms=interval_ms, now_ms=out.now_ms
     ):
         target.assign_anew(
             group, group.group_epoch, None, configured, group.assignment_configs, out

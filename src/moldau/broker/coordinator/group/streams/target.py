@@ -16,13 +16,6 @@ from moldau.broker.coordinator.group.streams.tasks import NO_TASKS, Tasks
 NUM_STANDBY_REPLICAS = "num.standby.replicas"
 
 
-def may_assign_now(group: StreamsGroup, interval_ms: int, now_ms: int) -> bool:
-    """Assignments keep a distance in time, so that many joins cost few rebalances."""
-    if group.assignment_timestamp_ms == 0 or interval_ms == 0:
-        return True
-    return now_ms >= group.assignment_timestamp_ms + interval_ms
-
-
 def assign_anew(
     group: StreamsGroup,
     group_epoch: int,
