@@ -40,6 +40,7 @@ from moldau.broker.handlers.vote import VoteHandler
 from moldau.broker.loggers import BrokerLoggers
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.routes import Route
 from moldau.wire.apis import ApiKey
 
@@ -55,6 +56,7 @@ class ControllerParts:
     config: Callable[[], BrokerConfig]
     configs: DynamicBrokerConfig
     metadata: MetadataShell
+    heard: Callable[[int, int, ConnectionInfo], None]
     loggers: BrokerLoggers
     feature_levels: Callable[[], FeatureLevels]
     elapsed_ms: Callable[[], int]
@@ -93,7 +95,9 @@ def _cluster_routes(parts: ControllerParts) -> Routes:
         ApiKey.BROKER_REGISTRATION: Route(
             BrokerRegistrationHandler(metadata, now_ms=now_ms).handle
         ),
-        ApiKey.BROKER_HEARTBEAT: Route(BrokerHeartbeatHandler(metadata, now_ms=now_ms).handle),
+        ApiKey.BROKER_HEARTBEAT: Route(
+            BrokerHeartbeatHandler(metadata, now_ms=now_ms, heard=parts.heard).handle
+        ),
         ApiKey.UNREGISTER_BROKER: Route(UnregisterBrokerHandler(metadata).handle),
         ApiKey.CONTROLLER_REGISTRATION: Route(ControllerRegistrationHandler(metadata).handle),
         ApiKey.ALTER_PARTITION: Route(AlterPartitionHandler(metadata).handle),

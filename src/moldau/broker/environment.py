@@ -20,7 +20,7 @@ from moldau.broker.metadata.placement import RandomSource
 from moldau.broker.network.interface import Network
 from moldau.broker.network.server import SocketNetwork
 from moldau.clock import Clock, LoopClock
-from moldau.peers.channel import Transport
+from moldau.peers.channel import PeerTransport
 from moldau.peers.node_channel import ChannelSettings, NodeTransport, response_bytes_max
 
 
@@ -35,7 +35,7 @@ class Environment:
     disk: Disk
     background: Background
     network: Network
-    transport: Transport
+    transport: PeerTransport
     clock_ms: Callable[[], int]
     clock: Clock
     random: RandomSource
