@@ -37,6 +37,11 @@ from moldau.config.errors import ConfigError
 
 __all__ = ["BrokerConfig"]
 
+# One thread accepts connections and answers requests, so more of them wait than Kafka's default of
+# 50 allows for; each that finds no room waits a second for TCP's next try. The system's own limit
+# (net.core.somaxconn) applies.
+_LISTEN_BACKLOG = 4_096
+
 # Keys of plug-ins and of single listeners are legitimate though no table lists them.
 _OPEN_PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
 
@@ -212,11 +217,15 @@ class BrokerConfig:
 
     def _set_sections(self, values: dict[str, Any]) -> None:
         overrides_key = "max.connections.per.ip.overrides"
+        backlog_key = "socket.listen.backlog.size"
         self.network = section_of(
             NetworkConfig,
             values,
             max_connections_per_ip_overrides=parse_connection_overrides(
                 overrides_key, values[overrides_key]
+            ),
+            socket_listen_backlog_size=(
+                values[backlog_key] if backlog_key in self.originals else _LISTEN_BACKLOG
             ),
         )
         threads = values["num.replica.alter.log.dirs.threads"]
