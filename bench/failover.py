@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import selectors
 import socket
+import statistics
 import struct
 import threading
 import time
@@ -17,12 +18,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Producer as LibrdkafkaProducer
 
+from bench import nodes, servers
 from bench.calls import Connection, Unreachable
-from bench.cluster import POLL_SECONDS, _expired, _readable_batches
+from bench.cluster import POLL_SECONDS, _expired, _readable_batches, create
 from bench.nodes import Node, Nodes
 from moldau.client import Producer as MoldauProducer
 from moldau.wire.apis import API_BY_KEY, ApiKey
@@ -33,9 +35,11 @@ DEFAULTS = {
     "broker_session_timeout_ms": "9000",
     "broker_heartbeat_interval_ms": "2000",
 }
+PARTITIONS = 12
 CONNECTIONS = 2_000
 CONNECT_SECONDS_MAX = 120.0
 SEND_SECONDS = 0.01
+WATCH_SECONDS = 0.02
 # Before a kill, so that what follows is seen against something.
 CALM_SECONDS = 1.0
 WAIT_SECONDS_MAX = 60.0
@@ -204,7 +208,8 @@ def _death(cluster: Nodes, topic: str, victim: Node, senders: Senders) -> Death:
                 leaderless += [1e3 * (time.time() - killed)] * len(led)
                 left -= led
             _expired(deadline, f"{cluster.name}: new leaders")
-            time.sleep(POLL_SECONDS)
+            # The survivors have work to do.
+            time.sleep(WATCH_SECONDS)
     senders.wait_for_all(time.time())
     silence = {kind: seen.silence_ms(killed) for kind, seen in senders.seen.items()}
     return Death(leaderless, silence)
@@ -306,3 +311,55 @@ def _wait_all(connections: list[socket.socket], event: int) -> None:
             for key, _ in selector.select(1.0):
                 selector.unregister(key.fileobj)
             _expired(deadline, f"{len(connections)} connections")
+
+
+# All of it.
+
+
+class Figure(NamedTuple):
+    what: str
+    unit: str
+    value: float
+    aim: str = ""
+
+
+def measure(name: str, *, rounds: int) -> list[Figure]:
+    """The figures of "moldau" or "kafka", always the same in the same order."""
+    figures: list[Figure] = []
+    with nodes.running(name, **DEFAULTS) as running:
+        create(running, "failover", partitions=PARTITIONS, replicas=3)
+        for victim in ("broker", "active controller"):
+            found = deaths(
+                running,
+                "failover",
+                partitions=PARTITIONS,
+                rounds=rounds,
+                of_controller=victim == "active controller",
+            )
+            figures += _of_deaths(victim, found)
+        for end in ("stopped", "killed"):
+            back = returns(running, rounds=max(2, rounds // 4), killed=end == "killed")
+            registered, named = (statistics.median(times) for times in zip(*back, strict=True))
+            figures.append(Figure(f"{end} and started again: registered", "s", registered, "<= 1"))
+            figures.append(Figure(f"{end} and started again: others name it", "s", named))
+    with (servers.moldau if name == "moldau" else servers.apache_kafka)() as server:
+        connect_one_by_one(server.port, 10)
+        for how, connect in (("one by one", connect_one_by_one), ("at once", connect_at_once)):
+            what = f"{CONNECTIONS:,} connections, {how}"
+            figures.append(Figure(what, "s", connect(server.port), "< 1"))
+    return figures
+
+
+def _of_deaths(victim: str, found: list[Death]) -> list[Figure]:
+    leaderless = [ms for death in found for ms in death.leaderless_ms]
+    without = f"{victim} killed: partition without a leader"
+    figures = [
+        Figure(f"{without}, median", "ms", statistics.median(leaderless), "< 700"),
+        Figure(f"{without}, worst", "ms", max(leaderless), "<= 1,500"),
+    ]
+    for client in CLIENTS:
+        silences = [death.silence_ms[client] for death in found]
+        silent = f"{victim} killed: {client} producer silent"
+        figures.append(Figure(f"{silent}, median", "ms", statistics.median(silences)))
+        figures.append(Figure(f"{silent}, worst", "ms", max(silences)))
+    return figures
