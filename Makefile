@@ -63,6 +63,11 @@ demo: $(VENV)/.installed-test   ## the orders example with a live view, for a mi
 chaos: $(VENV)/.installed-test   ## kill driver, executor, broker, control loop during exactly-once (long)
 	PYTHONPATH=tests $(BIN)/python -m spark.chaos $(CHAOS)
 
+.PHONY: kills
+KILLS ?= 1000
+kills: $(VENV)/.installed-test   ## SIGKILLs of a broker under a producer and a group (KILLS=1000, long)
+	PYTHONPATH=tests $(BIN)/python -m kills --count $(KILLS) $(if $(SEED),--seed $(SEED))
+
 .PHONY: cluster-conformance
 cluster-conformance: $(VENV)/.installed-test tools   ## every scenario on three nodes (long)
 	$(BIN)/pytest --cluster $(MOVED) $(DISTURBED) -n $(WORKERS) --dist loadfile \

@@ -25,6 +25,7 @@ from rich.table import Table
 
 from bench import clients as client_work
 from bench import cluster as cluster_work
+from bench import failover as failover_work
 from bench import groups as group_work
 from bench import nodes, servers, sharing, workloads
 from bench import transactions as transaction_work
@@ -361,6 +362,15 @@ def cluster(run: Run) -> None:
             print(f"{name}: {error}", file=sys.stderr)
 
 
+def failover(run: Run) -> None:
+    """Three nodes at default settings, one of them killed under load; restarts; 2,000 clients."""
+    rounds = max(3, int(20 * run.scale))
+    found = {name: failover_work.measure(name, rounds=rounds) for name in run.names}
+    for number, (what, unit, value, aim) in enumerate(found["moldau"]):
+        kafka = found["kafka"][number].value if run.with_kafka else None
+        run.rows.append(Row(what, unit, value, kafka, aim=aim))
+
+
 def _failover_figure(figures: ClusterFigures, *, count: int, name: str, which: int) -> float:
     values = [getattr(each, name) for each in figures.failovers[count]]
     return cluster_work.median_and_worst(values)[which]
@@ -517,7 +527,7 @@ SUITES = {
     suite.__name__: suite
     for suite in (
         throughput, fetch, latency, start, partitions, groups, transactions, share, cluster,
-        clients, spark,
+        failover, clients, spark,
     )
 }
 

@@ -459,9 +459,10 @@ class World:
         # Answers come over the connection of the process that asked.
         incarnation = node.incarnation
 
-        def answered(reply: Reply | None) -> None:
+        def answered(reply: Reply | None, refused: bool = False) -> None:
             if node.machine is not None and node.incarnation == incarnation:
-                self.step(node, e.Answered(request_id=effect.request_id, reply=reply))
+                event = e.Answered(request_id=effect.request_id, reply=reply, refused=refused)
+                self.step(node, event)
 
         self.at(REQUEST_TIMEOUT_MS, lambda: answered(None))
         for _ in range(self._copies(node.key.id, to)):
@@ -476,10 +477,13 @@ class World:
         return self.rng.randint(0, self.delay_ms_max)
 
     def _deliver(
-        self, sender: Node, to: int, effect: e.Send, answered: Callable[[Reply | None], None]
+        self, sender: Node, to: int, effect: e.Send, answered: Callable[..., None]
     ) -> None:
         receiver = self.nodes[to]
         if receiver.machine is None:
+            # The process is gone and its machine says so; or the machine is gone too.
+            if self.rng.random() < 0.7 and self._copies(to, sender.key.id):
+                self.at(self._delay(), lambda: answered(None, refused=True))
             return
 
         def answer(reply: Reply) -> None:

@@ -88,6 +88,7 @@ class BrokerServer:
         shared, network = self._shared, self._shared.environment.network
         self.report_cordoned()
         self.lifecycle.start()
+        shared.metadata.on_leader_changed(self.lifecycle.on_controller_changed)
         await self._reached(self.lifecycle.caught_up)
         await self._load_logs()
         self.loaded = True

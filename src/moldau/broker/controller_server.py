@@ -9,6 +9,7 @@ from __future__ import annotations
 from moldau.broker.controller_registration import ControllerRegistrationManager
 from moldau.broker.controller_table import ControllerParts, controller_routes
 from moldau.broker.handlers.envelope import EnvelopeHandler
+from moldau.broker.metadata.broker_watch import BrokerWatch
 from moldau.broker.network.dispatcher import Dispatcher
 from moldau.broker.network.routes import Route
 from moldau.broker.shared import Shared, endpoints_of
@@ -21,9 +22,12 @@ class ControllerServer:
         self._shared = shared
         config = shared.config
         self._listeners = tuple(each.name for each in config.controller_listeners)
+        environment = shared.environment
+        self._watch = BrokerWatch(
+            shared.metadata, environment.transport, environment.clock, node_id=shared.node_id
+        )
         self._requests = self._dispatcher()
         self._channel = shared.controller_channel()
-        environment = shared.environment
         self._registration = ControllerRegistrationManager(
             node_id=shared.node_id,
             incarnation_id=random_uuid(environment.random_bytes(16)),
@@ -41,6 +45,7 @@ class ControllerServer:
                 config=lambda: shared.config,
                 configs=shared.configs,
                 metadata=shared.metadata,
+                heard=self._watch.heard,
                 loggers=shared.loggers,
                 feature_levels=shared.feature_levels,
                 elapsed_ms=shared.environment.clock.elapsed_ms,
@@ -56,10 +61,12 @@ class ControllerServer:
             self._shared.transport.serve(name, self._requests)
         await self._shared.environment.network.start(self._requests, self._listeners)
         self._shared.metadata.subscribe(self._registration.apply)
+        self._watch.start()
 
     async def stop(self) -> None:
         """Register no more; requests are answered until the network stops."""
         self._registration.close()
+        self._watch.close()
         self._channel.close()
 
     async def finish(self) -> None:

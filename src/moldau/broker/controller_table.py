@@ -44,6 +44,7 @@ from moldau.broker.handlers.vote import VoteHandler
 from moldau.broker.loggers import BrokerLoggers
 from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.routes import Route
 from moldau.times import ElapsedMs
 from moldau.wire.apis import ApiKey
@@ -60,6 +61,7 @@ class ControllerParts:
     config: Callable[[], BrokerConfig]
     configs: DynamicBrokerConfig
     metadata: MetadataShell
+    heard: Callable[[int, int, ConnectionInfo], None]
     loggers: BrokerLoggers
     feature_levels: Callable[[], FeatureLevels]
     elapsed_ms: Callable[[], ElapsedMs]
@@ -99,7 +101,7 @@ def _cluster_routes(parts: ControllerParts) -> Routes:
             BrokerRegistrationHandler(metadata, elapsed_ms=elapsed_ms).handle
         ),
         ApiKey.BROKER_HEARTBEAT: Route(
-            BrokerHeartbeatHandler(metadata, elapsed_ms=elapsed_ms).handle
+            BrokerHeartbeatHandler(metadata, elapsed_ms=elapsed_ms, heard=parts.heard).handle
         ),
         ApiKey.UNREGISTER_BROKER: Route(UnregisterBrokerHandler(metadata).handle),
         ApiKey.CONTROLLER_REGISTRATION: Route(ControllerRegistrationHandler(metadata).handle),

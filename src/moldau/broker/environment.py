@@ -19,7 +19,7 @@ from moldau.broker.metadata.placement import RandomSource
 from moldau.broker.network.interface import Network
 from moldau.broker.network.server import SocketNetwork
 from moldau.clock import Clock, LoopClock
-from moldau.peers.channel import Transport
+from moldau.peers.channel import PeerTransport
 from moldau.peers.node_channel import ChannelSettings, NodeTransport, response_bytes_max
 
 
@@ -30,7 +30,7 @@ class Environment:
     disk: Disk
     background: Background
     network: Network
-    transport: Transport
+    transport: PeerTransport
     clock: Clock
     random: RandomSource
     random_bytes: Callable[[int], bytes]

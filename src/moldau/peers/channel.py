@@ -15,11 +15,13 @@ What a caller may rely on:
 - A call that takes longer than its `timeout_ms`, everything included, fails with `CallTimedOut`.
   If its request has left, the connection is closed with it, as in Kafka, and the other calls on
   it fail too: answers come in order, so they stand behind the one that does not come.
+- A call that fails with `ConnectionRefused` was not sent: nothing listens at the peer's address.
 - `close` fails the calls that wait, and every later one.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 from moldau.wire.apis import ApiKey
@@ -32,6 +34,10 @@ class ChannelError(ConnectionError):
 
 class CallTimedOut(ChannelError):
     """No response within the call's own time."""
+
+
+class ConnectionRefused(ChannelError):
+    """The peer's machine answered that nothing listens at the address; nothing was sent."""
 
 
 class UnsupportedVersion(ChannelError):
@@ -79,6 +85,16 @@ class Channel(Protocol):
         ...
 
 
+class Reach(Enum):
+    """What an attempt to connect to an address showed."""
+
+    ACCEPTED = "accepted"
+    #: The machine answers and nothing listens there.
+    REFUSED = "refused"
+    #: No answer in time, no way to the machine, an unknown name: it says nothing of a process.
+    UNKNOWN = "unknown"
+
+
 class Transport(Protocol):
     """Where channels come from."""
 
@@ -86,6 +102,18 @@ class Transport(Protocol):
         """A new channel; nothing is connected before its first call. `listener_name` says how
         the peer's listener is secured."""
         ...
+
+
+class Prober(Protocol):
+    """Tells a process that is gone from a network that is."""
+
+    async def probe(self, host: str, port: int, *, timeout_ms: int) -> Reach:
+        """Connect to the address and close the connection again; nothing is sent."""
+        ...
+
+
+class PeerTransport(Transport, Prober, Protocol):
+    """All that a node needs to reach others."""
 
 
 class ConnectionObserver(Protocol):

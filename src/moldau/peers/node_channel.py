@@ -13,6 +13,7 @@ connection fails the calls that were sent; those that were not wait for the next
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -21,7 +22,14 @@ from typing import Any, Protocol
 import moldau
 from moldau.clock import Alarm, Clock, pause
 from moldau.peers.backoff import ExponentialBackoff, RandomSource
-from moldau.peers.channel import CallTimedOut, ChannelError, ConnectionObserver, RawResponse
+from moldau.peers.channel import (
+    CallTimedOut,
+    ChannelError,
+    ConnectionObserver,
+    ConnectionRefused,
+    RawResponse,
+    Reach,
+)
 from moldau.peers.node_connection import Call, NodeConnection
 from moldau.peers.peer_versions import PeerVersions, api_versions_request
 from moldau.peers.responses import SpareBuffers
@@ -104,6 +112,22 @@ class NodeTransport:
     def connect(self, connection: NodeConnection, host: str, port: int) -> Awaitable[Any]:
         make = self._connect or asyncio.get_running_loop().create_connection
         return make(lambda: connection, host, port)
+
+    async def probe(self, host: str, port: int, *, timeout_ms: int) -> Reach:
+        make = self._connect or asyncio.get_running_loop().create_connection
+        deadline = Deadline(self.clock, timeout_ms)
+        try:
+            transport, _ = await make(asyncio.BufferedProtocol, host, port)
+        except asyncio.CancelledError:
+            if deadline.passed():
+                return Reach.UNKNOWN
+            raise
+        except (OSError, ValueError) as error:
+            return Reach.REFUSED if is_refusal(error) else Reach.UNKNOWN
+        finally:
+            deadline.cancel()
+        transport.abort()
+        return Reach.ACCEPTED
 
     def on_closed(self, channel: NodeChannel) -> None:
         self._channels.discard(channel)
@@ -309,11 +333,11 @@ class NodeChannel:
             self._waiting.remove(call)
         call.fail(ChannelError("nobody waits for it"))
 
-    def _fail_waiting(self, reason: str) -> None:
+    def _fail_waiting(self, reason: str, kind: type[ChannelError] = ChannelError) -> None:
         calls = list(self._waiting)
         self._waiting.clear()
         for call in calls:
-            call.fail(ChannelError(f"{call.api.name} to {self._peer} is not sent: {reason}"))
+            call.fail(kind(f"{call.api.name} to {self._peer} is not sent: {reason}"))
 
     # The connection.
 
@@ -328,7 +352,10 @@ class NodeChannel:
             self._attempt = None
             self._note_failure()
             # A ChannelError names the peer already, as the calls' own errors do.
-            self._fail_waiting(str(error).removeprefix(f"{self._peer}: "))
+            self._fail_waiting(
+                str(error).removeprefix(f"{self._peer}: "),
+                ConnectionRefused if is_refusal(error) else ChannelError,
+            )
             return
         self._attempt = None
         self._failures = 0
@@ -351,7 +378,7 @@ class NodeChannel:
             spares=self._transport.spares,
         )
         timeout_ms = self._setup_timeout_ms()
-        deadline = _Deadline(self._clock, timeout_ms)
+        deadline = Deadline(self._clock, timeout_ms)
         try:
             await self._transport.connect(connection, self._host, self._port)
             await connection.negotiate(moldau.__version__)
@@ -390,7 +417,19 @@ class NodeChannel:
         self._not_before_ms = self._clock.elapsed_ms() + pause_ms
 
 
-class _Deadline:
+def is_refusal(error: OSError | ValueError) -> bool:
+    """Whether every address of the peer refused the connection.
+
+    A name with several addresses fails with one error that only quotes those of the addresses.
+    """
+    if isinstance(error, ConnectionRefusedError):
+        return True
+    text = str(error)
+    quoted = text.count("[Errno ")
+    return quoted > 0 and quoted == text.count(f"[Errno {errno.ECONNREFUSED}]")
+
+
+class Deadline:
     """Cancels the current task when its time is over."""
 
     def __init__(self, clock: Clock, timeout_ms: int) -> None:

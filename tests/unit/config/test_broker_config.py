@@ -47,6 +47,12 @@ def test_values_sections_and_defaults() -> None:
         config["no.such.key"]
 
 
+def test_a_backlog_that_is_set_is_used_and_kafkas_default_is_shown() -> None:
+    assert make("socket.listen.backlog.size=50").network.socket_listen_backlog_size == 50
+    assert make()["socket.listen.backlog.size"] == 50
+    assert make().network.socket_listen_backlog_size == 4_096
+
+
 def test_sections_are_frozen_and_replaceable() -> None:
     network = make().network
     with pytest.raises(AttributeError):

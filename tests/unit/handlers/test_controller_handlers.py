@@ -29,6 +29,7 @@ from moldau.broker.metadata.controller import Controller, ControllerConfig
 from moldau.broker.metadata.decision import Decision
 from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.formatting import default_bootstrap_records
+from moldau.broker.network.context import ConnectionInfo
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message
@@ -60,6 +61,7 @@ class Rules:
 class Context:
     def __init__(self, api_version: int) -> None:
         self.api_version = api_version
+        self.connection = ConnectionInfo()
 
 
 class Metadata:
@@ -93,7 +95,9 @@ class Stage:
             AlterPartitionRequest: AlterPartitionHandler(shell),
             AlterPartitionReassignmentsRequest: AlterPartitionReassignmentsHandler(shell),
             AssignReplicasToDirsRequest: AssignReplicasToDirsHandler(shell),
-            BrokerHeartbeatRequest: BrokerHeartbeatHandler(shell, elapsed_ms=lambda: self.now_ms),
+            BrokerHeartbeatRequest: BrokerHeartbeatHandler(
+                shell, elapsed_ms=lambda: self.now_ms, heard=lambda *_: None
+            ),
             BrokerRegistrationRequest: BrokerRegistrationHandler(
                 shell, elapsed_ms=lambda: self.now_ms
             ),

@@ -136,6 +136,7 @@ def registration(
     log_dirs: Sequence[int] | None = None,
     cluster_id: str = CLUSTER_ID,
     previous_epoch: int = -1,
+    port: int = 9092,
 ) -> BrokerRegistrationRequest:
     return BrokerRegistrationRequest(
         broker_id=broker_id,
@@ -143,7 +144,7 @@ def registration(
         incarnation_id=UUID(int=incarnation),
         listeners=[
             BrokerRegistrationRequest.Listener(
-                name="PLAINTEXT", host=f"host{broker_id}", port=9092, security_protocol=0
+                name="PLAINTEXT", host=f"host{broker_id}", port=port, security_protocol=0
             )
         ],
         features=[

@@ -14,6 +14,7 @@ from moldau.wire.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
+    BrokerHeartbeatRequest,
     BrokerRegistrationChangeRecord,
     CreateTopicsRequest,
     PartitionChangeRecord,
@@ -74,13 +75,77 @@ def test_a_broker_must_know_the_finalized_features(world: World) -> None:
 
 def test_a_live_brokers_id_is_not_taken(world: World) -> None:
     world.controller.lead(now_ms=100)
-    again = world.registration(1, incarnation=77)
+    again = world.registration(1, incarnation=77, port=9_093)
     with pytest.raises(ApiError) as caught:
         world.controller.register_broker(again, now_ms=9_100)
     assert caught.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     epoch = world.controller.next_offset
     answer = world.apply(world.controller.register_broker(again, now_ms=9_101))
     assert answer.broker_epoch == epoch
+
+
+def beat(world: World, now_ms: int, **fields: Any) -> None:
+    request = BrokerHeartbeatRequest(
+        broker_id=1,
+        broker_epoch=world.image.brokers[1].epoch,
+        current_metadata_offset=world.controller.next_offset - 1,
+        **fields,
+    )
+    world.apply(world.controller.process_heartbeat(request, now_ms=now_ms))
+
+
+def test_a_broker_that_stopped_in_order_comes_back_at_once(world: World) -> None:
+    """By the word that it gave when it stopped, or by the mark in its log directory."""
+    world.controller.lead(now_ms=0)
+    beat(world, 10)
+    by_mark = world.registration(
+        1, incarnation=77, previous_epoch=world.image.brokers[1].epoch, port=9_999
+    )
+    world.apply(world.controller.register_broker(by_mark, now_ms=20))
+    beat(world, 30)
+    beat(world, 40, want_shut_down=True)
+    unmarked = world.registration(1, incarnation=78)
+    world.apply(world.controller.register_broker(unmarked, now_ms=50))
+
+
+@pytest.mark.parametrize(
+    ("port", "connected", "now_ms", "taken"),
+    [
+        pytest.param(9_092, False, 1_510, True, id="where the old one listened"),
+        pytest.param(9_092, False, 1_509, False, id="it may be about to connect again"),
+        pytest.param(9_092, True, 1_510, False, id="the old one is connected"),
+        pytest.param(9_999, False, 1_510, False, id="both may listen"),
+    ],
+)
+def test_a_new_incarnation_takes_the_place_of_one_that_was_killed(
+    world: World, port: int, connected: bool, now_ms: int, taken: bool
+) -> None:
+    world.controller.lead(now_ms=0)
+    beat(world, 1_010)
+    if not connected:
+        epoch = world.image.brokers[1].epoch
+        assert world.controller.on_broker_disconnected(1, epoch)
+    again = world.registration(1, incarnation=77, port=port)
+    if taken:
+        world.apply(world.controller.register_broker(again, now_ms=now_ms))
+    else:
+        with pytest.raises(ApiError) as caught:
+            world.controller.register_broker(again, now_ms=now_ms)
+        assert caught.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_a_broker_that_is_gone_is_fenced_before_its_session_is_over(world: World) -> None:
+    world.controller.lead(now_ms=0)
+    beat(world, 10)
+    epoch = world.image.brokers[1].epoch
+    world.apply(world.controller.fence_dead(broker_id=1, broker_epoch=epoch - 1))
+    assert not world.image.brokers[1].fenced
+    world.apply(world.controller.fence_dead(broker_id=1, broker_epoch=epoch))
+    assert world.image.brokers[1].fenced
+    assert not world.controller.has_session(world.image.brokers[1], 10)
+    # It was alive after all.
+    beat(world, 20)
+    assert not world.image.brokers[1].fenced
 
 
 def test_a_sole_replica_keeps_leading_after_a_restart(world: World) -> None:

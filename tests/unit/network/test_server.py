@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import selectors
 import socket
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from moldau.broker.config import BrokerConfig
 from moldau.broker.network import server as server_module
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver
@@ -317,3 +320,36 @@ def test_settings_that_change_during_the_start_let_nobody_in_early(kit: Any) -> 
         await network.stop(1)
 
     asyncio.run(scenario())
+
+
+def test_clients_in_a_burst_wait_in_the_backlog(kit: Any, run: Run) -> None:
+    """A client that finds it full would wait for TCP's next try, a second later."""
+    count = 500
+
+    async def script() -> None:
+        settings = BrokerConfig.from_properties(
+            {
+                "process.roles": "broker",
+                "node.id": "1",
+                "controller.listener.names": "CONTROLLER",
+                "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
+                "listeners": "PLAINTEXT://127.0.0.1:0",
+            }
+        ).network
+        network = SocketNetwork((kit.ListenerSpec(),), settings)
+        await network.bind()
+        (address,) = network.addresses.values()
+        with ExitStack() as stack, selectors.DefaultSelector() as selector:
+            for _ in range(count):
+                client = stack.enter_context(socket.socket())
+                client.setblocking(False)
+                client.connect_ex(address)
+                selector.register(client, selectors.EVENT_WRITE)
+            # Nobody accepts: this thread is here.
+            while selector.get_map() and (ready := selector.select(5.0)):
+                for key, _ in ready:
+                    selector.unregister(key.fileobj)
+            assert not selector.get_map()
+        await network.stop(1.0)
+
+    run(script())

@@ -40,7 +40,7 @@ from moldau.broker.raft.voter_history import VoterHistory
 from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.wire.errors import ErrorCode
 
-ONE, TWO, THREE = (ReplicaKey(i, UUID(int=i * 100)) for i in (1, 2, 3))
+ONE, TWO, THREE, FOUR = (ReplicaKey(i, UUID(int=i * 100)) for i in (1, 2, 3, 4))
 ELECTION_MS, FETCH_MS, BACKOFF_MS = 1000, 2000, 1000
 
 
@@ -66,12 +66,17 @@ class Subject:
     """Node one, with answers and requests made short."""
 
     def __init__(
-        self, *keys: ReplicaKey, election: Election | None = None, log: FixedLog | None = None
+        self,
+        *keys: ReplicaKey,
+        local: ReplicaKey = ONE,
+        election: Election | None = None,
+        log: FixedLog | None = None,
     ) -> None:
+        self.local = local
         self.log = log or FixedLog(0, 0)
         voters = VoterSet.of(voter(key) for key in keys or (ONE, TWO, THREE))
         self.machine = QuorumMachine(
-            voter(ONE),
+            voter(local),
             VoterHistory(voters, kraft_version=1),
             election or Election(),
             self.log,
@@ -119,7 +124,7 @@ class Subject:
 
     def follow(self, leader: ReplicaKey = TWO, epoch: int = 5) -> None:
         begun = EpochBegun(
-            epoch=epoch, leader_id=leader.id, voter=ONE, endpoints=voter(leader).endpoints
+            epoch=epoch, leader_id=leader.id, voter=self.local, endpoints=voter(leader).endpoints
         )
         assert self.ask(begun).error is ErrorCode.NONE
         assert self.state == "FOLLOWER"
@@ -273,6 +278,68 @@ def test_a_leader_that_cannot_be_reached_is_given_up_before_the_fetch_timeout() 
         node.step(Answered(request_id=fetch.request_id, reply=None), later_ms=waited_ms)
         if node.state == "FOLLOWER":
             node.wait(node.machine.settings.retry_backoff_ms)
+    assert node.state == "PROSPECTIVE"
+
+
+def test_voters_stand_one_after_another_when_their_leader_is_gone() -> None:
+    turns = []
+    for local in (ONE, TWO, FOUR):
+        node = Subject(ONE, TWO, THREE, FOUR, local=local)
+        node.follow(THREE)
+        fetch = node.sent(FetchAsked)[0]
+        node.step(Answered(request_id=fetch.request_id, reply=None, refused=True))
+        waited_ms = 0
+        while node.state == "FOLLOWER":
+            waited_ms += 1
+            node.wait(1)
+        turns.append(waited_ms)
+    assert turns == [0, ELECTION_MS // 8, 2 * ELECTION_MS // 8]
+
+
+def test_an_observer_never_stands_for_a_leader_that_is_gone() -> None:
+    node = Subject(TWO, THREE)
+    node.follow()
+    fetch = node.sent(FetchAsked)[0]
+    node.step(Answered(request_id=fetch.request_id, reply=None, refused=True))
+    node.wait(FETCH_MS)
+    assert node.state == "FOLLOWER"
+
+
+def test_a_pre_vote_lost_against_a_leader_that_refuses_is_tried_again_soon() -> None:
+    node = Subject()
+    node.follow()
+    for _ in range(3):
+        fetch = node.sent(FetchAsked)[0]
+        node.step(Answered(request_id=fetch.request_id, reply=None, refused=True))
+        assert node.state == "PROSPECTIVE"
+        for send in node.sent(VoteAsked):
+            # One that still reaches the leader.
+            node.grant(send, granted=False)
+        assert node.state == "FOLLOWER"
+
+
+def test_a_split_vote_among_those_who_are_left_is_repeated_one_after_another() -> None:
+    """Node two is gone, node three voted for itself: one cannot win this epoch."""
+    node = Subject(election=Election(epoch=5))
+    node.wait(ELECTION_MS)
+    to_two, to_three = node.sent(VoteAsked)
+    node.step(Answered(request_id=to_two.request_id, reply=None, refused=True))
+    node.grant(to_three)
+    assert node.state == "CANDIDATE"
+    to_two, to_three = node.sent(VoteAsked)
+    node.grant(to_three, granted=False)
+    node.step(Answered(request_id=to_two.request_id, reply=None, refused=True))
+    assert node.state == "CANDIDATE"
+    node.wait(node.machine.settings.retry_backoff_ms)
+    assert node.state == "PROSPECTIVE"
+
+
+def test_a_vote_that_was_not_answered_may_still_come() -> None:
+    node = Subject(election=Election(epoch=5))
+    node.wait(ELECTION_MS)
+    to_two, _ = node.sent(VoteAsked)
+    node.step(Answered(request_id=to_two.request_id, reply=None, refused=True))
+    node.wait(ELECTION_MS - 1)
     assert node.state == "PROSPECTIVE"
 
 

@@ -34,6 +34,11 @@ from moldau.config.no_effect import keys_without_effect
 
 __all__ = ["BrokerConfig"]
 
+# One thread accepts connections and answers requests, so more of them wait than Kafka's default of
+# 50 allows for; each that finds no room waits a second for TCP's next try. The system's own limit
+# (net.core.somaxconn) applies.
+_LISTEN_BACKLOG = 4_096
+
 # Keys of plug-ins and of single listeners are legitimate though no table lists them.
 _OPEN_PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
 
@@ -212,10 +217,14 @@ class BrokerConfig:
 
     def _set_sections(self, values: dict[str, Any]) -> None:
         overrides_key = "max.connections.per.ip.overrides"
+        backlog_key = "socket.listen.backlog.size"
         self.network = NetworkConfig.of(
             values,
             max_connections_per_ip_overrides=parse_connection_overrides(
                 overrides_key, values[overrides_key]
+            ),
+            socket_listen_backlog_size=(
+                values[backlog_key] if backlog_key in self.originals else _LISTEN_BACKLOG
             ),
         )
         self.log = LogManagerConfig.of(

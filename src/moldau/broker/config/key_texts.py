@@ -146,7 +146,7 @@ request.timeout.ms: How long to wait for an answer of another node.
 sasl.enabled.mechanisms: SASL mechanisms clients may use.
 sasl.jaas.config: Credentials of a SASL login.
 security.inter.broker.protocol: Security protocol between brokers, if no listener is named for it.
-socket.listen.backlog.size: Connections that may wait to be accepted.
+socket.listen.backlog.size: Connections that may wait to be accepted; 4096 unless it is set.
 socket.receive.buffer.bytes: Receive buffer of sockets; -1 leaves it to the system.
 socket.request.max.bytes: Largest request accepted.
 socket.send.buffer.bytes: Send buffer of sockets; -1 leaves it to the system.

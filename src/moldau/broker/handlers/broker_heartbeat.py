@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moldau.broker.metadata.shell import MetadataShell
-from moldau.broker.network.context import RequestContext
+from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.times import ElapsedMs
 from moldau.wire.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 
 class BrokerHeartbeatHandler:
-    def __init__(self, metadata: MetadataShell, *, elapsed_ms: Callable[[], ElapsedMs]) -> None:
-        """`elapsed_ms` is the monotonic clock that sessions are measured by."""
+    def __init__(
+        self,
+        metadata: MetadataShell,
+        *,
+        elapsed_ms: Callable[[], ElapsedMs],
+        heard: Callable[[int, int, ConnectionInfo], None],
+    ) -> None:
+        """`elapsed_ms` is the monotonic clock that sessions are measured by; `heard` is called with
+        the broker's id and epoch and the connection of each heartbeat that was accepted."""
         self._metadata = metadata
+        self._heard = heard
         self._elapsed_ms = elapsed_ms
 
     async def handle(
         self, context: RequestContext, request: BrokerHeartbeatRequest
     ) -> BrokerHeartbeatResponse:
         now_ms = self._elapsed_ms()
-        return await self._metadata.run(
+        response = await self._metadata.run(
             lambda controller: controller.process_heartbeat(request, now_ms=now_ms)
         )
+        self._heard(request.broker_id, request.broker_epoch, context.connection)
+        return response

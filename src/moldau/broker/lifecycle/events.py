@@ -112,6 +112,11 @@ class RegistrationOutdated:
 
 
 @dataclass(frozen=True, slots=True)
+class ControllerChanged:
+    """Another controller is the active one: it has not heard from this broker yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class ControlledShutdownBegun:
     timeout_ms: int
 
@@ -131,6 +136,7 @@ Event: TypeAlias = (
     | DirectoryFailed
     | DirectoriesCordoned
     | RegistrationOutdated
+    | ControllerChanged
     | ControlledShutdownBegun
     | ShutdownBegun
 )

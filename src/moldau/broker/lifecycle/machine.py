@@ -24,6 +24,7 @@ from moldau.broker.lifecycle.events import (
     CaughtUp,
     Communication,
     ControlledShutdownBegun,
+    ControllerChanged,
     DirectoriesCordoned,
     DirectoryFailed,
     DirectoryTimeout,
@@ -52,6 +53,10 @@ from moldau.wire.messages import BrokerHeartbeatRequest, BrokerRegistrationReque
 STARTING_INTERVAL_MS: Final = 10
 #: The second heartbeat of a controlled shutdown; many need no third.
 SHUTDOWN_INTERVAL_MS: Final = 50
+
+#: How soon a registration is tried again that was refused because of another process: the refusal
+#: ends with that process, or when its end is noticed, not with a heartbeat interval.
+DUPLICATE_RETRY_MS: Final = 200
 
 _WHAT_TO_DO: Final = {
     ErrorCode.DUPLICATE_BROKER_REGISTRATION: (
@@ -146,6 +151,8 @@ class BrokerLifecycle:
             case RegistrationOutdated():
                 self._registered = False
                 return self._communicate_now()
+            case ControllerChanged():
+                return self._communicate_now() if self._registered else []
             case ControlledShutdownBegun(timeout_ms):
                 return self._on_controlled_shutdown(timeout_ms)
             case ShutdownBegun():
@@ -259,7 +266,11 @@ class BrokerLifecycle:
     def _on_registration(self, event: RegistrationAnswered) -> list[Effect]:
         self._under_way = None
         if event.error is not ErrorCode.NONE:
-            return [*self._refused("registration", event.error), self._next_after_failure()]
+            refused = self._refused("registration", event.error)
+            if event.error is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+                delay_ms = min(DUPLICATE_RETRY_MS, self._heartbeat_interval_ms)
+                return [*refused, self._next_after_failure(delay_ms)]
+            return [*refused, self._next_after_failure()]
         self._problem = ""
         self._registered = self._was_registered = True
         if event.broker_epoch != self.broker_epoch:
@@ -326,11 +337,15 @@ class BrokerLifecycle:
     def _communicate_now(self) -> list[Effect]:
         if self.state is BrokerState.NOT_RUNNING:
             return []
+        if self._under_way is not None:
+            # A timer would be set to the usual interval by the answer, if that comes first.
+            self._next_is_immediate = True
+            return []
         return [self._next(0)]
 
-    def _next_after_failure(self) -> SetTimer:
+    def _next_after_failure(self, delay_ms: int | None = None) -> SetTimer:
         self._next_is_immediate = False
-        return self._next(self._heartbeat_interval_ms)
+        return self._next(self._heartbeat_interval_ms if delay_ms is None else delay_ms)
 
     def _next(self, delay_ms: int) -> SetTimer:
         delay_ms = 0 if self._next_is_immediate else delay_ms

@@ -19,6 +19,7 @@ from moldau.broker.lifecycle.events import (
     CallFailed,
     CaughtUp,
     ControlledShutdownBegun,
+    ControllerChanged,
     DirectoriesCordoned,
     DirectoryFailed,
     Effect,
@@ -124,6 +125,10 @@ class BrokerLifecycleManager:
     def resend_registration(self) -> None:
         """The cluster should know more of this broker than it did: a higher metadata version."""
         self._step(RegistrationOutdated())
+
+    def on_controller_changed(self) -> None:
+        """Let the new controller hear from this broker at once."""
+        self._step(ControllerChanged())
 
     def begin_controlled_shutdown(self, timeout_ms: int = CONTROLLED_SHUTDOWN_TIMEOUT_MS) -> None:
         """Have leaderships moved away; `stopped` is done when they are, or time is over."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.broker.metadata.brokers import (
     check_broker_epoch,
     cordoning_records,
+    fence_broker,
     fencing_records,
     offline_records,
     shutdown_records,
@@ -53,6 +54,9 @@ def process_heartbeat(
         fenced=after.fenced,
         metadata_offset=request.current_metadata_offset,
     )
+    if after == BrokerState.SHUTDOWN_NOW:
+        # It stops on its own word, so the next process with its id need not wait.
+        heartbeats.end_session(broker.id, broker.epoch)
     records += _about_folders(controller, broker, request, changes)
     if after == BrokerState.CONTROLLED_SHUTDOWN:
         _begin_shutdown(controller, heartbeats, broker, len(records))
@@ -62,6 +66,15 @@ def process_heartbeat(
         should_shut_down=after == BrokerState.SHUTDOWN_NOW,
     )
     return Decision(tuple(records), response, atomic=False)
+
+
+def fence_dead(controller: Controller, *, broker_id: int, broker_epoch: int) -> Decision[None]:
+    """Fence an incarnation whose process is gone, without waiting for the end of its session."""
+    broker = controller.image.brokers.get(broker_id)
+    if controller.heartbeats is None or broker is None or broker.epoch != broker_epoch:
+        return Decision((), None)
+    controller.heartbeats.end_session(broker_id, broker_epoch)
+    return fence_broker(controller, broker_id=broker_id, broker_epoch=broker_epoch)
 
 
 def _transition(

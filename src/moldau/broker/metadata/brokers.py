@@ -1,8 +1,10 @@
 """Broker registrations: who is in the cluster, who is alive, and what that does to partitions.
 
-A broker that registers is fenced until it has caught up with the metadata. A new incarnation gets
-a new epoch, the offset at which the records of its registration begin, and whatever the old one
-led is taken from it first. A replica whose log folder is not online neither leads nor is in sync.
+One id belongs to one process: another incarnation is refused while the registered one has a
+session, unless that one has certainly ended. A broker that registers is fenced until it has caught
+up with the metadata. A new incarnation gets a new epoch, the offset at which the records of its
+registration begin, and whatever the old one led is taken from it first. A replica whose log folder
+is not online neither leads nor is in sync.
 """
 
 from __future__ import annotations
@@ -59,11 +61,21 @@ def register_broker(
             f"Expected cluster ID {controller.cluster_id}, but got cluster ID {request.cluster_id}",
         )
     existing = controller.image.brokers.get(request.broker_id)
+    clean = (
+        existing is not None
+        and api_version >= CLEAN_SHUTDOWN_API_VERSION
+        and request.previous_broker_epoch == existing.epoch
+    )
     if existing is not None and existing.incarnation_id == request.incarnation_id:
         same_incarnation: Broker | None = existing
     else:
         same_incarnation = None
-        if existing is not None and controller.has_session(existing, now_ms):
+        if (
+            existing is not None
+            and controller.has_session(existing, now_ms)
+            and not clean
+            and not _took_over(controller, existing, request, now_ms)
+        ):
             raise ApiError(
                 ErrorCode.DUPLICATE_BROKER_REGISTRATION,
                 "Another broker is registered with that broker id. If the broker was recently"
@@ -81,17 +93,25 @@ def register_broker(
     broker = _new_registration(controller, request, same_incarnation)
     records: list[Any] = []
     if same_incarnation is None:
-        clean = (
-            existing is not None
-            and api_version >= CLEAN_SHUTDOWN_API_VERSION
-            and request.previous_broker_epoch == existing.epoch
-        )
         records += _records_for_restart(controller, broker, clean=clean)
     # Last: if the controller fails half-way, the next one still takes the broker for a new
     # incarnation when it registers again, and takes from the old one what it still has.
     records.append(broker_record(broker, controller.image.metadata_version))
     response = BrokerRegistrationResponse(broker_epoch=broker.epoch)
     return Decision(tuple(records), response, atomic=False)
+
+
+def _took_over(
+    controller: Controller, existing: Broker, request: BrokerRegistrationRequest, now_ms: int
+) -> bool:
+    """Whether the new incarnation listens where the silent old one did.
+
+    Two processes cannot listen at one address, so the old one has ended. It has to be silent too:
+    a process that was started elsewhere with a copy of its configuration must not displace it.
+    """
+    return set(endpoints_from(request.listeners)) == set(
+        existing.endpoints
+    ) and controller.is_silent(existing, now_ms)
 
 
 def _new_registration(

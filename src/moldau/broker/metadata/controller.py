@@ -296,6 +296,15 @@ class Controller:
         if self.heartbeats is not None:
             self.heartbeats.renew_all(now_ms=now_ms)
 
+    def on_broker_disconnected(self, broker_id: int, broker_epoch: int) -> bool:
+        """The connection over which the heartbeats of this incarnation came has closed; whether it
+        still has a session."""
+        return self.heartbeats is not None and self.heartbeats.disconnected(broker_id, broker_epoch)
+
+    def is_silent(self, broker: Broker, now_ms: int) -> bool:
+        """Whether a registered broker has neither a connection here nor made another one."""
+        return self.heartbeats is None or self.heartbeats.is_silent(broker.id, now_ms=now_ms)
+
     def has_session(self, broker: Broker, now_ms: int) -> bool:
         """Whether a registered broker still sends heartbeats."""
         return self.heartbeats is not None and self.heartbeats.has_session(
@@ -395,6 +404,9 @@ class Controller:
         self, request: BrokerHeartbeatRequest, *, now_ms: int
     ) -> Decision[BrokerHeartbeatResponse]:
         return broker_lifecycle.process_heartbeat(self, request, now_ms=now_ms)
+
+    def fence_dead(self, *, broker_id: int, broker_epoch: int) -> Decision[None]:
+        return broker_lifecycle.fence_dead(self, broker_id=broker_id, broker_epoch=broker_epoch)
 
     def unfence_broker(self, *, broker_id: int, broker_epoch: int) -> Decision[None]:
         return brokers.unfence_broker(self, broker_id=broker_id, broker_epoch=broker_epoch)

@@ -6,6 +6,8 @@ who is not fenced, since it does not know when they were last heard of. Time is 
 
     register, remove   follow the registrations in the log
     touch              a heartbeat came
+    disconnected       the connection of the last one closed
+    end_session        the incarnation has said goodbye, or its process is gone
     expires_at_ms      when the broker that was silent longest has been silent for too long
     lowest_active_offset   metadata that every live broker has read, kept in order
 """
@@ -21,6 +23,8 @@ from typing import NamedTuple
 from moldau.invariant import invariant
 
 OFFSET_MAX = 2**63 - 1
+#: A live broker whose connection broke, or whose controller changed, sends a heartbeat sooner.
+SILENCE_OF_THE_GONE_MS = 500
 
 
 class BrokerState(Enum):
@@ -35,10 +39,11 @@ class BrokerState(Enum):
 
 
 class Contact(NamedTuple):
-    """When an incarnation was last heard of."""
+    """When an incarnation was last heard of, and whether the connection of then is still open."""
 
     broker_epoch: int
     seen_ms: int
+    connected: bool
 
 
 @dataclass(slots=True)
@@ -75,14 +80,30 @@ class BrokerHeartbeats:
         if broker is not None:
             self._untrack(broker_id, broker)
 
-    def contact(self, broker_id: int, broker_epoch: int, *, now_ms: int) -> None:
-        self._contacts[broker_id] = Contact(broker_epoch, now_ms)
+    def contact(
+        self, broker_id: int, broker_epoch: int, *, now_ms: int, connected: bool = False
+    ) -> None:
+        self._contacts[broker_id] = Contact(broker_epoch, now_ms, connected)
         self._contacts.move_to_end(broker_id)
+
+    def disconnected(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether the incarnation still has a session: then nobody knows why it disconnected."""
+        contact = self._contacts.get(broker_id)
+        if contact is None or contact.broker_epoch != broker_epoch:
+            return False
+        self._contacts[broker_id] = contact._replace(connected=False)
+        return True
+
+    def end_session(self, broker_id: int, broker_epoch: int) -> None:
+        """Another incarnation may register at once."""
+        contact = self._contacts.get(broker_id)
+        if contact is not None and contact.broker_epoch == broker_epoch:
+            del self._contacts[broker_id]
 
     def touch(
         self, broker_id: int, broker_epoch: int, *, now_ms: int, fenced: bool, metadata_offset: int
     ) -> None:
-        self.contact(broker_id, broker_epoch, now_ms=now_ms)
+        self.contact(broker_id, broker_epoch, now_ms=now_ms, connected=True)
         self._update(broker_id, fenced=fenced, metadata_offset=metadata_offset)
 
     def begin_shutdown(self, broker_id: int, offset: int) -> None:
@@ -136,6 +157,13 @@ class BrokerHeartbeats:
             contact is not None
             and contact.broker_epoch == broker_epoch
             and not self._is_over(contact, now_ms)
+        )
+
+    def is_silent(self, broker_id: int, *, now_ms: int) -> bool:
+        """Whether it has no connection here and has not made another one for a while."""
+        contact = self._contacts.get(broker_id)
+        return contact is None or (
+            not contact.connected and now_ms - contact.seen_ms >= SILENCE_OF_THE_GONE_MS
         )
 
     def expires_at_ms(self) -> int | None:

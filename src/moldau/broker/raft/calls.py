@@ -14,7 +14,13 @@ from moldau.broker.raft.asking_codec import decode_reply, encode_request
 from moldau.broker.raft.core import QuorumSettings
 from moldau.broker.raft.rpcs import Peer, Reply, Request
 from moldau.clock import Clock
-from moldau.peers.channel import Channel, ChannelError, Transport, UnsupportedVersion
+from moldau.peers.channel import (
+    Channel,
+    ChannelError,
+    ConnectionRefused,
+    Transport,
+    UnsupportedVersion,
+)
 from moldau.wire.errors import ErrorCode, WireError
 
 COMPLAINT_INTERVAL_MS = 5_000
@@ -47,7 +53,8 @@ class PeerCalls:
         self._complained_ms = -COMPLAINT_INTERVAL_MS
 
     async def call(self, peer: Peer, request: Request) -> Reply | None:
-        """The answer, None if none came; MetadataError if this node belongs to another cluster."""
+        """The answer, None if none came; ConnectionRefused if nothing listens at its address,
+        MetadataError if this node belongs to another cluster."""
         settings = self._settings
         try:
             key, message = encode_request(request, self._cluster_id)
@@ -58,6 +65,8 @@ class PeerCalls:
             reply = decode_reply(request, response, settings.listener_name)
         except UnsupportedVersion:
             return Reply(error=ErrorCode.UNSUPPORTED_VERSION)
+        except ConnectionRefused:
+            raise
         except ChannelError as error:
             logger.debug("%s", error)
             return None

@@ -38,7 +38,7 @@ from moldau.broker.raft.voter_history import VoterHistory
 from moldau.broker.raft.voters import Voter, VoterSet
 from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
-from moldau.peers.channel import Transport
+from moldau.peers.channel import ConnectionRefused, Transport
 from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import DescribeQuorumResponse, KRaftVersionRecord, VotersRecord
@@ -461,12 +461,16 @@ class RaftNode:
         task.add_done_callback(self._tasks.discard)
 
     async def _call(self, effect: e.Send) -> None:
+        reply, refused = None, False
         try:
             reply = await self._calls.call(effect.to, effect.request)
+        except ConnectionRefused as error:
+            logger.debug("%s", error)
+            refused = True
         except MetadataError as error:
             self._fail(error)
             return
-        self.step(e.Answered(request_id=effect.request_id, reply=reply))
+        self.step(e.Answered(request_id=effect.request_id, reply=reply, refused=refused))
 
     def _sync(self) -> None:
         if self._syncing is None and self._failure is None:

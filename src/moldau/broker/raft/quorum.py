@@ -9,7 +9,7 @@ States and moves (P: persisted before anything else happens):
     CANDIDATE   --election timeout--> PROSPECTIVE
     LEADER      --no majority follows, removed, shut down--> RESIGNED
     RESIGNED    --election timeout--> UNATTACHED, next epoch (P)
-    FOLLOWER    --fetch timeout, or the leader resigned--> PROSPECTIVE
+    FOLLOWER    --fetch timeout, or the leader resigned or is gone--> PROSPECTIVE
     any         --a higher epoch is heard of--> FOLLOWER or UNATTACHED in it (P)
 
 Observers, who are no voters, are only ever UNATTACHED or FOLLOWER. Time is passed in with every

@@ -42,10 +42,14 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What became of a `Send`: its reply, or None when none came in time."""
+    """What became of a `Send`: its reply, or None when none came in time.
+
+    `refused`: there was none because nothing listens at the peer's address.
+    """
 
     request_id: int
     reply: Reply | None
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

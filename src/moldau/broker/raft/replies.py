@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import assert_never
 
 from moldau.broker.raft.log_view import truncation_offset
@@ -54,6 +55,9 @@ _TRY_REMOVING_LATER = (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.VO
 # A leader that cannot be reached so often, for this part of the fetch timeout, counts as gone.
 FAILURES_MAX = 3
 UNREACHABLE_PART = 4
+# Voters whose leader refuses connections stand one after another, so that votes are not split: this
+# part of the election timeout lies between two of them.
+SUCCESSION_PART = 8
 
 
 class Asking(Answering):
@@ -66,7 +70,10 @@ class Asking(Answering):
         if isinstance(sent.request, VersionsAsked):
             self._on_versions(event.request_id, event.reply)
         if event.reply is None and isinstance(sent.request, FetchAsked | SnapshotAsked):
-            self._on_unreachable(sent.peer.id)
+            self._on_unreachable(sent.peer.id, refused=event.refused)
+        if event.refused and isinstance(self.role, Prospective | Candidate):
+            self.role.tally.gone.add(sent.peer.id)
+            self._shorten_if_hopeless(self.role)
         if event.reply is None or not self._on_reply(sent, event.reply):
             if self.shutting_down and isinstance(self.role, Resigned):
                 # Who cannot be told once finds out by himself.
@@ -152,7 +159,17 @@ class Asking(Answering):
                 self.to_leader(self.epoch, role.tally)
         elif role.tally.is_lost and isinstance(role, Prospective):
             self.after_lost_pre_vote()
+        else:
+            self._shorten_if_hopeless(role)
         return True
+
+    def _shorten_if_hopeless(self, role: Prospective | Candidate) -> None:
+        """After a split vote, or a pre-vote that came before the others noticed: those who are left
+        try again one after another instead of sitting out the election timeout."""
+        tally = role.tally
+        if tally.is_hopeless and not tally.is_lost:
+            delay_ms = self.settings.retry_backoff_ms + self._succession_delay_ms(tally.gone)
+            role.deadline_ms = min(role.deadline_ms, self.now_ms + delay_ms)
 
     # Following --------------------------------------------------------------------------
 
@@ -192,9 +209,10 @@ class Asking(Answering):
         self.history.truncate_to(offset)
         self.out.append(TruncateTo(offset))
 
-    def _on_unreachable(self, peer_id: int) -> None:
-        """A leader that several calls in a row do not even reach is most likely gone: do not wait
-        for the fetch timeout. If it is not, the others know, and refuse their pre-votes."""
+    def _on_unreachable(self, peer_id: int, *, refused: bool) -> None:
+        """A leader that several calls in a row do not even reach is most likely gone, and one whose
+        address refuses connections is: do not wait for the fetch timeout. If it is not gone, the
+        others know, and refuse their pre-votes."""
         role = self.role
         if not isinstance(role, Follower) or peer_id != self.election.leader_id:
             return
@@ -202,11 +220,23 @@ class Asking(Answering):
             role.failing_since_ms = self.now_ms
         role.failures += 1
         waited_ms = self.now_ms - role.failing_since_ms
+        if refused:
+            deadline_ms = self.now_ms + self._succession_delay_ms({peer_id})
+            role.fetch_deadline_ms = min(role.fetch_deadline_ms, deadline_ms)
         if (
             role.failures >= FAILURES_MAX
             and waited_ms >= self.settings.fetch_timeout_ms // UNREACHABLE_PART
         ):
             role.fetch_deadline_ms = min(role.fetch_deadline_ms, self.now_ms)
+
+    def _succession_delay_ms(self, gone: Collection[int]) -> int:
+        """By the order of ids, and a little by chance: a voter that was slow to notice may come
+        close to the next one's turn."""
+        step_ms = max(1, self.settings.election_timeout_ms // SUCCESSION_PART)
+        before = sum(
+            voter_id < self.local.id for voter_id in self.voters.voters if voter_id not in gone
+        )
+        return before * step_ms + self.random_below(max(1, step_ms // 4))
 
     def _fetch_succeeded(self, role: Follower) -> None:
         role.has_fetched = True

@@ -15,6 +15,8 @@ class Tally:
     voters: VoterSet
     granted: dict[int, ReplicaKey] = field(default_factory=dict)
     rejected: set[int] = field(default_factory=set)
+    #: Voters whose addresses refuse connections.
+    gone: set[int] = field(default_factory=set)
 
     @property
     def is_won(self) -> bool:
@@ -23,6 +25,12 @@ class Tally:
     @property
     def is_lost(self) -> bool:
         return len(self.voters) - len(self.rejected) < self.voters.majority
+
+    @property
+    def is_hopeless(self) -> bool:
+        """It is not lost, but cannot be won unless a voter that is gone returns."""
+        absent = self.rejected | (self.gone - self.granted.keys())
+        return len(self.voters) - len(absent) < self.voters.majority
 
     def grant(self, voter_id: int) -> None:
         voter = self.voters.voters.get(voter_id)

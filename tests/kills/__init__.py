@@ -1,0 +1,1 @@
+"""SIGKILLs of a broker under clients at work: `make kills`."""
