@@ -61,11 +61,14 @@ def _reason(error: OSError) -> str:
 
 def listen_problem(host: str, port: int) -> str | None:
     """Why nobody can listen there now, or None."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        found = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _, _, _, address = found[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
+            probe.bind(address)
             probe.listen(1)
     except socket.gaierror:
         return f"the host {host} is unknown. Use an address of this machine"

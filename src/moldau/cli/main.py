@@ -1,6 +1,7 @@
 """The `moldau` command: finds the tool that is meant, parses its arguments and runs it.
 
-Exit codes: 0 done, 1 refused or failed, 130 interrupted; a tool may have others, as Kafka's has.
+Exit codes: 0 done, 1 refused or failed, 130 interrupted, 141 when the reader of the output has gone
+(as for any program in a shell's pipe); a tool may have others, as Kafka's has.
 What fails for a reason outside of this program is one line, never a traceback.
 """
 
@@ -15,6 +16,7 @@ from typing import TextIO
 from moldau import __version__
 from moldau.cli.arguments import Parser
 from moldau.cli.catalogue import TOOLS, Tool, find_tool, help_listing
+from moldau.cli.output import CLOSED_PIPE_STATUS, discard, flushed
 from moldau.config.suggestions import did_you_mean
 
 __all__ = ["main", "parser_of"]
@@ -54,12 +56,16 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     try:
         status = _main(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output went away, e.g. `| head`. Not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    return status
+        discard(sys.stdout)
+        return CLOSED_PIPE_STATUS
+    except SystemExit:
+        # What --help prints is still buffered.
+        if not flushed(sys.stdout):
+            return CLOSED_PIPE_STATUS
+        raise
+    return status if flushed(sys.stdout) else CLOSED_PIPE_STATUS
 
 
 def _main(words: list[str]) -> int:

@@ -26,7 +26,8 @@ from moldau.cli.configuration import (
     standalone_properties,
     warn_of_unknown_keys,
 )
-from moldau.cli.failures import Failure, explain_os_error, unusable_folder
+from moldau.cli.failures import Failure, explain_os_error, listen_problem, unusable_folder
+from moldau.cli.output import say
 from moldau.config.errors import ConfigError
 
 __all__ = ["PARENT_VARIABLE", "ready_text", "run_server_start", "run_start", "try_lines"]
@@ -68,8 +69,12 @@ def run_start(arguments: argparse.Namespace) -> int:
         properties = read_properties(arguments.file)
     config = load_config(properties, arguments.override)
     warn_of_unknown_keys(config)
-    _require_folders(config)
-    if not formatted_folders(config):
+    if formatted_folders(config):
+        _require_folders(config)
+    else:
+        # First, so that a start that cannot succeed leaves no data directory behind.
+        _require_ports(config)
+        _require_folders(config)
         _format(config)
     return _run(config, verbose=True)
 
@@ -103,6 +108,13 @@ def formatted_folders(config: BrokerConfig) -> list[str]:
     """Folders of this node that have been formatted."""
     folders = dict.fromkeys((config.metadata_log_dir, *config.log_dirs))
     return [path for path in folders if os.path.exists(os.path.join(path, "meta.properties"))]
+
+
+def _require_ports(config: BrokerConfig) -> None:
+    for listener in config.listeners:
+        problem = listen_problem(listener.host, listener.port)
+        if problem is not None:
+            raise Failure(f"cannot listen on {listener}: {problem}")
 
 
 def _require_folders(config: BrokerConfig) -> None:
@@ -182,15 +194,15 @@ def _run(config: BrokerConfig, *, verbose: bool) -> int:
 
     def on_ready(ready: Ready) -> None:
         if verbose:
-            print(ready_text(config, ready), flush=True)
+            say(ready_text(config, ready))
         else:
             addresses = ", ".join(map(str, ready.listeners))
-            print(f"Kafka Server started: node {ready.node_id} on {addresses}", flush=True)
+            say(f"Kafka Server started: node {ready.node_id} on {addresses}")
 
     try:
         exit_code = run(config, on_ready=on_ready)
         if verbose and exit_code == 0:
-            print("Moldau has stopped; everything is on disk.", flush=True)
+            say("Moldau has stopped; everything is on disk.")
         return exit_code
     except (ConfigError, WrongLogDir, MetadataError, CorruptQuorumState, ApiError) as error:
         raise Failure(str(error)) from None

@@ -135,6 +135,8 @@ def run(arguments: argparse.Namespace) -> int:
                 return _run_worker(arguments)
     except SparkRuntimeError as error:
         raise ToolError(str(error)) from None
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise ToolError(
             f"{error.filename}: {error.strerror}" if error.filename else str(error)
