@@ -85,6 +85,7 @@ TOOLS: dict[str, Tool] = {
         _tool(_MEASURE, "verifiable-consumer", "consume and report everything that happens"),
         _tool(_MEASURE, "verifiable-share-consumer", "the same in a share group"),
         _tool(_SETUP, "doctor", "check this set-up and say how to mend it", None),
+        _tool(_SETUP, "profile", "name clusters and choose the one that commands use", None),
         _tool(_SETUP, "completion", "print the shell's completion script", None),
     )
 }  # fmt: skip

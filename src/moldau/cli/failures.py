@@ -17,6 +17,9 @@ __all__ = ["Failure", "explain_os_error", "listen_problem", "unusable_folder"]
 class Failure(Exception):
     """Ends the command with its one line on stderr and exit code 1."""
 
+    #: Whether nobody answered at the cluster's address: where that came from is worth a word.
+    is_about_address = False
+
 
 def explain_os_error(error: OSError, listeners: Sequence[Listener]) -> str:
     """A start's OSError in words; the listener at fault is found by trying each again."""
