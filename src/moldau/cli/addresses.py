@@ -16,7 +16,7 @@ from moldau.cli.arguments import Parser, names_option
 from moldau.cli.failures import Failure
 from moldau.cli.profiles import Profiles
 
-__all__ = ["DEFAULT_SERVERS", "SERVERS_VARIABLE", "Cluster", "cluster_settings", "fill_in", "named_cluster", "relax"]
+__all__ = ["DEFAULT_SERVERS", "Cluster", "cluster_settings", "fill_in", "named_cluster", "relax"]
 
 DEFAULT_SERVERS = "127.0.0.1:9092"
 SERVERS_VARIABLE = "MOLDAU_BOOTSTRAP_SERVERS"

@@ -53,7 +53,7 @@ class Profiles:
         except (ConfigError, UnicodeDecodeError) as error:
             raise Failure(f"{path} is not a properties file: {error}") from None
         if not properties.get("bootstrap.servers", "").strip():
-            raise Failure(f"{path} has no bootstrap.servers. Add a line bootstrap.servers=HOST:PORT")
+            raise Failure(f"{path} has no bootstrap.servers. Add bootstrap.servers=HOST:PORT")
         return properties
 
     def write(self, name: str, properties: Mapping[str, str]) -> Path:

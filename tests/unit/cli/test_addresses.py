@@ -198,7 +198,7 @@ def test_an_unknown_property_is_kept_with_a_warning() -> None:
 
 
 def test_a_profile_that_is_missing_or_damaged_is_named(config_directory: Path) -> None:
-    with pytest.raises(Failure, match="there is no profile nosuch.*MOLDAU_PROFILE"):
+    with pytest.raises(Failure, match=r"there is no profile nosuch.*MOLDAU_PROFILE"):
         named_cluster({**os.environ, "MOLDAU_PROFILE": "nosuch"})
     create("prod", "prod:1")
     (config_directory / "profiles" / "prod.properties").write_text("client.id=x\n")

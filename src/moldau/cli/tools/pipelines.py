@@ -53,7 +53,8 @@ examples:
   moldau pipelines delete big-orders --checkpoint
 
 The brokers are those the deployment works with; at first those of MOLDAU_BOOTSTRAP_SERVERS or of
-the profile in use, or 127.0.0.1:9092. Name others with --bootstrap-server. The deployment's folder is ./moldau-data-spark, or the one of --data.
+the profile in use, or 127.0.0.1:9092. Name others with --bootstrap-server.
+The deployment's folder is ./moldau-data-spark, or the one of --data.
 """
 
 _COLOURS = {

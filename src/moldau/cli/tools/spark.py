@@ -97,8 +97,9 @@ def _add_start(parser: Parser) -> None:
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT,...",
-        help="brokers of the pipelines (default: those of the last start, of MOLDAU_BOOTSTRAP_SERVERS "
-        "or of the profile in use, or 127.0.0.1:9092 if a broker listens there)",
+        help="brokers of the pipelines (default: those of the last start, of "
+        "MOLDAU_BOOTSTRAP_SERVERS or of the profile in use, or 127.0.0.1:9092 if a broker "
+        "listens there)",
     )
     parser.add_argument(
         "--command-config", metavar="FILE", help="settings of clients, a properties file"
