@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -18,6 +17,7 @@ from typing import Protocol
 from moldau import __version__
 from moldau.broker.config.broker_config import BrokerConfig
 from moldau.broker.config.listeners import Listener
+from moldau.cli.addresses import DEFAULT_SERVERS, named_cluster
 from moldau.cli.configuration import (
     DEFAULT_DATA,
     DEFAULT_PORT,
@@ -29,6 +29,7 @@ from moldau.cli.configuration import (
 from moldau.cli.failures import Failure, explain_os_error, listen_problem, unusable_folder
 from moldau.cli.output import say
 from moldau.config.errors import ConfigError
+from moldau.installation import command, python
 
 __all__ = ["PARENT_VARIABLE", "ready_text", "run_server_start", "run_start", "try_lines"]
 
@@ -238,15 +239,20 @@ def ready_text(config: BrokerConfig, ready: Ready) -> str:
 
 def try_lines(bootstrap: str) -> list[str]:
     """Commands to copy: one writes a first record, one reads it, one writes from Python."""
-    # Whoever started this without its folder in the path cannot call the rest by name either.
-    installed = shutil.which("moldau") is not None
-    tool = "moldau" if installed else f"{sys.executable} -m moldau.cli"
-    python = "python" if installed else sys.executable
-    to = f"--bootstrap-server {bootstrap} --topic greetings"
+    tool = command()
+    at = "" if _is_default(bootstrap) else f" --bootstrap-server {bootstrap}"
     return [
-        f"  echo hello | {tool} console-producer {to}",
-        f"  {tool} console-consumer {to} --from-beginning --max-messages 1",
-        f'  {python} -c "from moldau.client import Producer; '
+        f"  echo hello | {tool} console-producer{at} --topic greetings",
+        f"  {tool} console-consumer{at} --topic greetings --from-beginning --max-messages 1",
+        f'  {python()} -c "from moldau.client import Producer; '
         f"p = Producer(bootstrap_servers='{bootstrap}'); "
         "p.send('greetings', 'hello'); p.close()\"",
     ]
+
+
+def _is_default(bootstrap: str) -> bool:
+    """Whether commands find this broker by themselves."""
+    try:
+        return bootstrap == DEFAULT_SERVERS and named_cluster(os.environ) is None
+    except Failure:
+        return False
