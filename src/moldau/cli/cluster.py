@@ -252,7 +252,7 @@ def ready_text(layout: Layout, nodes: Sequence[NodePlan], data: Path) -> str:
         f"{first['min.insync.replicas']}",
         "",
         "Try it:",
-        *try_lines(",".join(node.address for node in nodes[:CONTROLLERS_MAX])),
+        *try_lines(nodes[0].address),
         "",
         "Ctrl-C stops it.",
     ]
