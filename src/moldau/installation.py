@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-__all__ = ["command", "pip_install", "python"]
+__all__ = ["command", "pip_install", "python", "reinstall"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,12 +39,21 @@ def pip_install(extra: str) -> str:
     By name where Moldau is installed: pip then only adds what the extra needs. The name alone would
     be looked for in an index where it is not, so code that runs from a checkout names its folder.
     """
-    pip = "pip" if _is_ours("pip") else f"{python()} -m pip"
     try:
         importlib.metadata.distribution("moldau")
     except importlib.metadata.PackageNotFoundError:
-        return f"{pip} install -e '{_shortest(_ROOT)}[{extra}]'"
-    return f"{pip} install 'moldau[{extra}]'"
+        return f"{_pip()} install -e '{_shortest(_ROOT)}[{extra}]'"
+    return f"{_pip()} install 'moldau[{extra}]'"
+
+
+def reinstall() -> str:
+    """The line that compiles Moldau again."""
+    what = f"-e {_shortest(_ROOT)}" if (_ROOT / "pyproject.toml").exists() else "moldau"
+    return f"{_pip()} install --force-reinstall --no-deps {what}"
+
+
+def _pip() -> str:
+    return "pip" if _is_ours("pip") else f"{python()} -m pip"
 
 
 def _is_ours(name: str) -> bool:

@@ -212,7 +212,7 @@ def _format(data: Path, layout: Layout, nodes: Sequence[NodePlan]) -> None:
     for node in new:
         if node.node_id <= layout.formatted:
             raise Failure(
-                f"the data of {node.name} is missing in {data}. Restore the folder, or begin anew "
+                f"the data of {node.name} is missing in {data}. Restore the folder, or start over "
                 f"without all of {data}"
             )
     _write(data / "cluster.properties", layout.to_properties())

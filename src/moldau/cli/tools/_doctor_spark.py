@@ -62,8 +62,8 @@ def judge_java(found: JavaHome | str) -> Check:
     """By the Java that is used, or why there is none."""
     if isinstance(found, JavaHome):
         return Check("java", Status.OK, str(found))
-    reason, _, mend = found.rpartition(". ")
-    return Check("java", Status.WARN, f"{reason}. Only pipelines on Spark need one", mend)
+    reason, _, fix = found.rpartition(". ")
+    return Check("java", Status.WARN, f"{reason}. Only pipelines on Spark need one", fix)
 
 
 def judge_packages(versions: Mapping[str, str | None]) -> Check:
