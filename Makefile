@@ -27,12 +27,14 @@ CROWD := $(BIN)/python tests/support/crowd.py
 TYPES := $(shell find src -name '*.pxd')
 BUILD_INPUTS := pyproject.toml setup.py $(TYPES) $(TYPES:.pxd=.py)
 
-.PHONY: help install run test check unit conformance spark demo chaos bench sim tools kafka clean
+.PHONY: help install install-spark run test check unit conformance spark demo chaos bench sim tools kafka clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
 
 install: $(VENV)/.installed   ## set up .venv, for ./moldau; compiles once
+
+install-spark: $(VENV)/.installed-spark   ## add Apache Spark to .venv, for pipelines
 
 run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	@exec $(BIN)/moldau start --port $(PORT) --data $(DATA)

@@ -43,7 +43,7 @@ TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
         _tool(_RUN, "start", "start a broker, creating its data directory if needed", None),
-        _tool(_RUN, "cluster", "run a local cluster of several nodes, or query a running one", None),
+        _tool(_RUN, "cluster", "run a cluster on this machine, or query a running one", None),
         _tool(_RUN, "spark", "start, show or stop the Spark that runs pipelines", None),
         _tool(_RUN, "pipelines", "start, stop and watch flows of data between topics and tables",
               None),
@@ -65,7 +65,7 @@ TOOLS: dict[str, Tool] = {
         _tool(_CLUSTER, "configs", "show and change configurations of any entity"),
         _tool(_CLUSTER, "acls", "add, remove and list access rights"),
         _tool(_CLUSTER, "delegation-tokens", "create, renew, expire and describe tokens"),
-        _tool(_CLUSTER, "reassign-partitions", "move partitions between brokers and log directories"),
+        _tool(_CLUSTER, "reassign-partitions", "move partitions between brokers and log dirs"),
         _tool(_CLUSTER, "leader-election", "elect leaders of partitions"),
         _tool(_CLUSTER, "kafka-cluster", "the cluster's id, endpoints, and leaving brokers",
               "kafka-cluster", "cluster_tool"),

@@ -144,7 +144,7 @@ def _data_folder(data: str) -> Check:
     if not folder.exists():
         parent = _existing(folder)
         if os.access(parent, os.W_OK | os.X_OK):
-            return Check("data directory", Status.OK, f"{folder} will be created at the first start")
+            return Check("data directory", Status.OK, f"{folder} will be created by a start")
         return Check(
             "data directory",
             Status.FAIL,
@@ -153,7 +153,7 @@ def _data_folder(data: str) -> Check:
         )
     if not folder.is_dir():
         return Check(
-            "data directory", Status.FAIL, f"{folder} is not a directory", "choose another with --data"
+            "data directory", Status.FAIL, f"{folder} is not a directory", "choose another --data"
         )
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         return Check(
@@ -264,7 +264,7 @@ def broker_checks(arguments: argparse.Namespace) -> Iterator[Check]:
             "broker",
             Status.FAIL,
             f"{arguments.bootstrap_server} does not answer: {message_of(error)}",
-            "check the address; does the broker require TLS or a password (--command-config)?",
+            "check the address; listeners with TLS or SASL are not supported yet",
         )
 
 
