@@ -79,6 +79,8 @@ def relax(parser: Parser) -> None:
                 relax(each)
         elif _OPTION in action.option_strings:
             action.required = False
+            if "default" not in (action.help or ""):
+                action.help = f"{action.help} (default: the profile in use, or {DEFAULT_SERVERS})"
 
 
 def fill_in(
