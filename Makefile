@@ -1,4 +1,5 @@
-# `make run` starts a broker, `make test` proves it. Both set up all they need in .venv.
+# `make run` starts a broker, `make test` proves it. Both set up all they need in .venv: the first of
+# them compiles, with a line for each step, and ./moldau runs the tools from there.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -26,10 +27,14 @@ CROWD := $(BIN)/python tests/support/crowd.py
 TYPES := $(shell find src -name '*.pxd')
 BUILD_INPUTS := pyproject.toml setup.py $(TYPES) $(TYPES:.pxd=.py)
 
-.PHONY: help run test check unit conformance spark demo chaos bench sim tools kafka clean
+.PHONY: help install install-spark run test check unit conformance spark demo chaos bench sim tools kafka clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
+
+install: $(VENV)/.installed   ## set up .venv, for ./moldau; compiles once
+
+install-spark: $(VENV)/.installed-spark   ## add Apache Spark to .venv, for pipelines
 
 run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	@exec $(BIN)/moldau start --port $(PORT) --data $(DATA)
@@ -57,7 +62,7 @@ spark-short: $(VENV)/.installed-test | tools kafka
 spark: $(VENV)/.installed-test | tools kafka   ## tests of pipelines on Apache Spark
 	$(BIN)/pytest tests/spark
 
-demo: $(VENV)/.installed-test   ## the orders example with a live view, for a minute (DEMO="--rate 100")
+demo: $(VENV)/.installed-spark   ## the orders example with a live view, for a minute (DEMO="--rate 100")
 	@cd examples/orders && PYTHONPATH=src exec $(CURDIR)/$(BIN)/python -m orders.demo $(DEMO)
 
 chaos: $(VENV)/.installed-test   ## kill driver, executor, broker, control loop during exactly-once (long)
@@ -105,13 +110,18 @@ kafka: .cache/kafka/.archived
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: $(BIN)/python $(BUILD_INPUTS)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+# The only rule that compiles; those below it add packages.
+$(VENV)/.installed: $(BUILD_INPUTS) | $(BIN)/python
+	@$(BIN)/python tools/set_up.py
 	@touch $@
 
-$(VENV)/.installed-test: $(BIN)/python $(BUILD_INPUTS)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test]'
-	@touch $@ $(VENV)/.installed
+$(VENV)/.installed-spark: $(VENV)/.installed
+	@$(BIN)/python tools/set_up.py spark
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	@$(BIN)/python tools/set_up.py test
+	@touch $@ $(VENV)/.installed-spark
 
 clean:           ## remove what was built (not the data folder)
 	rm -rf $(VENV) build .cache *.egg-info src/*.egg-info

@@ -171,6 +171,6 @@ def test_broker_without_an_authorizer(tmp_path: Path) -> None:
     with moldau(tmp_path) as broker:
         ended = moldau_cli(TOOL, "--bootstrap-server", broker.bootstrap, "--list")
         assert ended.status == 1
-        assert ended.out.startswith("Error while executing ACL command: the broker does not serve")
+        assert ended.out.startswith("Error while executing ACL command: this broker does not")
         assert "authorizer" in ended.out
         assert ended.out.count("\n") == 1

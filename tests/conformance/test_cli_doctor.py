@@ -33,7 +33,7 @@ def test_a_broker_that_is_well(broker: BrokerProcess, tmp_path: Path) -> None:
     assert found["clock"]["status"] == "OK"
     # The port is taken, and by whom it says.
     assert found["port"]["status"] == "warn"
-    assert f"a broker listens on {port} already" in found["port"]["found"]
+    assert f"a broker already listens on {port}" in found["port"]["found"]
 
 
 def test_names_of_topics_and_groups_are_completed(broker: BrokerProcess) -> None:

@@ -30,9 +30,18 @@ def test_the_examples_run(
     (tmp_path / "moldau-data").symlink_to(data)
     program = "set -eu\n" + "\n".join(blocks).replace("127.0.0.1:9092", broker.bootstrap)
     with shell(tmp_path_factory.mktemp("shell")) as quick:
-        done = quick.run(program, tmp_path)
+        done = quick.run(
+            program,
+            tmp_path,
+            {
+                "MOLDAU_BOOTSTRAP_SERVERS": broker.bootstrap,
+                "XDG_CONFIG_HOME": str(tmp_path / "config"),
+            },
+        )
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr}"
     for part in (
+        "Commands now use the profile local.",
+        "client.id=laptop\n",
         "Created topic orders.",
         "\tanna\t1 apple\n",
         "Completed updating config for topic orders.\n",

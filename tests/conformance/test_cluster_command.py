@@ -131,16 +131,21 @@ def test_three_nodes_of_which_one_dies(tmp_path: Path) -> None:
     write(first.bootstrap, 100, 100)
     assert read(first.bootstrap, 200) == list(range(200))
 
-    # What it says works.
-    (advice,) = re.findall(r"To start it again: moldau (.*)", first.output())
+    # What it says works, and is noticed.
+    (advice,) = re.findall(r"To start it again: \S*moldau (.*)", first.output())
     port = int(first.addresses[partition.leader - 1].rpartition(":")[2])
     command = [sys.executable, "-m", "moldau.cli", *shlex.split(advice)]
     with BrokerProcess(command, port, tmp_path / "again.log") as again:
         eventually(lambda: "is up." in again.log.read_text(), what="it is up again", seconds_max=60)
+        back = f"{name} is back on 127.0.0.1:{port} (process {again.pid})."
+        eventually(lambda: back in first.output(), what="its return is reported")
         write(first.bootstrap, 200, 100)
 
-    # A node did not end well, so neither did the command; those that were left did.
-    assert first.interrupt() == 1
+        # A node did not end well, so neither did the command; those that were left did, also the
+        # one that was started by hand.
+        assert first.interrupt() == 1
+        assert again.process is not None
+        assert again.process.wait(STOP_SECONDS_MAX) == 0
     assert _processes_of(data) == []
     assert len(list(data.glob("node-*/.kafka_cleanshutdown"))) == 3
     assert "Traceback" not in "".join(log.read_text() for log in data.glob("*.log"))
@@ -163,3 +168,39 @@ def test_nodes_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
     cluster.process.wait()
     eventually(lambda: not _processes_of(data), what="its node has ended", seconds_max=60)
     assert (data / "node-1" / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.usefixtures("no_orphans")
+def test_a_node_that_dies_is_restarted_if_asked(tmp_path: Path) -> None:
+    data = tmp_path / "cluster"
+    cluster = ClusterCommand(data, tmp_path / "one.out", "--brokers", "1", "--restart")
+    write(cluster.bootstrap, 0, 10)
+    cluster.nodes()["node-1"].kill()
+    eventually(lambda: "node-1 is back on" in cluster.output(), what="it is back", seconds_max=60)
+    killed = cluster.output().partition("node-1 was killed by SIGKILL.")[2]
+    assert "node-1 is started again in 1 s." in killed
+    assert "Try it" not in killed
+    assert read(cluster.bootstrap, 10) == list(range(10))
+    assert cluster.interrupt() == 0
+    assert _processes_of(data) == []
+
+
+@pytest.mark.usefixtures("no_orphans")
+def test_a_node_that_runs_already_is_recognised(tmp_path: Path) -> None:
+    data = tmp_path / "cluster"
+    cluster = ClusterCommand(data, tmp_path / "one.out", "--brokers", "1")
+    port = int(cluster.bootstrap.rpartition(":")[2])
+    assert cluster.interrupt() == 0
+    # By a path that counts from where it was started.
+    command = [sys.executable, "-m", "moldau.cli", "start", "node-1.properties"]
+    with BrokerProcess(["env", "-C", str(data), *command], port, tmp_path / "alone.log") as alone:
+        refused = subprocess.run(
+            [sys.executable, "-m", "moldau.cli", "cluster", "--port", "0", "--data", str(data)],
+            capture_output=True,
+            text=True,
+            timeout=STOP_SECONDS_MAX,
+            check=False,
+        )
+        assert refused.returncode == 1
+        assert f"node-1 (process {alone.pid}) of the cluster in {data}" in refused.stderr
+        assert f"kill {alone.pid}" in refused.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -19,9 +20,16 @@ def readme_block(language: str, containing: str) -> str:
     return str(block)
 
 
-def run(command: list[str] | str, *, shell: bool = False) -> str:
+def run(command: list[str] | str, *, shell: bool = False, at: str | None = None) -> str:
+    """What a command prints; `at` is the broker that stands for the one on 127.0.0.1:9092."""
     done = subprocess.run(
-        command, shell=shell, capture_output=True, text=True, timeout=120, check=False
+        command,
+        shell=shell,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ if at is None else {**os.environ, "MOLDAU_BOOTSTRAP_SERVERS": at},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -31,10 +39,8 @@ def test_the_python_example_of_the_readme(broker: BrokerProcess) -> None:
     program = readme_block("python", "Consumer").replace("127.0.0.1:9092", broker.bootstrap)
     assert run([sys.executable, "-c", program]).strip() == "hello"
     described, consumed = (
-        run([sys.executable, "-m", "moldau.cli", *line.split()[1:]])
-        for line in readme_block("sh", "moldau topics --bootstrap-server 127.0.0.1:9092 --describe")
-        .replace("127.0.0.1:9092", broker.bootstrap)
-        .splitlines()
+        run([sys.executable, "-m", "moldau.cli", *line.split()[1:]], at=broker.bootstrap)
+        for line in readme_block("sh", "moldau topics --describe").splitlines()
     )
     assert "Topic: greetings\tPartition: 0\tLeader: 1\t" in described
     assert consumed == "hello\n"
@@ -43,6 +49,9 @@ def test_the_python_example_of_the_readme(broker: BrokerProcess) -> None:
 def test_the_test_of_the_readme(tmp_path: Path) -> None:
     test = tmp_path / "test_orders.py"
     test.write_text(readme_block("python", "moldau_broker"))
+    # Moldau itself does without pytest, so the steps before have to name it.
+    before = (ROOT / "README.md").read_text().partition("(moldau_broker)")[0]
+    assert "`pip install pytest`" in before
     assert "1 passed" in run([sys.executable, "-m", "pytest", "-q", str(test)])
 
 
@@ -69,6 +78,14 @@ def test_the_commands_of_the_readme_are_targets() -> None:
     for command in commands:
         assert re.search(rf"^{command}:", makefile, re.MULTILINE)
     assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_commands_of_the_readme_need_no_installed_package() -> None:
+    """After `make run` the README's lines work: nothing is installed by a name no index has."""
+    text = (ROOT / "README.md").read_text()
+    assert text.index(". .venv/bin/activate") < text.index("\nmoldau topics")
+    for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        assert "pip install 'moldau[" not in document.read_text(), document
 
 
 def test_links_of_the_documentation_lead_somewhere() -> None:

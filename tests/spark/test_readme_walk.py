@@ -25,21 +25,27 @@ def block(language: str, containing: str) -> str:
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """A shell in which `moldau` is the one under test, and nothing of ours is set."""
+def address() -> str:
+    """Of the broker that stands for the one on 127.0.0.1:9092."""
+    return f"127.0.0.1:{free_port()}"
+
+
+@pytest.fixture
+def environment(tmp_path: Path, address: str) -> dict[str, str]:
+    """A shell in which `moldau` is the one under test, and only an address is set."""
     return {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
+        "MOLDAU_BOOTSTRAP_SERVERS": address,
     }
 
 
 @pytest.fixture
-def commands(tmp_path: Path, environment: dict[str, str]) -> Iterator[list[str]]:
+def commands(tmp_path: Path, environment: dict[str, str], address: str) -> Iterator[list[str]]:
     """The commands after the first, which runs in a terminal of its own until the end."""
-    address = f"127.0.0.1:{free_port()}"
     (tmp_path / "big-orders.yaml").write_text(block("yaml", "name: big-orders"))
-    lines = block("sh", "moldau start --spark").replace("127.0.0.1:9092", address).splitlines()
+    lines = block("sh", "moldau start --spark").splitlines()
     first, *rest = (line.partition("  #")[0] for line in lines)
     with subprocess.Popen(
         [*first.split(), "--port", address.rpartition(":")[2]],

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from moldau import __version__
 from moldau.config.suggestions import did_you_mean
 
-__all__ = ["Commands", "Help", "Parser", "int32", "int64"]
+__all__ = ["Commands", "Help", "Parser", "int32", "int64", "names_option"]
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)'")
 
@@ -121,7 +121,7 @@ class Parser(argparse.ArgumentParser):
         if not self.last_wins:
             self._refuse_repeated(argv)
         for name, instead in vars(arguments).pop("_deprecated", ()):
-            if any(_names(word, parser._option_string_actions[instead]) for word in argv):
+            if any(names_option(word, parser._option_string_actions[instead]) for word in argv):
                 parser.error(f"Cannot specify both {name} and {instead}. Use {instead} alone")
         return arguments
 
@@ -241,7 +241,7 @@ class Parser(argparse.ArgumentParser):
         return [str(choice) for action in self._actions for choice in (action.choices or ())]
 
 
-def _names(word: str, action: argparse.Action) -> bool:
+def names_option(word: str, action: argparse.Action) -> bool:
     """Whether a word of the command line is this option, alone or with its value."""
     return any(
         word == option

@@ -42,12 +42,12 @@ def _tool(group: str, name: str, help_text: str, script: str | None = "", module
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
-        _tool(_RUN, "start", "start a broker, making ready whatever is missing", None),
-        _tool(_RUN, "cluster", "run several nodes here as one cluster, or ask one", None),
+        _tool(_RUN, "start", "start a broker, creating its data directory if needed", None),
+        _tool(_RUN, "cluster", "run a cluster on this machine, or query a running one", None),
         _tool(_RUN, "spark", "start, show or stop the Spark that runs pipelines", None),
         _tool(_RUN, "pipelines", "start, stop and watch flows of data between topics and tables",
               None),
-        _tool(_RUN, "server-start", "start a broker from a file, storage formatted before"),
+        _tool(_RUN, "server-start", "start a broker from a file; the storage must be formatted"),
         _tool(_RUN, "server-stop", "stop the brokers of this machine"),
         _tool(_RUN, "storage", "format and inspect storage"),
         _tool(_TOPICS, "topics", "create, delete, describe or change topics"),
@@ -60,12 +60,12 @@ TOOLS: dict[str, Tool] = {
         _tool(_GROUPS, "consumer-groups", "list, describe, delete or reset consumer groups"),
         _tool(_GROUPS, "share-groups", "list, describe, delete or reset share groups"),
         _tool(_GROUPS, "streams-groups", "list, describe, delete or reset streams groups"),
-        _tool(_GROUPS, "streams-application-reset", "let a streams application begin anew"),
+        _tool(_GROUPS, "streams-application-reset", "reset a Kafka Streams application"),
         _tool(_GROUPS, "transactions", "list, describe and abort transactions"),
         _tool(_CLUSTER, "configs", "show and change configurations of any entity"),
         _tool(_CLUSTER, "acls", "add, remove and list access rights"),
         _tool(_CLUSTER, "delegation-tokens", "create, renew, expire and describe tokens"),
-        _tool(_CLUSTER, "reassign-partitions", "move partitions between brokers and folders"),
+        _tool(_CLUSTER, "reassign-partitions", "move partitions between brokers and log dirs"),
         _tool(_CLUSTER, "leader-election", "elect leaders of partitions"),
         _tool(_CLUSTER, "kafka-cluster", "the cluster's id, endpoints, and leaving brokers",
               "kafka-cluster", "cluster_tool"),
@@ -84,7 +84,8 @@ TOOLS: dict[str, Tool] = {
         _tool(_MEASURE, "verifiable-producer", "produce numbers and report every one"),
         _tool(_MEASURE, "verifiable-consumer", "consume and report everything that happens"),
         _tool(_MEASURE, "verifiable-share-consumer", "the same in a share group"),
-        _tool(_SETUP, "doctor", "check this set-up and say how to mend it", None),
+        _tool(_SETUP, "doctor", "check this set-up and say how to fix it", None),
+        _tool(_SETUP, "profile", "name clusters and choose the one that commands use", None),
         _tool(_SETUP, "completion", "print the shell's completion script", None),
     )
 }  # fmt: skip

@@ -17,6 +17,9 @@ __all__ = ["Failure", "explain_os_error", "listen_problem", "unusable_folder"]
 class Failure(Exception):
     """Ends the command with its one line on stderr and exit code 1."""
 
+    #: Whether nobody answered at the cluster's address: where that came from is worth a word.
+    is_about_address = False
+
 
 def explain_os_error(error: OSError, listeners: Sequence[Listener]) -> str:
     """A start's OSError in words; the listener at fault is found by trying each again."""
@@ -61,11 +64,14 @@ def _reason(error: OSError) -> str:
 
 def listen_problem(host: str, port: int) -> str | None:
     """Why nobody can listen there now, or None."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        found = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _, _, _, address = found[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
+            probe.bind(address)
             probe.listen(1)
     except socket.gaierror:
         return f"the host {host} is unknown. Use an address of this machine"

@@ -1,6 +1,7 @@
 """The `moldau` command: finds the tool that is meant, parses its arguments and runs it.
 
-Exit codes: 0 done, 1 refused or failed, 130 interrupted; a tool may have others, as Kafka's has.
+Exit codes: 0 done, 1 refused or failed, 130 interrupted, 141 when the reader of the output has gone
+(as for any program in a shell's pipe); a tool may have others, as Kafka's has.
 What fails for a reason outside of this program is one line, never a traceback.
 """
 
@@ -13,12 +14,17 @@ from importlib import import_module
 from typing import TextIO
 
 from moldau import __version__
+from moldau.cli.addresses import fill_in, relax
 from moldau.cli.arguments import Parser
 from moldau.cli.catalogue import TOOLS, Tool, find_tool, help_listing
+from moldau.cli.output import CLOSED_PIPE_STATUS, discard, flushed
 from moldau.config.suggestions import did_you_mean
 
 __all__ = ["main", "parser_of"]
 
+# Commands that have a cluster of their own, or name one; those that need none.
+_OWN_CLUSTER = frozenset({"pipelines", "profile", "spark"})
+_CLUSTER_IF_NAMED = frozenset({"doctor"})
 # Those whose parser in Kafka takes the last of several values; the others refuse them. So do those
 # with subcommands.
 _LAST_WINS = frozenset(
@@ -45,7 +51,8 @@ examples:
   moldau start --port 19092 --data /var/moldau  the same elsewhere
   moldau start server.properties                with a Kafka configuration file
   moldau cluster                                three nodes on 127.0.0.1:9092 to 9094
-  moldau topics --bootstrap-server 127.0.0.1:9092 --create --topic orders --partitions 3
+  moldau topics --create --topic orders --partitions 3
+  moldau profile create prod --bootstrap-server kafka1:9092,kafka2:9092
   moldau doctor                                 is everything here as it should be?
 
 `moldau help COMMAND` tells more about a command, `moldau --version` the version."""
@@ -54,12 +61,16 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     try:
         status = _main(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output went away, e.g. `| head`. Not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    return status
+        discard(sys.stdout)
+        return CLOSED_PIPE_STATUS
+    except SystemExit:
+        # What --help prints is still buffered.
+        if not flushed(sys.stdout):
+            return CLOSED_PIPE_STATUS
+        raise
+    return status if flushed(sys.stdout) else CLOSED_PIPE_STATUS
 
 
 def _main(words: list[str]) -> int:
@@ -92,7 +103,14 @@ def parser_of(tool: Tool) -> Parser:
     import_module(tool.module).add_arguments(parser)
     if "--version" not in parser._option_string_actions:
         parser.add_version()
+    if _finds_cluster(tool):
+        relax(parser)
     return parser
+
+
+def _finds_cluster(tool: Tool) -> bool:
+    """Whether --bootstrap-server may be left out. Kafka's scripts insist on it."""
+    return tool.name not in _OWN_CLUSTER and not os.environ.get("MOLDAU_SCRIPT")
 
 
 def _run(tool: Tool, argv: Sequence[str]) -> int:
@@ -100,17 +118,22 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
     arguments = parser.parse(argv)
     if not hasattr(arguments, "parser"):
         arguments.parser = parser
+    arguments.tool_parser = parser
     arguments.given = list(argv)
     # Imported late: usage errors and --version need none of it.
     from moldau.cli.failures import Failure
 
     try:
+        if _finds_cluster(tool):
+            default = tool.name not in _CLUSTER_IF_NAMED
+            fill_in(arguments, argv, os.environ, default=default)
         status = import_module(tool.module).run(arguments)
     except Failure as failure:
         # The lines of Kafka's tools are compared by scripts.
         prefix = "moldau: " if tool.name in ("start", "server-start", "cluster") else ""
         stream: TextIO = sys.stdout if getattr(failure, "to_stdout", False) else sys.stderr
-        print(f"{prefix}{failure}", file=stream)
+        origin = getattr(arguments, "origin", "") if failure.is_about_address else ""
+        print(f"{prefix}{failure} {origin}".rstrip(), file=stream)
         return int(getattr(failure, "exit_code", 1))
     except KeyboardInterrupt:
         return 130

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -18,6 +17,7 @@ from typing import Protocol
 from moldau import __version__
 from moldau.broker.config.broker_config import BrokerConfig
 from moldau.broker.config.listeners import Listener
+from moldau.cli.addresses import DEFAULT_SERVERS, named_cluster
 from moldau.cli.configuration import (
     DEFAULT_DATA,
     DEFAULT_PORT,
@@ -26,8 +26,10 @@ from moldau.cli.configuration import (
     standalone_properties,
     warn_of_ignored_keys,
 )
-from moldau.cli.failures import Failure, explain_os_error, unusable_folder
+from moldau.cli.failures import Failure, explain_os_error, listen_problem, unusable_folder
+from moldau.cli.output import say
 from moldau.config.errors import ConfigError
+from moldau.installation import command, python
 
 __all__ = ["PARENT_VARIABLE", "ready_text", "run_server_start", "run_start", "try_lines"]
 
@@ -68,8 +70,12 @@ def run_start(arguments: argparse.Namespace) -> int:
         properties = read_properties(arguments.file)
     config = load_config(properties, arguments.override)
     warn_of_ignored_keys(config)
-    _require_folders(config)
-    if not formatted_folders(config):
+    if formatted_folders(config):
+        _require_folders(config)
+    else:
+        # First, so that a start that cannot succeed leaves no data directory behind.
+        _require_ports(config)
+        _require_folders(config)
         _format(config)
     return _run(config, verbose=True)
 
@@ -103,6 +109,13 @@ def formatted_folders(config: BrokerConfig) -> list[str]:
     """Folders of this node that have been formatted."""
     folders = dict.fromkeys((config.metadata_log_dir, *config.log_dirs))
     return [path for path in folders if os.path.exists(os.path.join(path, "meta.properties"))]
+
+
+def _require_ports(config: BrokerConfig) -> None:
+    for listener in config.listeners:
+        problem = listen_problem(listener.host, listener.port)
+        if problem is not None:
+            raise Failure(f"cannot listen on {listener}: {problem}")
 
 
 def _require_folders(config: BrokerConfig) -> None:
@@ -182,15 +195,15 @@ def _run(config: BrokerConfig, *, verbose: bool) -> int:
 
     def on_ready(ready: Ready) -> None:
         if verbose:
-            print(ready_text(config, ready), flush=True)
+            say(ready_text(config, ready))
         else:
             addresses = ", ".join(map(str, ready.listeners))
-            print(f"Kafka Server started: node {ready.node_id} on {addresses}", flush=True)
+            say(f"Kafka Server started: node {ready.node_id} on {addresses}")
 
     try:
         exit_code = run(config, on_ready=on_ready)
         if verbose and exit_code == 0:
-            print("Moldau has stopped; everything is on disk.", flush=True)
+            say("Moldau has stopped; everything is on disk.")
         return exit_code
     except (ConfigError, WrongLogDir, MetadataError, CorruptQuorumState, ApiError) as error:
         raise Failure(str(error)) from None
@@ -226,15 +239,20 @@ def ready_text(config: BrokerConfig, ready: Ready) -> str:
 
 def try_lines(bootstrap: str) -> list[str]:
     """Commands to copy: one writes a first record, one reads it, one writes from Python."""
-    # Whoever started this without its folder in the path cannot call the rest by name either.
-    installed = shutil.which("moldau") is not None
-    tool = "moldau" if installed else f"{sys.executable} -m moldau.cli"
-    python = "python" if installed else sys.executable
-    to = f"--bootstrap-server {bootstrap} --topic greetings"
+    tool = command()
+    at = "" if _is_default(bootstrap) else f" --bootstrap-server {bootstrap}"
     return [
-        f"  echo hello | {tool} console-producer {to}",
-        f"  {tool} console-consumer {to} --from-beginning --max-messages 1",
-        f'  {python} -c "from moldau.client import Producer; '
+        f"  echo hello | {tool} console-producer{at} --topic greetings",
+        f"  {tool} console-consumer{at} --topic greetings --from-beginning --max-messages 1",
+        f'  {python()} -c "from moldau.client import Producer; '
         f"p = Producer(bootstrap_servers='{bootstrap}'); "
         "p.send('greetings', 'hello'); p.close()\"",
     ]
+
+
+def _is_default(bootstrap: str) -> bool:
+    """Whether commands find this broker by themselves."""
+    try:
+        return bootstrap == DEFAULT_SERVERS and named_cluster(os.environ) is None
+    except Failure:
+        return False

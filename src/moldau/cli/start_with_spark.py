@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from moldau.cli.configuration import DEFAULT_DATA
 from moldau.cli.failures import Failure
+from moldau.cli.output import say
 from moldau.cli.start import PARENT_VARIABLE
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class _Broker:
     def _pass_on(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            print(line, end="", flush=True)
+            say(line, end="")
             if line.startswith(_LISTENING):
                 self._listeners = line.removeprefix(_LISTENING).strip()
             if line.strip() == _READY:

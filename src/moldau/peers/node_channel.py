@@ -147,7 +147,8 @@ class NodeChannel:
         self._host = host
         self._port = port
         self._node_id = node_id
-        self._peer = f"node {node_id} at {host}:{port}"
+        # A client does not know the ids of the nodes it begins with.
+        self._peer = f"{f'node {node_id}' if node_id >= 0 else 'the node'} at {host}:{port}"
         self._waiting: deque[Call] = deque()
         self._attempt: asyncio.Task[None] | None = None
         self._connection: NodeConnection | None = None

@@ -15,6 +15,20 @@ from moldau.wire.messages import ApiVersionsRequest, ApiVersionsResponse
 
 API_VERSIONS: Final = API_BY_KEY[ApiKey.API_VERSIONS]
 _ERROR_CODE: Final = struct.Struct(">h")
+# What a user would call it, of APIs that brokers may leave out.
+_FEATURES: Final = {
+    ApiKey.DESCRIBE_ACLS: "ACLs",
+    ApiKey.CREATE_ACLS: "ACLs",
+    ApiKey.DELETE_ACLS: "ACLs",
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: "client quotas",
+    ApiKey.ALTER_CLIENT_QUOTAS: "client quotas",
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: "SCRAM credentials",
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: "SCRAM credentials",
+    ApiKey.CREATE_DELEGATION_TOKEN: "delegation tokens",
+    ApiKey.RENEW_DELEGATION_TOKEN: "delegation tokens",
+    ApiKey.EXPIRE_DELEGATION_TOKEN: "delegation tokens",
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: "delegation tokens",
+}
 
 
 class PeerVersions:
@@ -40,16 +54,21 @@ class PeerVersions:
     def choose(self, api: Api, max_version: int | None = None) -> int:
         """The highest version of `api` that both know; raises UnsupportedVersion."""
         own_high = api.max_version if max_version is None else min(api.max_version, max_version)
-        own = f"versions {api.min_version} to {own_high} are known here"
         if api.key not in self._ranges:
-            raise UnsupportedVersion(f"{api.name} is not served by {self._peer}; {own}")
+            raise UnsupportedVersion(f"{self._peer} does not support {_described(api)}")
         low, high = self._ranges[api.key]
         version = min(high, own_high)
         if version < max(low, api.min_version):
             raise UnsupportedVersion(
-                f"{api.name} is served in versions {low} to {high} by {self._peer}; {own}"
+                f"{self._peer} supports versions {low} to {high} of {api.name} only, and versions "
+                f"{api.min_version} to {own_high} are needed"
             )
         return version
+
+
+def _described(api: Api) -> str:
+    feature = _FEATURES.get(api.key)
+    return api.name if feature is None else f"{feature} ({api.name})"
 
 
 def api_versions_request(software_version: str) -> ApiVersionsRequest:

@@ -1,6 +1,6 @@
 """Topics as DataFrames, and the Spark that hosts pipelines.
 
-Nothing here is imported by the broker or the client: `pip install moldau[spark]` brings what it
+Nothing here is imported by the broker or the client: the extra `spark` installs what it
 needs. Importing this costs nothing until one of its names is used.
 """
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from moldau.installation import pip_install
+
 try:
     from pyspark.sql.datasource import (
         DataSource,
@@ -17,7 +19,7 @@ try:
         DataSourceWriter,
     )
 except ImportError as error:
-    raise ImportError("pyspark is missing: pip install 'moldau[spark]'") from error
+    raise ImportError(f"pyspark is missing: {pip_install('spark')}") from error
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -7,16 +7,20 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from moldau.broker.config import BrokerConfig
-from moldau.cli.cluster import ClusterRun, prepare, ready_text
+from moldau.cli.cluster import prepare, ready_text
 from moldau.cli.cluster_plan import Layout, NodePlan, plan_nodes, ports_of
+from moldau.cli.cluster_run import ClusterRun
+from moldau.cli.cluster_watch import Restarts, last_lines
 from moldau.cli.failures import Failure
 from moldau.cli.main import main
 from moldau.config import load_properties
@@ -86,6 +90,7 @@ def arguments(data: Path, **changes: object) -> argparse.Namespace:
         "replication": None,
         "override": [],
         "logs": False,
+        "restart": False,
     }
     return argparse.Namespace(**given | changes)
 
@@ -217,7 +222,8 @@ GOOD = (
     "import signal, sys\n"
     "def stop(*_):\n print('bye', flush=True); sys.exit(0)\n"
     "signal.signal(signal.SIGTERM, stop)\n"
-    "print('Moldau is up.', flush=True)\n"
+    "print('Loading', flush=True)\n"
+    "print('Moldau is up.\\n\\nTry it:\\n  moldau\\n\\nCtrl-C stops it.', flush=True)\n"
     "signal.pause()\n"
 )
 STUBBORN = GOOD.replace("sys.exit(0)", "signal.pause()")
@@ -228,9 +234,18 @@ SILENT = "import signal; signal.pause()"
 class Cluster:
     """A run of fake nodes; `on_ready` acts once all are up."""
 
-    def __init__(self, data: Path, programs: dict[int, str], **options: float | bool) -> None:
+    def __init__(
+        self,
+        data: Path,
+        programs: dict[int, str],
+        ports: dict[int, int] | None = None,
+        **options: object,
+    ) -> None:
         self.data = data
-        nodes = planned(max(programs))
+        nodes = [
+            replace(node, port=(ports or {}).get(node.node_id, node.port))
+            for node in planned(max(programs))
+        ]
         self.run = ClusterRun(
             nodes,
             data,
@@ -288,9 +303,100 @@ def test_a_node_that_ends_is_reported_and_the_others_go_on(tmp_path: Path, capsy
     assert asyncio.run(scenario()) == 1
     text = "".join(shown)
     assert "node-2 was killed by SIGKILL" in text
-    assert "| Moldau is up." in text
+    assert "| Loading" in text
+    # The banner of a node is not what its last lines are read for.
+    assert "Try it" not in text
+    assert "Ctrl-C stops it" not in text
     assert f"moldau start {tmp_path}/node-2.properties" in text
     assert "bye" in cluster.log(1)
+
+
+def shown_until(capsys: Capture, part: str, shown: list[str]) -> Callable[[], bool]:
+    def is_shown() -> bool:
+        shown.append(capsys.readouterr().err)
+        return part in "".join(shown)
+
+    return is_shown
+
+
+async def until(is_true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not is_true():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def served_with(cluster: Cluster, acts: Callable[[], Awaitable[None]]) -> int:
+    """Serve while `acts` runs, which begins when all nodes are up and ends with an interrupt."""
+
+    async def scenario() -> int:
+        async def act() -> None:
+            try:
+                await acts()
+            finally:
+                interrupt()
+
+        tasks: list[asyncio.Task[None]] = []
+        code = await cluster.run.serve(lambda: tasks.append(asyncio.create_task(act())))
+        await tasks[0]
+        return code
+
+    return asyncio.run(scenario())
+
+
+def test_a_node_that_dies_is_restarted_if_asked(tmp_path: Path, capsys: Capture) -> None:
+    cluster = Cluster(tmp_path, dict.fromkeys((1, 2, 3), GOOD), restarts=Restarts())
+    shown: list[str] = []
+
+    async def kill_one() -> None:
+        before = cluster.run.pids[2]
+        os.kill(before, signal.SIGKILL)
+        await until(shown_until(capsys, "node-2 is back on 127.0.0.1:9093", shown))
+        assert "node-2 is started again in 1 s." in "".join(shown)
+        assert cluster.run.pids[2] != before
+        assert not gone(cluster.run.pids[2])
+
+    # What was restarted and stopped in order ended well.
+    assert served_with(cluster, kill_one) == 0
+    assert all(gone(pid) for pid in cluster.run.pids.values())
+
+
+def test_a_node_that_was_stopped_is_not_restarted(tmp_path: Path, capsys: Capture) -> None:
+    cluster = Cluster(tmp_path, dict.fromkeys((1, 2, 3), GOOD), restarts=Restarts())
+    shown: list[str] = []
+
+    async def stop_one() -> None:
+        os.kill(cluster.run.pids[2], signal.SIGTERM)
+        await until(shown_until(capsys, "The other 2 nodes go on. To start it again", shown))
+
+    assert served_with(cluster, stop_one) == 0
+    assert "node-2 has stopped." in "".join(shown)
+
+
+def test_a_node_started_by_hand_is_announced_watched_and_stopped(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    running: dict[str, int] = {}
+    shown: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        programs = dict.fromkeys((1, 2, 3), GOOD)
+        cluster = Cluster(tmp_path, programs, {2: port}, running=lambda _: running)
+        by_hand = subprocess.Popen([sys.executable, "-c", GOOD], stdout=subprocess.DEVNULL)
+        try:
+
+            async def start_by_hand() -> None:
+                os.kill(cluster.run.pids[2], signal.SIGKILL)
+                await until(shown_until(capsys, "To start it again", shown))
+                running["node-2"] = by_hand.pid
+                await until(shown_until(capsys, f"node-2 is back on 127.0.0.1:{port}", shown))
+                assert cluster.run.pids[2] == by_hand.pid
+
+            # It ended badly once, and nobody asked to forgive that.
+            assert served_with(cluster, start_by_hand) == 1
+            assert by_hand.wait(30) == 0
+        finally:
+            by_hand.kill()
+            by_hand.wait()
 
 
 def test_when_all_have_ended_so_does_the_command(tmp_path: Path) -> None:
@@ -365,7 +471,29 @@ def test_logs_are_shown_by_name(tmp_path: Path, capsys: Capture) -> None:
 def test_what_is_told_when_it_is_up(tmp_path: Path) -> None:
     layout, nodes, data = prepared(tmp_path)
     shown = ready_text(layout, nodes, data)
-    addresses = ",".join(node.address for node in nodes)
-    for part in (layout.cluster_id, f"--bootstrap-server {addresses} ", str(data), "at least 2"):
+    for part in (
+        layout.cluster_id,
+        f"--bootstrap-server {nodes[0].address} ",
+        str(data),
+        "at least 2",
+        *(node.address for node in nodes),
+    ):
         assert part in shown
     assert shown.endswith("Ctrl-C stops it.")
+
+
+def test_restarts_wait_longer_each_time_and_end() -> None:
+    restarts = Restarts()
+    delays = [restarts.delay_s(1, ran_s=0.1) for _ in range(12)]
+    assert delays == [1, 2, 4, 8, 16, 30, 30, 30, 30, 30, None, None]
+    # One node's failures are not another's, and a node that was well begins again.
+    assert restarts.delay_s(2, ran_s=0.1) == 1
+    assert restarts.delay_s(1, ran_s=60) == 1
+
+
+def test_last_lines_are_without_banners() -> None:
+    banner = ["Moldau 0.1.0 is up.", "  cluster    x", "", "Try it:", "", "Ctrl-C stops it."]
+    lines = ["[1] INFO loading", *banner, "[2] INFO working"]
+    assert last_lines("\n".join(lines)) == ["[1] INFO loading", "[2] INFO working"]
+    assert last_lines("\n".join(banner[:3])) == []
+    assert len(last_lines("\n".join(["line"] * 50))) == 12

@@ -44,7 +44,7 @@ GIB = 1 << 30
         (judge_disk_space(40 * GIB, 1000 * GIB, "/d"), Status.WARN, "40.0"),
         (judge_disk_space(GIB // 8, 10 * GIB, "/d"), Status.FAIL, "0.1"),
         (judge_sync(0.001, "/d"), Status.OK, "1.00 ms"),
-        (judge_sync(0.05, "/d"), Status.WARN, "network disk"),
+        (judge_sync(0.05, "/d"), Status.WARN, "local SSD"),
         (judge_open_files(20_000, 20_000), Status.OK, "20000"),
         (judge_open_files(resource.RLIM_INFINITY, 1), Status.OK, "unlimited"),
         (judge_open_files(1024, 1_000_000), Status.WARN, "ulimit -n 100000"),
@@ -61,8 +61,8 @@ GIB = 1 << 30
 )
 def test_judgements(check: Check, status: Status, part: str) -> None:
     assert check.status is status
-    assert part in f"{check.found} {check.mend}"
-    assert bool(check.mend) == (status is not Status.OK)
+    assert part in f"{check.found} {check.fix}"
+    assert bool(check.fix) == (status is not Status.OK)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_judgements(check: Check, status: Status, part: str) -> None:
 def test_what_is_enough_for_spark(check: Check, status: Status, part: str) -> None:
     assert check.status is status
     assert part in check.found
-    assert bool(check.mend) == (status is not Status.OK)
+    assert bool(check.fix) == (status is not Status.OK)
 
 
 def doctor(capsys: Capture, *words: str) -> tuple[int, dict[str, dict[str, str]]]:
@@ -107,7 +107,7 @@ def test_a_machine_that_is_well(tmp_path: Path, capsys: Capture) -> None:
     assert code == 0
     assert found["port"]["status"] == "OK"
     assert found["python"]["status"] == "OK"
-    assert "will be made" in found["data folder"]["found"]
+    assert "will be created" in found["data directory"]["found"]
     assert "ms at" in found["disk sync"]["found"]
     assert list(tmp_path.iterdir()) == []
 
@@ -124,13 +124,13 @@ def test_a_port_that_something_else_has(tmp_path: Path, capsys: Capture) -> None
             _doctor_checks._answers_as_broker = answer
     assert code == 1
     assert found["port"]["status"] == "fail"
-    assert f"lsof -i :{port}" in found["port"]["mend"]
+    assert f"lsof -i :{port}" in found["port"]["fix"]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "status", "part"),
     [
-        ("meta.properties", "node.id=4\ncluster.id=abc\n", "OK", "node 4 of the cluster abc"),
+        ("meta.properties", "node.id=4\ncluster.id=abc\n", "OK", "node 4 of cluster abc"),
         ("other", "x", "warn", "not formatted"),
         ("meta.properties", "\\u12", "fail", "cannot be read"),
     ],
@@ -140,15 +140,15 @@ def test_data_folders(
 ) -> None:
     (tmp_path / name).write_text(text)
     _, found = doctor(capsys, "--data", str(tmp_path))
-    assert found["data folder"]["status"] == status
-    assert part in found["data folder"]["found"]
+    assert found["data directory"]["status"] == status
+    assert part in found["data directory"]["found"]
 
 
 def test_a_data_folder_that_is_a_file(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "file").write_text("")
     code, found = doctor(capsys, "--data", str(tmp_path / "file"))
     assert code == 1
-    assert "is not a folder" in found["data folder"]["found"]
+    assert "is not a directory" in found["data directory"]["found"]
 
 
 def test_a_broker_that_is_not_there_fails_in_words(tmp_path: Path, capsys: Capture) -> None:

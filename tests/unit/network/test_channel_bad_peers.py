@@ -449,7 +449,7 @@ def test_versions_that_do_not_meet_are_named(run: Run) -> None:
 
     async def scenario() -> None:
         async with calling(newer) as (_, channel):
-            expected = "Heartbeat is served in versions 7 to 9 by node 2 .* 0 to 4 are known"
+            expected = "node 2 at .* supports versions 7 to 9 of Heartbeat only, .* 0 to 4 are"
             with pytest.raises(UnsupportedVersion, match=expected):
                 await beat(channel)
 

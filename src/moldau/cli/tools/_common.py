@@ -30,8 +30,10 @@ __all__ = [
     "Refused",
     "Table",
     "ToolError",
+    "Unreachable",
     "add_common",
     "add_json",
+    "aligned",
     "client_config",
     "message_of",
     "on_terminal",
@@ -63,6 +65,12 @@ class ToolError(Failure):
         super().__init__(message)
         self.exit_code = exit_code
         self.to_stdout = to_stdout
+
+
+class Unreachable(ToolError):
+    """No node answers at the cluster's addresses."""
+
+    is_about_address = True
 
 
 class Refused(Exception):
@@ -226,8 +234,8 @@ def wait_until_reachable(
         f"{entry}: {problem.text}" for entry, problem in zip(entries, problems, strict=True)
     )
     kind = "controller" if key == "bootstrap.controllers" else "broker"
-    mend = f"Give the address of a {kind}." if certain else "Is it running, and the address right?"
-    raise ToolError(f"no {kind} can be reached at {told}. {mend}")
+    fix = f"Give the address of a {kind}." if certain else "Is it running, and the address right?"
+    raise Unreachable(f"no {kind} can be reached at {told}. {fix}")
 
 
 def _answer_seconds_max(config: Mapping[str, Any], idle_ms_max: int | None) -> float:
@@ -254,6 +262,14 @@ def tabbed(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     for row in (headers, *rows):
         yield "".join(f"{cell:<{width}}\t" for cell, width in zip(row, widths, strict=True))
+
+
+def aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns as wide as their widest cell, two blanks apart: tables that Kafka does not have."""
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    for row in (headers, *rows):
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
 
 
 class Table:

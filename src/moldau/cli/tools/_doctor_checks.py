@@ -26,6 +26,7 @@ from moldau import __version__
 from moldau.cli.failures import listen_problem
 from moldau.config.errors import ConfigError
 from moldau.config.properties import load_properties
+from moldau.installation import python, reinstall
 
 __all__ = [
     "Check",
@@ -63,7 +64,7 @@ class Check(NamedTuple):
     status: Status
     found: str
     #: What to do; empty if there is nothing.
-    mend: str = ""
+    fix: str = ""
 
 
 def local_checks(*, port: int, data: str) -> Iterator[Check]:
@@ -93,8 +94,8 @@ def _codec() -> Check:
     return Check(
         "record codec",
         Status.WARN,
-        f"not compiled: {', '.join(missing)}. It works, several times slower",
-        "install a C compiler and run `pip install --force-reinstall moldau`",
+        f"not compiled: {', '.join(missing)}. It works, but several times slower",
+        f"install a C compiler and run `{reinstall()}`",
     )
 
 
@@ -105,8 +106,8 @@ def _event_loop() -> Check:
         return Check(
             "event loop",
             Status.WARN,
-            "uvloop is missing; the standard one is slower",
-            "pip install uvloop",
+            "uvloop is not installed; asyncio's own event loop is slower",
+            f"{python()} -m pip install uvloop",
         )
     return Check("event loop", Status.OK, f"uvloop {version}")
 
@@ -119,11 +120,11 @@ def _port(port: int) -> Check:
         return Check(
             "port",
             Status.WARN,
-            f"a broker listens on {port} already",
+            f"a broker already listens on {port}",
             f"use it (moldau doctor --bootstrap-server 127.0.0.1:{port}) or choose another --port",
         )
-    found, _, mend = problem.partition(". ")
-    return Check("port", Status.FAIL, found, mend)
+    found, _, fix = problem.partition(". ")
+    return Check("port", Status.FAIL, found, fix)
 
 
 def _answers_as_broker(port: int) -> bool:
@@ -143,20 +144,20 @@ def _data_folder(data: str) -> Check:
     if not folder.exists():
         parent = _existing(folder)
         if os.access(parent, os.W_OK | os.X_OK):
-            return Check("data folder", Status.OK, f"{folder} will be made at the first start")
+            return Check("data directory", Status.OK, f"{folder} will be created by a start")
         return Check(
-            "data folder",
+            "data directory",
             Status.FAIL,
-            f"{folder} cannot be made: {parent} is not writable",
+            f"{folder} cannot be created: {parent} is not writable",
             "choose another one with --data, or change the owner",
         )
     if not folder.is_dir():
         return Check(
-            "data folder", Status.FAIL, f"{folder} is not a folder", "choose another with --data"
+            "data directory", Status.FAIL, f"{folder} is not a directory", "choose another --data"
         )
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         return Check(
-            "data folder", Status.FAIL, f"{folder} is not writable", f"chown -R $USER {folder}"
+            "data directory", Status.FAIL, f"{folder} is not writable", f"chown -R $USER {folder}"
         )
     return _formatted(folder)
 
@@ -166,23 +167,23 @@ def _formatted(folder: Path) -> Check:
     if not file.exists():
         if any(folder.iterdir()):
             return Check(
-                "data folder",
+                "data directory",
                 Status.WARN,
-                f"{folder} is not empty, and not formatted",
+                f"{folder} is not empty and not formatted",
                 "choose an empty one with --data",
             )
-        return Check("data folder", Status.OK, f"{folder} is empty")
+        return Check("data directory", Status.OK, f"{folder} is empty")
     try:
         properties = load_properties(file.read_text(encoding="utf-8"))
     except (OSError, ConfigError, UnicodeDecodeError) as error:
         return Check(
-            "data folder",
+            "data directory",
             Status.FAIL,
             f"{file} cannot be read: {error}",
             "restore it from a backup",
         )
     cluster, node = properties.get("cluster.id", "?"), properties.get("node.id", "?")
-    return Check("data folder", Status.OK, f"{folder} has node {node} of the cluster {cluster}")
+    return Check("data directory", Status.OK, f"{folder} holds node {node} of cluster {cluster}")
 
 
 def _existing(path: Path) -> Path:
@@ -204,7 +205,7 @@ def _disk(data: str) -> Iterator[Check]:
             "disk sync",
             Status.FAIL,
             f"cannot write in {folder}: {error.strerror}",
-            "choose another folder with --data",
+            "choose another directory with --data",
         )
 
 
@@ -225,12 +226,12 @@ def _memory_maps() -> Check:
     try:
         limit = int(Path("/proc/sys/vm/max_map_count").read_text())
     except (OSError, ValueError):
-        return Check("memory maps", Status.OK, "no limit is known on this system")
+        return Check("memory maps", Status.OK, "this system has no known limit")
     if limit < 65_530:
         return Check(
             "memory maps",
             Status.WARN,
-            f"{limit} per process; every open segment takes some",
+            f"{limit} per process; every open segment uses some",
             "sysctl -w vm.max_map_count=262144",
         )
     return Check("memory maps", Status.OK, f"{limit} per process")
@@ -249,8 +250,8 @@ def broker_checks(arguments: argparse.Namespace) -> Iterator[Check]:
     try:
         wait_until_reachable(config, seconds_max=0)
     except ToolError as error:
-        found, _, mend = str(error).partition(". ")
-        yield Check("broker", Status.FAIL, found, f"{mend} `moldau start` starts one".strip())
+        found, _, fix = str(error).partition(". ")
+        yield Check("broker", Status.FAIL, found, f"{fix} `moldau start` starts one".strip())
         return
     except ConfigError as error:
         yield Check("broker", Status.FAIL, str(error), "give --bootstrap-server HOST:PORT")
@@ -263,7 +264,7 @@ def broker_checks(arguments: argparse.Namespace) -> Iterator[Check]:
             "broker",
             Status.FAIL,
             f"{arguments.bootstrap_server} does not answer: {message_of(error)}",
-            "is it a broker, and does it want TLS or a password (--command-config)?",
+            "check the address; listeners with TLS or SASL are not supported yet",
         )
 
 
@@ -282,7 +283,7 @@ def _ask_broker(admin: object) -> Iterator[Check]:
             yield Check(
                 f"broker {node.id}",
                 Status.FAIL,
-                f"says it is at {node.host}:{node.port}, where nobody answers: "
+                f"advertises {node.host}:{node.port}, which cannot be reached: "
                 f"{error.strerror or error}",
                 "set its advertised.listeners to an address that clients can reach",
             )
@@ -308,23 +309,23 @@ def judge_python(version: tuple[int, ...]) -> Check:
 
 
 def judge_disk_space(free: int, total: int, folder: str) -> Check:
-    found = f"{free / _GIB:.1f} of {total / _GIB:.1f} GiB are free at {folder}"
-    mend = "free some, or choose another disk with --data"
+    found = f"{free / _GIB:.1f} of {total / _GIB:.1f} GiB free at {folder}"
+    fix = "free some, or choose another disk with --data"
     if free < _GIB // 4:
-        return Check("disk space", Status.FAIL, found, mend)
+        return Check("disk space", Status.FAIL, found, fix)
     if free < 5 * _GIB or free < total // 20:
-        return Check("disk space", Status.WARN, found, mend)
+        return Check("disk space", Status.WARN, found, fix)
     return Check("disk space", Status.OK, found)
 
 
 def judge_sync(seconds: float, folder: str) -> Check:
-    found = f"a write is safe on disk after {seconds * 1000:.2f} ms at {folder}"
+    found = f"fsync takes {seconds * 1000:.2f} ms at {folder}"
     if seconds > 0.02:
         return Check(
             "disk sync",
             Status.WARN,
             found,
-            "a network disk? metadata and flushed logs wait for it; a local SSD takes below 5 ms",
+            "use a local SSD, which takes less than 5 ms; metadata and flushed logs wait for fsync",
         )
     return Check("disk sync", Status.OK, found)
 
@@ -335,12 +336,12 @@ def judge_open_files(soft: int, hard: int) -> Check:
     if unlimited or soft >= 10_000:
         return Check("open files", Status.OK, found)
     allowed = hard == resource.RLIM_INFINITY or hard >= 100_000
-    mend = "ulimit -n 100000"
+    fix = "ulimit -n 100000"
     if not allowed:
-        mend += ", as root or with LimitNOFILE=100000 in the service's unit"
+        fix += ", as root or with LimitNOFILE=100000 in the service's unit"
     status = Status.FAIL if soft < 512 else Status.WARN
-    found += "; every connection and every open segment takes some"
-    return Check("open files", status, found, mend)
+    found += "; every connection and every open segment uses some"
+    return Check("open files", status, found, fix)
 
 
 def ahead_by(told_s: float, begun_s: float, ended_s: float) -> float:
@@ -356,9 +357,9 @@ def judge_clock(ahead_s: float) -> Check:
     off = abs(ahead_s)
     which = "ahead of" if ahead_s > 0 else "behind"
     found = f"the broker's clock is {off:.2f} s {which} this one"
-    mend = "let both set their clocks by NTP (timedatectl set-ntp true)"
+    fix = "synchronize both clocks with NTP (timedatectl set-ntp true)"
     if off > 30:
-        return Check("clock", Status.FAIL, found, mend)
+        return Check("clock", Status.FAIL, found, fix)
     if off > 1:
-        return Check("clock", Status.WARN, found, mend)
+        return Check("clock", Status.WARN, found, fix)
     return Check("clock", Status.OK, f"within {max(off, 0.01):.2f} s of the broker's")

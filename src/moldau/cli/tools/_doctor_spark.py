@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from moldau.cli.tools._doctor_checks import Check, Status
+from moldau.installation import pip_install
 from moldau.spark.runtime import connector
 from moldau.spark.runtime.errors import JavaNotFound
 from moldau.spark.runtime.java import JavaHome, find_java
@@ -18,7 +19,7 @@ from moldau.spark.runtime.places import cache_folder
 
 __all__ = ["judge_connector", "judge_java", "judge_packages", "judge_spark", "spark_checks"]
 
-_INSTALL = "pip install 'moldau[spark]'"
+_INSTALL = pip_install("spark")
 # What a session needs beside pyspark, and from which version on up to which one.
 _PACKAGES: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "pyarrow": ((18,), (1000,)),
@@ -61,8 +62,8 @@ def judge_java(found: JavaHome | str) -> Check:
     """By the Java that is used, or why there is none."""
     if isinstance(found, JavaHome):
         return Check("java", Status.OK, str(found))
-    reason, _, mend = found.rpartition(". ")
-    return Check("java", Status.WARN, f"{reason}. Only pipelines on Spark need one", mend)
+    reason, _, fix = found.rpartition(". ")
+    return Check("java", Status.WARN, f"{reason}. Only pipelines on Spark need one", fix)
 
 
 def judge_packages(versions: Mapping[str, str | None]) -> Check:

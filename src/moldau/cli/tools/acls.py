@@ -139,7 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
             _work(arguments)
         except UnsupportedVersionError:
             raise Refused(
-                "the broker does not serve access control lists. It needs an authorizer "
+                "this broker does not support ACLs. It needs an authorizer "
                 "(authorizer.class.name), or a release that has one"
             ) from None
     return 0

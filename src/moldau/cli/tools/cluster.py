@@ -18,7 +18,8 @@ run several nodes on this machine as one cluster, for development
 Nodes 1 to 3 are brokers and controllers, further ones brokers. Clients connect to the ports
 P, P+1, ...; controllers use the ports behind them. Every node has in DIR its data (node-N), its
 configuration (node-N.properties) and its log (node-N.log). The first start formats the folders,
-later ones continue with them. Ctrl-C stops all nodes, a second one kills them.
+later ones continue with them. Ctrl-C stops all nodes, a second one kills them. A node that dies is
+reported, and so is its return: by --restart, or by `moldau start DIR/node-N.properties`.
 
 Beyond Kafka's defaults every topic, internal ones too, gets R replicas (default.replication.factor
 and others), and with three or more, min.insync.replicas=2: acks=all survives the loss of a node.
@@ -29,6 +30,7 @@ kafka-cluster.sh does: `moldau kafka-cluster --help` tells more."""
 _EXAMPLES = """\
 examples:
   moldau cluster
+  moldau cluster --restart
   moldau cluster --brokers 5 --port 19092 --data /var/moldau
   moldau cluster --override num.partitions=6 --override log.retention.hours=1
   moldau cluster --brokers 1 --data /tmp/one --logs
@@ -48,6 +50,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--data", metavar="DIR", help="data folder (default ./moldau-cluster)")
     parser.add_argument(
         "--replication", type=int, metavar="R", help="replicas of a topic (default min(3, N))"
+    )
+    parser.add_argument(
+        "--restart",
+        action="store_true",
+        help="restart nodes that die, after 1 s, later up to 30 s; not those that are stopped",
     )
     parser.add_argument(
         "--logs", action="store_true", help="also show the nodes' logs here, by name"

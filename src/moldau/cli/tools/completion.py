@@ -1,17 +1,19 @@
 """`moldau completion`: the script that makes a shell complete moldau's words.
 
 The script asks `moldau completion --line WORDS` for candidates, so it never grows old: commands and
-options come from the parsers themselves, names of topics and groups from the broker that the line
-names with --bootstrap-server. Asking never fails and never waits long; no answer is no candidate.
+options come from the parsers themselves, names of topics and groups from the broker that the
+command would ask. Asking never fails and never waits long; no answer is no candidate.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from moldau.cli.addresses import DEFAULT_SERVERS, named_cluster
 from moldau.cli.arguments import Parser
 from moldau.cli.catalogue import TOOLS, Tool, find_tool
 
@@ -177,14 +179,18 @@ def _values(action: argparse.Action, option: str, current: str, before: Sequence
 
 
 def _names_from_broker(words: Sequence[str], kind: str) -> list[str]:
-    """Names of topics or groups; nothing if the line names no broker, or it does not answer."""
+    """Names of topics or groups; nothing if the broker does not answer."""
     given = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
     given.add_argument("--bootstrap-server")
     given.add_argument("--command-config")
     try:
         arguments, _ = given.parse_known_args(list(words))
         if not arguments.bootstrap_server:
-            return []
+            cluster = named_cluster(os.environ)
+            arguments.bootstrap_server = DEFAULT_SERVERS
+            if cluster is not None:
+                arguments.bootstrap_server = cluster.bootstrap_servers
+                arguments.command_config = arguments.command_config or cluster.config_file
         return _ask(arguments, kind)
     except (Exception, SystemExit):
         return []

@@ -177,6 +177,7 @@ def _subscribe(arguments: argparse.Namespace, consumer: Any, offset: int) -> Non
             consumer.subscribe(re.compile(arguments.include))
         return
     partition = TopicPartition(arguments.topic, arguments.partition)
+    _require_partition(consumer, partition)
     consumer.assign([partition])
     if offset == _EARLIEST:
         consumer.seek_to_beginning([partition])
@@ -184,6 +185,16 @@ def _subscribe(arguments: argparse.Namespace, consumer: Any, offset: int) -> Non
         consumer.seek_to_end([partition])
     else:
         consumer.seek(partition, offset)
+
+
+def _require_partition(consumer: Any, partition: TopicPartition) -> None:
+    """Kafka's tool waits for ever; a topic that is missing may still be created, as there."""
+    count = len(consumer.partitions_for(partition.topic))
+    if count and not 0 <= partition.partition < count:
+        has = "only partition 0" if count == 1 else f"partitions 0 to {count - 1}"
+        raise ToolError(
+            f"topic {partition.topic} has no partition {partition.partition}: it has {has}"
+        )
 
 
 def _print_all(loop: RecordLoop, formatter: MessageFormatter, *, skip: bool) -> None:

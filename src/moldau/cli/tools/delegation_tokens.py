@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
                 _WORK[action](admin, arguments)
         except UnsupportedVersionError:
             raise Refused(
-                "the broker does not serve delegation tokens. It needs "
+                "this broker does not support delegation tokens. It needs "
                 "delegation.token.secret.key, or a release that has them"
             ) from None
     return 0

@@ -1,7 +1,7 @@
-"""`moldau doctor`: is everything here as it should be, and if not, how is it mended?
+"""`moldau doctor`: checks this machine and its set-up, and says how to fix what is wrong.
 
-Every check gives one line: OK, warn or fail, what was found, and what to do. A check never changes
-anything but a small file of its own that it removes again. Exit code 1 if one fails.
+Every check prints one line: OK, warn or fail, what was found, and what to do. A check changes
+nothing; one of them writes a small file, which it removes. Exit code 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EXAMPLES = """\
 examples:
   moldau doctor                                    before the first `moldau start`
   moldau doctor --port 19092 --data /var/moldau    for a broker with these
-  moldau doctor --bootstrap-server HOST:PORT       and is this broker well?
+  moldau doctor --bootstrap-server HOST:PORT       check this broker, too
 """
 
 _COLOURS = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
@@ -31,10 +31,10 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add_common(parser, required=False)
     parser.add_argument(
-        "--port", type=int, default=9092, metavar="P", help="port of the broker to be (9092)"
+        "--port", type=int, default=9092, metavar="P", help="port that the broker will use (9092)"
     )
     parser.add_argument(
-        "--data", default="moldau-data", metavar="DIR", help="its data folder (./moldau-data)"
+        "--data", default="moldau-data", metavar="DIR", help="its data directory (./moldau-data)"
     )
     add_json(parser)
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
                     "check": check.name,
                     "status": check.status.value,
                     "found": check.found,
-                    "mend": check.mend,
+                    "fix": check.fix,
                 }
                 for check in checks
             ]
@@ -72,8 +72,8 @@ def _show(check: Check, arguments: argparse.Namespace, checks: list[Check]) -> N
         return
     if not on_terminal():
         print(f"{check.status.value:<6}{check.name:<18}{check.found}")
-        if check.mend:
-            print(f"{'':<24}{check.mend}")
+        if check.fix:
+            print(f"{'':<24}{check.fix}")
         sys.stdout.flush()
         return
     from rich.console import Console
@@ -86,8 +86,8 @@ def _show(check: Check, arguments: argparse.Namespace, checks: list[Check]) -> N
     line.add_column()
     status = Text(check.status.value, style=_COLOURS[check.status])
     line.add_row(status, Text(check.name, style="bold"), Text(check.found))
-    if check.mend:
-        line.add_row("", "", Text(f"→ {check.mend}", style="cyan"))
+    if check.fix:
+        line.add_row("", "", Text(f"→ {check.fix}", style="cyan"))
     Console().print(line)
 
 
@@ -96,6 +96,6 @@ def _summarize(checks: Sequence[Check]) -> None:
     if counts[Status.FAIL]:
         print(f"\n{counts[Status.FAIL]} of {len(checks)} checks failed.")
     elif counts[Status.WARN]:
-        print(f"\nIt will work; {counts[Status.WARN]} of {len(checks)} checks have advice.")
+        print(f"\nNo check failed; {counts[Status.WARN]} of {len(checks)} have a warning.")
     else:
-        print(f"\nAll {len(checks)} checks are well.")
+        print(f"\nAll {len(checks)} checks passed.")

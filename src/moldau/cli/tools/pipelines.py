@@ -7,6 +7,7 @@ What fails is told with the user's own line; the rest is in the pipeline's log. 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import time
@@ -16,12 +17,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moldau.cli.addresses import DEFAULT_SERVERS, cluster_settings
 from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import (
     Table,
     ToolError,
     add_common,
     add_json,
+    aligned,
     on_terminal,
     print_json,
     read_config_file,
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-_DEFAULT_BROKERS = "127.0.0.1:9092"
 _DEFAULT_LINES = 50
 _ERROR_LENGTH_MAX = 400
 
@@ -50,8 +52,9 @@ examples:
   moldau pipelines start big-orders           go on from there
   moldau pipelines delete big-orders --checkpoint
 
-The brokers are those the deployment works with, at first 127.0.0.1:9092; name others with
---bootstrap-server. The deployment's folder is ./moldau-data-spark, or the one of --data.
+The brokers are those the deployment works with; at first those of MOLDAU_BOOTSTRAP_SERVERS or of
+the profile in use, or 127.0.0.1:9092. Name others with --bootstrap-server.
+The deployment's folder is ./moldau-data-spark, or the one of --data.
 """
 
 _COLOURS = {
@@ -159,13 +162,15 @@ def _open(arguments: argparse.Namespace) -> Iterator[Pipelines]:
 
     known = ControlFolder(arguments.data).cluster or {}
     config: dict[str, Any] = dict(known)
+    if not (known or arguments.command_config or arguments.bootstrap_server):
+        config.update(cluster_settings(os.environ))
     if arguments.command_config:
         config = read_config_file(arguments.command_config)
     servers = (
         arguments.bootstrap_server
         or config.get("bootstrap.servers")
         or known.get("bootstrap.servers")
-        or _DEFAULT_BROKERS
+        or DEFAULT_SERVERS
     )
     config["bootstrap.servers"] = servers
     wait_until_reachable(config)
@@ -184,7 +189,7 @@ def _list(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
     if not found:
         print("There are no pipelines. `moldau pipelines start FILE.yaml` starts one.")
         return 0
-    table = Table("NAME", "STATE", "FOR", "BATCH", "ROWS/S", "LAG", "BEHIND")
+    table = Table("NAME", "STATE", "FOR", "BATCH", "ROWS/S", "LAG", "BEHIND", plain=aligned)
     for info in found:
         progress = info.progress if info.state in ("running", "finished") else None
         table.add(

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from moldau.cli.addresses import cluster_settings
 from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import ToolError, add_json, on_terminal, print_json, read_config_file
 from moldau.spark.runtime.places import DEFAULT_FOLDER
@@ -96,7 +97,9 @@ def _add_start(parser: Parser) -> None:
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT,...",
-        help="brokers of the pipelines (default 127.0.0.1:9092 if somebody listens there)",
+        help="brokers of the pipelines (default: those of the last start, of "
+        "MOLDAU_BOOTSTRAP_SERVERS or of the profile in use, or 127.0.0.1:9092 if a broker "
+        "listens there)",
     )
     parser.add_argument(
         "--command-config", metavar="FILE", help="settings of clients, a properties file"
@@ -135,6 +138,8 @@ def run(arguments: argparse.Namespace) -> int:
                 return _run_worker(arguments)
     except SparkRuntimeError as error:
         raise ToolError(str(error)) from None
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise ToolError(
             f"{error.filename}: {error.strerror}" if error.filename else str(error)
@@ -192,6 +197,9 @@ def start_all(
     if bootstrap_servers is None:
         known = ControlFolder(server.places.folder).cluster or {}
         bootstrap_servers, config = known.get("bootstrap.servers"), {**known, **config}
+    if bootstrap_servers is None:
+        named = cluster_settings(os.environ)
+        bootstrap_servers, config = named.get("bootstrap.servers"), {**named, **config}
     if bootstrap_servers is None:
         from moldau.spark.runtime.probe import listens
 

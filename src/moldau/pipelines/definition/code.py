@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any
 
+from moldau.installation import pip_install
 from moldau.pipelines.definition.places import Place
 from moldau.pipelines.errors import PipelineError
 
@@ -325,7 +326,7 @@ def _pickled(function: Callable[..., Any], name: str) -> str:
     except ImportError:
         raise PipelineError(
             "Python functions as steps need Spark's package",
-            hint="pip install 'moldau[spark]'",
+            hint=pip_install("spark"),
         ) from None
     cloudpickle: Any = pickling
     module = _module_of_user(function)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from moldau.installation import pip_install
 from moldau.pipelines.definition.code import resolve
 from moldau.pipelines.definition.model import Pipeline
 from moldau.pipelines.definition.places import Place
@@ -101,7 +102,7 @@ def _parsed(text: str, file: str) -> tuple[Any, dict[PipelinePath, int]]:
         import yaml
     except ImportError:
         raise PipelineError(
-            "pipelines in YAML need a package that is not here", hint="pip install 'moldau[spark]'"
+            "pipelines in YAML need a package that is not here", hint=pip_install("spark")
         ) from None
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)

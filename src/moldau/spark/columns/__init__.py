@@ -2,7 +2,7 @@
 
 `reading.read_range` gives a range of one partition's offsets as Arrow batches,
 `writing.ColumnWriter` produces the rows of Arrow batches. Both need pyarrow, which only they import
-(`pip install 'moldau[spark]'`).
+(the extra `spark`).
 """
 
 from __future__ import annotations

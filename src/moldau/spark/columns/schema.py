@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from moldau.installation import pip_install
+
 try:
     import pyarrow
 except ImportError as error:
-    raise ImportError("pyarrow is missing: pip install 'moldau[spark]'") from error
+    raise ImportError(f"pyarrow is missing: {pip_install('spark')}") from error
 
 __all__ = ["HEADERS", "pyarrow", "source_schema"]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from moldau.installation import pip_install
+
 __all__ = [
     "ConnectorUnavailable",
     "JavaNotFound",
@@ -47,5 +49,5 @@ def require(name: str) -> ModuleType:
     except ImportError as error:
         raise MissingPackage(
             f"{name.partition('.')[0]} cannot be imported ({error}). "
-            "Run: pip install 'moldau[spark]'"
+            f"Run: {pip_install('spark')}"
         ) from None

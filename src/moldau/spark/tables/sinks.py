@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from moldau.installation import pip_install
+
 from .batches import Attempt
 
 
@@ -37,4 +39,4 @@ class TableSink(Protocol):
 
 
 def missing_extra(package: str) -> ImportError:
-    return ImportError(f"{package} is not installed: pip install 'moldau[spark]'")
+    return ImportError(f"{package} is not installed: {pip_install('spark')}")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from moldau.installation import pip_install
 from orders.demo.screen import PipelineSeen
 from orders.demo.stage import StageError
 from orders.demo.tables import Database, parquet_rows
@@ -50,7 +51,7 @@ class Pipelines:
             from moldau.spark import ConnectServer
         except ImportError as error:
             raise StageError(
-                f"{error}: pip install 'moldau[spark]', or leave Spark out with --without-spark"
+                f"{error}: {pip_install('spark')}, or leave Spark out with --without-spark"
             ) from None
         self._folder = folder
         self._database = database

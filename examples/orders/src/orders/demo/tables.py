@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from moldau.installation import pip_install
+
 __all__ = ["Database", "parquet_rows", "reachable"]
 
 Rows = Sequence[tuple[str, str]]
@@ -67,7 +69,7 @@ def reachable(address: str) -> str | None:
     try:
         import psycopg
     except ImportError:
-        return "psycopg is not installed: pip install 'moldau[spark]'"
+        return f"psycopg is not installed: {pip_install('spark')}"
     try:
         psycopg.connect(address, connect_timeout=5).close()
     except psycopg.Error as error:

@@ -1,0 +1,45 @@
+"""Standard output that may be closed by its reader, as in `moldau start | head -3`.
+
+A tool ends quietly then, as other Unix tools do. A node goes on without output: whether someone
+reads what it prints must not decide whether it serves clients.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TextIO
+
+__all__ = ["CLOSED_PIPE_STATUS", "discard", "flushed", "say"]
+
+#: The exit code that shells give to a program that SIGPIPE ended.
+CLOSED_PIPE_STATUS = 128 + signal.SIGPIPE
+
+
+def say(text: str, *, to: TextIO | None = None, end: str = "\n") -> None:
+    """Print at once; if the reader has gone, from now on to nobody."""
+    stream = sys.stdout if to is None else to
+    try:
+        print(text, end=end, file=stream, flush=True)
+    except BrokenPipeError:
+        discard(stream)
+
+
+def flushed(stream: TextIO) -> bool:
+    """Write out what is buffered; False if its reader has gone."""
+    try:
+        stream.flush()
+    except BrokenPipeError:
+        discard(stream)
+        return False
+    return True
+
+
+def discard(stream: TextIO) -> None:
+    """Whatever is or will be buffered goes to /dev/null, also when the interpreter ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, stream.fileno())
+    finally:
+        os.close(nowhere)
