@@ -3,29 +3,31 @@
 Each round reads what users want, looks at the server and at the queries, and carries out what
 `decisions.py` says. Whatever can take long (starting, stopping, asking Spark) is done by a worker,
 whose report is an event of a later round; so one pipeline that hangs keeps none of the others from
-being looked after. What always holds: a session's id is written to the registry before anything is
-started in it; where that cannot be written nothing is started.
+being looked after.
+
+Invariants: a session's id is written to the registry before anything is started in it; where that
+cannot be written nothing is started.
 """
 
 from __future__ import annotations
 
 import logging
-import os
+import math
 import queue
-import random
 import threading
 import time
-import uuid
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from moldau.client.errors import KafkaError
+from moldau.invariant import InvariantError
 from moldau.pipelines.control import events
 from moldau.pipelines.control.decisions import Reconciler
 from moldau.pipelines.control.events import Effect, Event, Spec
-from moldau.pipelines.control.folder import ControlFolder, Heartbeat
+from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import PipelineLogs
 from moldau.pipelines.control.progress import activity_of, line_of, progress_record
 from moldau.pipelines.control.queries import Look
@@ -39,13 +41,11 @@ from moldau.pipelines.control.records import (
 from moldau.pipelines.control.workers import ServerWatch, Workers
 from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.registry import Registry
-from moldau.spark.runtime.processes import start_mark
 
-__all__ = ["ControlLoop"]
+__all__ = ["PipelineWatch", "Published", "Rounds"]
 
 _ROUND_SECONDS: Final = 0.2
 _LOOK_SECONDS: Final = 1.0
-_BEAT_SECONDS: Final = 1.0
 # Progress goes to the registry and the logs at these rates; the heartbeat's file has it at once.
 _PROGRESS_WRITE_SECONDS: Final = 30.0
 _PROGRESS_LOG_SECONDS: Final = 10.0
@@ -57,103 +57,89 @@ _WORKERS: Final = 4
 log = logging.getLogger(__name__)
 
 
-class ControlLoop:
-    """The loop of one deployment; whoever runs it has the folder's lock."""
+@dataclass(slots=True)
+class PipelineWatch:
+    """What the loop remembers of one pipeline beside what is decided about it; times are those of
+    `time.monotonic`."""
 
-    def __init__(self, folder: ControlFolder, config: Mapping[str, str], server: Any) -> None:
+    looked_s: float = -math.inf
+    is_looked_at: bool = False
+    progress: ProgressRecord | None = None
+    activity: str | None = None
+    progress_logged_s: float = -math.inf
+    state_logged: str | None = None
+    written_s: float = -math.inf
+    #: Its status has changed and is not in the registry yet.
+    is_unwritten: bool = False
+
+
+@dataclass(slots=True)
+class Published:
+    """What the heartbeat's thread reads; the loop replaces its fields as wholes."""
+
+    round_at_ms: int
+    problem: str | None = None
+    server_id: str | None = None
+    pipelines: dict[str, Any] = field(default_factory=dict)
+
+
+class Rounds:
+    """See the module. One thread runs it."""
+
+    def __init__(
+        self,
+        folder: ControlFolder,
+        config: Mapping[str, str],
+        server: Any,
+        registry: Registry,
+        reconciler: Reconciler,
+        *,
+        ending: threading.Event,
+        published: Published,
+    ) -> None:
         self._folder = folder
-        self._config = dict(config)
-        self._bootstrap_servers = self._config["bootstrap.servers"]
         self._deployment = folder.deployment
+        self._registry = registry
+        self._reconciler = reconciler
+        self._ending = ending
+        self._published = published
+        # Bounded by what is under way: each pipeline has one job and one look at a time.
         self._events: queue.SimpleQueue[Event | tuple[StatusRecord, Look]] = queue.SimpleQueue()
         self._logs = PipelineLogs(folder.logs, now=time.time)
-        self._watch = ServerWatch(server)
-        self._workers = Workers(self._bootstrap_servers, self._config, self._logs, self._watch)
+        self._server = ServerWatch(server)
+        self._workers = Workers(config["bootstrap.servers"], config, self._logs, self._server)
         # Of their own each: where a server hangs, everybody who asks it waits, and the one that
         # looks after the server must not wait behind them.
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pipelines")
         self._lookers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="looks")
         self._server_pool = ThreadPoolExecutor(1, thread_name_prefix="server")
-        self._ending = threading.Event()
-        self._ended = threading.Event()
-        self._started_at_ms = _now_ms()
-        self._round_at_ms = _now_ms()
-        self._problem: str | None = None
-        self._snapshot: dict[str, Any] = {}
-        self._registry: Registry | None = None
-        self._reconciler: Reconciler | None = None
-        self._specs_seen: Mapping[str, Spec] | None = None
-        self._asked: dict[str, float] = {}
-        self._looking: set[str] = set()
-        self._server_job = False
-        self._progress: dict[str, ProgressRecord] = {}
-        self._activity: dict[str, str | None] = {}
-        self._progress_written: dict[str, float] = {}
-        self._progress_logged: dict[str, float] = {}
-        self._state_logged: dict[str, str] = {}
-        self._unwritten: set[str] = set()
-        self._write_after = 0.0
+        self._server_looked_s = -math.inf
+        self._is_server_job_under_way = False
+        self._watches: defaultdict[str, PipelineWatch] = defaultdict(PipelineWatch)
+        self._write_after_s = 0.0
 
-    def shut_down(self) -> None:
-        """Ask it to stop all queries and end; may be called from a signal's handler."""
-        self._ending.set()
-
-    @property
-    def is_ending(self) -> bool:
-        return self._ending.is_set()
-
-    def run(self) -> None:
-        """Until it is asked to end."""
-        beats = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
-        beats.start()
-        try:
-            registry = self._open_registry()
-            if registry is None:
-                return
-            self._registry = registry
-            statuses = registry.view.statuses
-            remembered = {name: statuses[name] for name in self._own() if name in statuses}
-            self._reconciler = Reconciler(
-                random.SystemRandom(), lambda: str(uuid.uuid4()), remembered=remembered
-            )
-            self._rounds(registry, self._reconciler)
-        finally:
-            self._ended.set()
-            beats.join()
-            for pool in (self._pool, self._lookers, self._server_pool):
-                pool.shutdown(wait=False, cancel_futures=True)
-            self._workers.close()
-            if self._registry is not None:
-                self._registry.close()
-
-    def _open_registry(self) -> Registry | None:
-        """The broker may be just starting; it is waited for until the loop is to end."""
-        while not self._ending.is_set():
-            try:
-                registry = Registry(self._bootstrap_servers, config=self._config)
-                registry.read()
-                return registry
-            except (KafkaError, PipelineError, OSError) as error:
-                self._problem = f"the registry cannot be reached: {error}"
-                log.warning("%s", self._problem)
-                self._ending.wait(_REGISTRY_RETRY_SECONDS)
-        return None
+    def close(self) -> None:
+        """Workers that hang are not waited for."""
+        for pool in (self._pool, self._lookers, self._server_pool):
+            pool.shutdown(wait=False, cancel_futures=True)
+        self._workers.close()
 
     # Rounds.
 
-    def _rounds(self, registry: Registry, reconciler: Reconciler) -> None:
+    def run(self) -> None:
+        """Until the loop is to end and nothing runs any more."""
         deadline: float | None = None
         while True:
-            self._round_at_ms = _now_ms()
+            self._published.round_at_ms = _now_ms()
             if deadline is None and self._ending.is_set():
                 deadline = time.monotonic() + _SHUTDOWN_SECONDS_MAX
                 if self._take(events.Shutdown()):
                     return
-            self._poll(registry)
+            self._poll()
             if self._take(self._wanted()):
                 return
             self._look_at_server()
-            self._look_at_queries(reconciler)
+            self._look_at_queries()
             self._write_what_waits()
             self._show()
             if self._take_all() or self._take(events.Tick()):
@@ -162,13 +148,13 @@ class ControlLoop:
                 log.error("queries did not stop in %.0f s", _SHUTDOWN_SECONDS_MAX)
                 return
 
-    def _poll(self, registry: Registry, *, to_the_end: bool = False) -> None:
+    def _poll(self, *, to_the_end: bool = False) -> None:
         """What users want now; while nobody can tell, it is what they wanted."""
         try:
             if to_the_end:
-                registry.read()
+                self._registry.read()
             else:
-                registry.poll(0.0)
+                self._registry.poll(0.0)
         except (KafkaError, PipelineError, OSError) as error:
             log.warning("the registry cannot be read: %s", error)
             self._ending.wait(_REGISTRY_RETRY_SECONDS)
@@ -189,27 +175,26 @@ class ControlLoop:
 
     def _take(self, event: Event) -> bool:
         """True if the loop is to end."""
-        assert self._reconciler is not None
         if isinstance(event, events.ServerSeen | events.ServerStartFailed):
-            self._server_job = False
+            self._is_server_job_under_way = False
         effects: list[Effect] = []
         if isinstance(event, events.Removed):
             # The decision should not see the record that has just been removed; if it does, it
             # is removed once more.
-            assert self._registry is not None
-            self._poll(self._registry, to_the_end=True)
+            self._poll(to_the_end=True)
             effects += self._reconciler.step(self._wanted(), _now_ms())
         effects += self._reconciler.step(event, _now_ms())
         error = self._reconciler.server_error
-        self._problem = None if error is None else error.message
+        self._published.problem = None if error is None else error.message
         over = False
         for effect in effects:
             over = self._perform(effect) or over
+        if isinstance(event, events.Removed) and self._reconciler.status(event.name) is None:
+            self._watches.pop(event.name, None)
         return over
 
     def _own(self) -> dict[str, PipelineRecord]:
         """The pipelines of this deployment."""
-        assert self._registry is not None
         view = self._registry.view
         return {
             name: record
@@ -227,20 +212,26 @@ class ControlLoop:
     # Looking.
 
     def _look_at_server(self) -> None:
-        if not self._server_job and self._is_time("", _LOOK_SECONDS):
-            self._server_job = True
-            self._submit(self._watch.look, self._unseen, pool=self._server_pool)
+        now_s = time.monotonic()
+        if self._is_server_job_under_way or now_s - self._server_looked_s < _LOOK_SECONDS:
+            return
+        self._server_looked_s = now_s
+        self._is_server_job_under_way = True
+        self._submit(self._server.look, self._unseen, pool=self._server_pool)
 
     def _unseen(self, error: BaseException) -> Event:
         """A look that failed says nothing about the server: it is as it was."""
         log.warning("the Spark server cannot be looked at: %s", error)
-        return events.ServerSeen(self._watch.server_id)
+        return events.ServerSeen(self._server.server_id)
 
-    def _look_at_queries(self, reconciler: Reconciler) -> None:
-        for name in reconciler.running():
-            if name in self._looking or not self._is_time(name, _LOOK_SECONDS):
+    def _look_at_queries(self) -> None:
+        now_s = time.monotonic()
+        for name in self._reconciler.running():
+            watch = self._watches[name]
+            if watch.is_looked_at or now_s - watch.looked_s < _LOOK_SECONDS:
                 continue
-            self._looking.add(name)
+            watch.is_looked_at = True
+            watch.looked_s = now_s
             self._lookers.submit(self._look, self._own().get(name), self._status(name))
 
     def _look(self, record: PipelineRecord | None, status: StatusRecord) -> None:
@@ -253,9 +244,12 @@ class ControlLoop:
         self._events.put((status, look))
 
     def _on_look(self, looked_at: StatusRecord, look: Look) -> None:
-        assert self._reconciler is not None
         name = looked_at.name
-        self._looking.discard(name)
+        watch = self._watches.get(name)
+        if watch is None:
+            # It was removed meanwhile.
+            return
+        watch.is_looked_at = False
         status = self._reconciler.status(name)
         if status is None or status.state is not State.RUNNING or not look.active:
             return
@@ -263,8 +257,8 @@ class ControlLoop:
             # It has been started anew meanwhile.
             return
         if look.progress is not None:
-            self._on_progress(name, progress_record(look.progress))
-        self._activity[name] = activity_of(look.activity)
+            self._on_progress(name, watch, progress_record(look.progress))
+        watch.activity = activity_of(look.activity)
         record = self._own().get(name)
         finite = record is not None and record.finite
         ended = not any(look.active) if finite and look.error is None else not all(look.active)
@@ -275,24 +269,16 @@ class ControlLoop:
                 self._logs.write(name, "ERROR", _with_detail(error))
             self._take(events.Ended(name, error))
 
-    def _on_progress(self, name: str, progress: ProgressRecord) -> None:
-        if self._progress.get(name) == progress:
+    def _on_progress(self, name: str, watch: PipelineWatch, progress: ProgressRecord) -> None:
+        if watch.progress == progress:
             return
-        self._progress[name] = progress
-        now = time.monotonic()
-        due = now - self._progress_logged.get(name, -1e9) >= _PROGRESS_LOG_SECONDS
-        if progress.input_rows and due:
-            self._progress_logged[name] = now
+        watch.progress = progress
+        now_s = time.monotonic()
+        if progress.input_rows and now_s - watch.progress_logged_s >= _PROGRESS_LOG_SECONDS:
+            watch.progress_logged_s = now_s
             self._logs.write(name, "INFO", line_of(progress))
-        if now - self._progress_written.get(name, -1e9) >= _PROGRESS_WRITE_SECONDS:
+        if now_s - watch.written_s >= _PROGRESS_WRITE_SECONDS:
             self._write(name)
-
-    def _is_time(self, name: str, seconds: float) -> bool:
-        now = time.monotonic()
-        if now - self._asked.get(name, -1e9) < seconds:
-            return False
-        self._asked[name] = now
-        return True
 
     # Acting.
 
@@ -305,9 +291,9 @@ class ControlLoop:
                 self._write(name)
             case events.StartServer():
                 log.info("starting the Spark server")
-                self._server_job = True
+                self._is_server_job_under_way = True
                 self._submit(
-                    self._watch.start,
+                    self._server.start,
                     lambda error: events.ServerStartFailed(self._workers.explain(error, None)),
                     pool=self._server_pool,
                 )
@@ -323,8 +309,8 @@ class ControlLoop:
             case events.Stop(name):
                 self._stop(name, self._status(name))
             case events.Remove(name, delete_checkpoint):
-                self._progress.pop(name, None)
-                self._state_logged.pop(name, None)
+                watch = self._watches[name]
+                watch.progress = watch.state_logged = None
                 self._submit(
                     lambda: self._workers.remove(name, delete_checkpoint),
                     lambda error: events.Removed(name, self._workers.explain(error, None)),
@@ -334,18 +320,18 @@ class ControlLoop:
     def _start(self, effect: events.Start) -> None:
         name = effect.name
         record = self._own().get(name)
-        if record is None or name in self._unwritten:
+        watch = self._watches[name]
+        if record is None or watch.is_unwritten:
             reason = "the registry cannot be written: nothing is started that nobody could find"
             self._logs.write(name, "WARN", reason)
             error = ErrorRecord(message=reason, at_ms=_now_ms())
             self._events.put(events.StartFailed(name, error, lasting=False))
             return
-        self._progress.pop(name, None)
-        self._activity.pop(name, None)
+        watch.progress = watch.activity = None
 
         def failed(error: BaseException) -> Event:
             told = self._workers.explain(error, record)
-            if self._watch.is_alive():
+            if self._server.is_alive():
                 self._logs.write(name, "ERROR", _with_detail(told))
             return events.StartFailed(name, told, not self._workers.may_get_better(error))
 
@@ -354,7 +340,7 @@ class ControlLoop:
     def _stop(self, name: str, status: StatusRecord) -> None:
         def failed(error: BaseException) -> Event:
             told = self._workers.explain(error, None)
-            if self._watch.is_alive():
+            if self._server.is_alive():
                 self._logs.write(name, "WARN", f"it could not be stopped: {_with_detail(told)}")
             return events.Stopped(name, told)
 
@@ -375,7 +361,7 @@ class ControlLoop:
                 event = work()
             except Exception as error:
                 log.debug("a worker failed", exc_info=True)
-                if server_first and not self._watch.is_alive():
+                if server_first and not self._server.is_alive():
                     # What fails because the server is gone is no failure of the pipeline's.
                     self._events.put(events.ServerSeen(None))
                 event = on_error(error)
@@ -384,42 +370,44 @@ class ControlLoop:
         (pool or self._pool).submit(act)
 
     def _status(self, name: str) -> StatusRecord:
-        assert self._reconciler is not None
         status = self._reconciler.status(name)
-        assert status is not None
+        if status is None:
+            raise InvariantError(f"pipeline {name} has no status")
+        watch = self._watches[name]
         return replace(
             status,
-            progress=self._progress.get(name),
-            activity=self._activity.get(name) if status.state is State.RUNNING else None,
+            progress=watch.progress,
+            activity=watch.activity if status.state is State.RUNNING else None,
             updated_at_ms=_now_ms(),
         )
 
-    # Telling.
+    # Publishing.
 
     def _write(self, name: str) -> None:
-        self._unwritten.add(name)
-        self._progress_written[name] = time.monotonic()
-        if time.monotonic() >= self._write_after:
+        now_s = time.monotonic()
+        watch = self._watches[name]
+        watch.is_unwritten = True
+        watch.written_s = now_s
+        if now_s >= self._write_after_s:
             self._write_now(name)
 
     def _write_what_waits(self) -> None:
-        if self._unwritten and time.monotonic() >= self._write_after:
-            for name in sorted(self._unwritten):
-                self._write_now(name)
+        if time.monotonic() < self._write_after_s:
+            return
+        for name in sorted(name for name, each in self._watches.items() if each.is_unwritten):
+            self._write_now(name)
 
     def _write_now(self, name: str) -> None:
-        assert self._registry is not None
-        assert self._reconciler is not None
         if self._reconciler.status(name) is None:
-            self._unwritten.discard(name)
+            self._watches[name].is_unwritten = False
             return
         try:
             self._registry.write_status(self._status(name))
         except (KafkaError, OSError) as error:
             log.warning("the status of %s cannot be written: %s", name, error)
-            self._write_after = time.monotonic() + _WRITE_RETRY_SECONDS
+            self._write_after_s = time.monotonic() + _WRITE_RETRY_SECONDS
             return
-        self._unwritten.discard(name)
+        self._watches[name].is_unwritten = False
 
     def _log_state(self, name: str) -> None:
         status = self._status(name)
@@ -432,40 +420,19 @@ class ControlLoop:
         elif status.state is State.RESTARTING and status.retry_at_ms is not None:
             seconds = max(0.0, (status.retry_at_ms - _now_ms()) / 1000)
             text = f"restarting in {seconds:.1f} s (attempt {status.attempts + 1})"
-            if self._watch.server_id is None:
+            if self._server.server_id is None:
                 text = "restarting as soon as the Spark server is back"
         # What comes of one event is reported together, when it is all done.
-        if self._state_logged.get(name) != text:
-            self._state_logged[name] = text
+        watch = self._watches[name]
+        if watch.state_logged != text:
+            watch.state_logged = text
             self._logs.write(name, "INFO", text)
 
     def _show(self) -> None:
         """For the heartbeat's thread: a whole that does not change any more."""
-        assert self._reconciler is not None
         names = [name for name in self._own() if self._reconciler.status(name) is not None]
-        self._snapshot = {name: self._status(name).to_json() for name in names}
-
-    def _beat(self) -> None:
-        while True:
-            try:
-                self._folder.beat(
-                    Heartbeat(
-                        pid=os.getpid(),
-                        mark=start_mark(os.getpid()) or "",
-                        at_ms=_now_ms(),
-                        round_at_ms=self._round_at_ms,
-                        started_at_ms=self._started_at_ms,
-                        bootstrap_servers=self._bootstrap_servers,
-                        deployment=self._deployment,
-                        server_id=self._watch.server_id,
-                        problem=self._problem,
-                        pipelines=self._snapshot,
-                    )
-                )
-            except OSError as error:
-                log.warning("no heartbeat: %s", error)
-            if self._ended.wait(_BEAT_SECONDS):
-                return
+        self._published.pipelines = {name: self._status(name).to_json() for name in names}
+        self._published.server_id = self._server.server_id
 
 
 def _with_detail(error: ErrorRecord) -> str:

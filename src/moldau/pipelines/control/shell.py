@@ -1,0 +1,125 @@
+"""Runs the control loop of a deployment: opens the registry, runs the rounds, writes heartbeats.
+
+Invariants: heartbeats are written as long as `run` lasts, also while the registry is waited for and
+while a round hangs (`round_at_ms` shows it); workers that hang are not waited for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from moldau.client.errors import KafkaError
+from moldau.pipelines.control.decisions import Reconciler
+from moldau.pipelines.control.folder import ControlFolder, Heartbeat
+from moldau.pipelines.control.rounds import Published, Rounds
+from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.registry import Registry
+from moldau.spark.runtime.processes import start_mark
+
+__all__ = ["ControlLoop"]
+
+_BEAT_SECONDS: Final = 1.0
+_REGISTRY_RETRY_SECONDS: Final = 2.0
+
+log = logging.getLogger(__name__)
+
+
+class ControlLoop:
+    """The loop of one deployment; the process that runs it has the folder's lock."""
+
+    def __init__(self, folder: ControlFolder, config: Mapping[str, str], server: Any) -> None:
+        self._folder = folder
+        self._config = dict(config)
+        self._server = server
+        self._ending = threading.Event()
+        self._ended = threading.Event()
+        self._started_at_ms = int(time.time() * 1000)
+        self._published = Published(round_at_ms=self._started_at_ms)
+
+    def shut_down(self) -> None:
+        """Ask it to stop all queries and end; may be called from a signal's handler."""
+        self._ending.set()
+
+    @property
+    def is_ending(self) -> bool:
+        return self._ending.is_set()
+
+    def run(self) -> None:
+        """Until it is asked to end."""
+        beats = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        beats.start()
+        try:
+            registry = self._open_registry()
+            if registry is not None:
+                with registry:
+                    self._run(registry)
+        finally:
+            self._ended.set()
+            beats.join()
+
+    def _run(self, registry: Registry) -> None:
+        view = registry.view
+        remembered = {
+            name: view.statuses[name]
+            for name, record in view.pipelines.items()
+            if record.deployment == self._folder.deployment and name in view.statuses
+        }
+        reconciler = Reconciler(
+            random.SystemRandom(), lambda: str(uuid.uuid4()), remembered=remembered
+        )
+        rounds = Rounds(
+            self._folder,
+            self._config,
+            self._server,
+            registry,
+            reconciler,
+            ending=self._ending,
+            published=self._published,
+        )
+        try:
+            rounds.run()
+        finally:
+            rounds.close()
+
+    def _open_registry(self) -> Registry | None:
+        """The broker may be just starting; it is waited for until the loop is to end."""
+        while not self._ending.is_set():
+            try:
+                registry = Registry(self._config["bootstrap.servers"], config=self._config)
+                registry.read()
+                return registry
+            except (KafkaError, PipelineError, OSError) as error:
+                self._published.problem = f"the registry cannot be reached: {error}"
+                log.warning("%s", self._published.problem)
+                self._ending.wait(_REGISTRY_RETRY_SECONDS)
+        return None
+
+    def _beat(self) -> None:
+        while True:
+            published = self._published
+            try:
+                self._folder.beat(
+                    Heartbeat(
+                        pid=os.getpid(),
+                        mark=start_mark(os.getpid()) or "",
+                        at_ms=int(time.time() * 1000),
+                        round_at_ms=published.round_at_ms,
+                        started_at_ms=self._started_at_ms,
+                        bootstrap_servers=self._config["bootstrap.servers"],
+                        deployment=self._folder.deployment,
+                        server_id=published.server_id,
+                        problem=published.problem,
+                        pipelines=published.pipelines,
+                    )
+                )
+            except OSError as error:
+                log.warning("no heartbeat: %s", error)
+            if self._ended.wait(_BEAT_SECONDS):
+                return
