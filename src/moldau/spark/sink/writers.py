@@ -25,13 +25,13 @@ from moldau.spark.columns.schema import pyarrow
 from moldau.spark.sink import protocol, tasks
 from moldau.spark.sink.options import (
     TRANSACTION_TIMEOUT_MS,
-    SinkOptionError,
     SinkOptions,
     check_columns,
     parse,
 )
 from moldau.spark.sink.protocol import Opened, SinkError, TaskResult
 from moldau.spark.sink.shell import clusters
+from moldau.spark.topic_options import OptionError
 
 __all__ = ["TopicStreamWriter", "TopicWriter", "make_stream_writer", "make_writer"]
 
@@ -168,10 +168,10 @@ def _results(messages: list[WriterCommitMessage | None]) -> list[TaskResult]:
 
 
 def make_writer(given: Mapping[str, str], schema: Any, overwrite: bool) -> TopicWriter:
-    """A writer of a batch; raises SinkOptionError."""
+    """A writer of a batch; raises OptionError."""
     workers.used()
     if overwrite:
-        raise SinkOptionError(
+        raise OptionError(
             "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and "
             "ErrorIfExists (default)."
         )
@@ -181,7 +181,7 @@ def make_writer(given: Mapping[str, str], schema: Any, overwrite: bool) -> Topic
 
 
 def make_stream_writer(given: Mapping[str, str], schema: Any, overwrite: bool) -> TopicStreamWriter:
-    """A writer of a stream's batch; raises SinkOptionError. In the output mode complete every
+    """A writer of a stream's batch; raises OptionError. In the output mode complete every
     batch appends the whole result, as Spark's own sink does."""
     workers.used()
     options = parse(given, is_stream=True)

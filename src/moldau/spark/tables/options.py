@@ -103,9 +103,7 @@ def check_options(kind: str, role: str, options: Mapping[str, object]) -> Option
             raise OptionError(f"{kind} {role}: {written!r}: {error.message}") from None
     for name in (spec.address, *spec.required.get(role, ())):
         if name not in found:
-            raise OptionError(
-                f"{kind} {role}: {name!r} is missing", f"Write it as {spec.example}"
-            )
+            raise OptionError(f"{kind} {role}: {name!r} is missing", f"Write it as {spec.example}")
     checked = Options(kind, role, found)
     _check_combinations(checked)
     return checked
