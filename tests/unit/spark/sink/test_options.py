@@ -77,7 +77,11 @@ def test_settings_of_consumers_are_left_out() -> None:
         (STREAM | {"kafka.enable.idempotence": "false"}, True, "needs true"),
         (BASE | {"kafka.transactional.id": "x"}, False, "needs 'exactlyOnce' to be true"),
         (BASE | {"txnAppId": "a"}, False, "Give both txnAppId and txnVersion"),
-        (BASE | {"txnAppId": "a", "txnVersion": "x"}, False, "'txnVersion' is 'x': must be a whole number"),
+        (
+            BASE | {"txnAppId": "a", "txnVersion": "x"},
+            False,
+            "'txnVersion' is 'x': must be a whole",
+        ),
         (
             STREAM | {"txnAppId": "a", "txnVersion": "1"},
             True,
