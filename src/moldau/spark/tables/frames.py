@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .files import configure_files_sink, read_files
-from .formats import FORMATS
+from .formats import FORMATS, SINK, SOURCE
 from .jdbc.address import OTHER, SQLITE, parse_address
 from .jdbc.by_driver import DriverBatch, read_by_driver
-from .options import SINK, SOURCE, Options, check_options, check_output_mode
+from .options import Options, check_options, check_output_mode
 
 _STARTS_MAX = 5
 
