@@ -36,6 +36,7 @@ from pyspark.sql.datasource import (
 )
 
 from bench.servers import Server
+from moldau.spark import client_cache
 from moldau.spark.columns.writing import ColumnWriter
 
 PARTITIONS = 2
@@ -117,6 +118,7 @@ def running() -> Iterator[Spark]:
     started = time.perf_counter()
     server.start()
     start_seconds = time.perf_counter() - started
+    made: Any = None
     try:
         made = session(server.url)
         started = time.perf_counter()
@@ -128,6 +130,9 @@ def running() -> Iterator[Spark]:
         formats = tuple(dict.fromkeys((OURS, server.state.connector)))
         yield Spark(made, server.pid, formats, start_seconds, first_seconds)
     finally:
+        # While its server answers: at exit Spark's client would look for the server.
+        if made is not None:
+            made.stop()
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -143,6 +148,8 @@ def fill(server: Server, topic: str, *, size: int, count: int) -> None:
         for _ in range(count // _BATCH_ROWS):
             writer.write(batch)
         writer.flush()
+    # The producer is kept for the next writer, which may have another broker.
+    client_cache.close_idle()
 
 
 def ready_batch(size: int, count: int) -> pyarrow.RecordBatch:

@@ -19,6 +19,8 @@ ADMIN = ROOT / "src" / "moldau" / "client" / "admin"
 TARGET = ADMIN / "blocking.py"
 SOURCE = ADMIN / "async_admin.py"
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
 # Written by hand below, because they differ.
 OWN = {"close"}
 
@@ -111,23 +113,35 @@ def class_in(module: ast.Module, name: str) -> ast.ClassDef:
     raise SystemExit(f"no class {name}")
 
 
-def areas() -> list[tuple[ast.ClassDef, dict[str, str], str]]:
-    """AsyncAdmin's bases in their order, then itself; with their modules' imports."""
+def operations() -> list[tuple[Function, dict[str, str], str]]:
+    """What AsyncAdmin lists (`name = _area(Class.name)`), each in its area's words, then its own
+    methods; with the imports of their modules."""
     module = read(SOURCE)
     known = imports_of(module)
-    admin = class_in(module, "AsyncAdmin")
-    found = []
-    for base in admin.bases:
-        assert isinstance(base, ast.Name)
-        place = known[base.id]
-        source = ROOT / "src" / (place.replace(".", "/") + ".py")
-        base_module = read(source)
-        found.append((class_in(base_module, base.id), imports_of(base_module), place))
-    found.append((admin, known, "moldau.client.admin.async_admin"))
-    return found
+    listed: list[tuple[Function, dict[str, str], str]] = []
+    own: list[tuple[Function, dict[str, str], str]] = []
+    for node in class_in(module, "AsyncAdmin").body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            own.append((node, known, "moldau.client.admin.async_admin"))
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            (method,) = node.value.args
+            assert isinstance(method, ast.Attribute)
+            assert isinstance(method.value, ast.Name)
+            place = known[method.value.id]
+            area = read(ROOT / "src" / (place.replace(".", "/") + ".py"))
+            function = function_in(class_in(area, method.value.id), method.attr)
+            listed.append((function, imports_of(area), place))
+    return [*listed, *own]
 
 
-def names_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+def function_in(area: ast.ClassDef, name: str) -> Function:
+    for node in area.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            return node
+    raise SystemExit(f"{area.name} has no method {name}")
+
+
+def names_in(function: Function) -> set[str]:
     """What the signature mentions."""
     parts: list[ast.AST] = [function.args]
     if function.returns is not None:
@@ -135,13 +149,13 @@ def names_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     return {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
 
 
-def passed(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def passed(function: Function) -> str:
     positional = [each.arg for each in function.args.posonlyargs + function.args.args][1:]
     keywords = [f"{each.arg}={each.arg}" for each in function.args.kwonlyargs]
     return ", ".join(positional + keywords)
 
 
-def blocking_method(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def blocking_method(function: Function) -> str:
     docstring = ast.get_docstring(function)
     if not docstring:
         raise SystemExit(f"{function.name} has no docstring")
@@ -182,17 +196,14 @@ def constants(place: str, names: set[str], imported: dict[str, str]) -> dict[str
 def render() -> str:
     needed = dict(IMPORTS)
     methods = []
-    for area, imported, place in areas():
-        for function in area.body:
-            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            if function.name.startswith("_") or function.name in OWN:
-                continue
-            names = names_in(function)
-            needed.update({name: imported[name] for name in names if name in imported})
-            needed.update(constants(place, names, imported))
-            methods.append(blocking_method(function))
-    admin = areas()[-1][0]
+    for function, imported, place in operations():
+        if function.name.startswith("_") or function.name in OWN:
+            continue
+        names = names_in(function)
+        needed.update({name: imported[name] for name in names if name in imported})
+        needed.update(constants(place, names, imported))
+        methods.append(blocking_method(function))
+    admin = class_in(read(SOURCE), "AsyncAdmin")
     words = (ast.get_docstring(admin) or "").replace("; made and used on one event loop", "")
     text = HEADER % {
         "imports": import_lines(needed),

@@ -25,9 +25,11 @@ from moldau.client.network_settings import NetworkSettings
 from moldau.client.producer import Producer
 from moldau.client.producer._murmur2 import partition_for_key
 from moldau.client.topics import TopicPartition
-from moldau.spark.columns import DataLossError, OpenTransactionError, RowError, clients, producers
+from moldau.spark import client_cache
+from moldau.spark.columns import DataLossError, OpenTransactionError, RowError
+from moldau.spark.columns.clients import IDLE_MAX, clients
 from moldau.spark.columns.reading import read_range
-from moldau.spark.columns.writing import ColumnWriter, Prepared
+from moldau.spark.columns.writing import PRODUCERS_IDLE_MAX, ColumnWriter, Prepared, producers
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import EndTxnRequest
 from support.processes import BrokerProcess
@@ -40,8 +42,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left() -> Iterator[None]:
     yield
-    clients.close_idle()
-    producers.close_idle()
+    client_cache.close_idle()
 
 
 @pytest.fixture
@@ -174,13 +175,13 @@ def test_ranges_inside_batches(config: dict[str, str]) -> None:
 def test_a_client_is_kept_and_not_too_many(config: dict[str, str]) -> None:
     topic = new_topic(config)
     write(config, topic, table([b"v"]))
-    for number in range(clients.IDLE_MAX + 3):
+    for number in range(IDLE_MAX + 3):
         assert values({**config, "client.id": f"c{number}"}, topic, 0, 1) == [b"v"]
-    assert len(clients._clients) == clients.IDLE_MAX
-    kept = list(clients._clients.values())[-1]
-    number = clients.IDLE_MAX + 2
+    assert len(clients.clients) == IDLE_MAX
+    kept = clients.clients[-1]
+    number = IDLE_MAX + 2
     assert values({**config, "client.id": f"c{number}"}, topic, 0, 1) == [b"v"]
-    assert list(clients._clients.values())[-1] is kept
+    assert clients.clients[-1] is kept
 
 
 def test_a_forked_child_makes_its_own_client(config: dict[str, str]) -> None:
@@ -202,7 +203,7 @@ def test_a_producer_is_kept_unless_it_failed(config: dict[str, str]) -> None:
     producers.close_idle()
     topic = new_topic(config)
     write(config, topic, table([b"a"]))
-    ((_, kept),) = producers._idle
+    (kept,) = producers.clients
     with ColumnWriter(config, default_topic=topic) as writer:
         assert writer._producer is kept
         # Who writes meanwhile has another one.
@@ -213,20 +214,20 @@ def test_a_producer_is_kept_unless_it_failed(config: dict[str, str]) -> None:
     strict = new_topic(config, max_message_bytes="2000")
     with pytest.raises(RowError, match="row 0"):
         write(config, strict, table([bytes(9000)]))
-    for number in range(producers.IDLE_MAX + 2):
+    for number in range(PRODUCERS_IDLE_MAX + 2):
         write({**config, "client.id": f"c{number}"}, topic, table([b"d"]))
-    assert len(producers._idle) == producers.IDLE_MAX
+    assert len(producers.clients) == PRODUCERS_IDLE_MAX
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            last = {**config, "client.id": f"c{producers.IDLE_MAX + 1}"}
+            last = {**config, "client.id": f"c{PRODUCERS_IDLE_MAX + 1}"}
             write(last, topic, table([b"e"]))
             code = 0
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert values(config, topic, 3, 3 + producers.IDLE_MAX + 3)[-1] == b"e"
+    assert values(config, topic, 3, 3 + PRODUCERS_IDLE_MAX + 3)[-1] == b"e"
 
 
 def end_transaction(config: dict[str, str], prepared: Prepared, *, committed: bool) -> None:

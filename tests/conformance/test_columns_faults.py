@@ -8,7 +8,8 @@ import pyarrow
 import pytest
 
 from moldau.client.errors import KafkaTimeoutError
-from moldau.spark.columns import RowError, clients, producers
+from moldau.spark import client_cache
+from moldau.spark.columns import RowError
 from moldau.spark.columns.reading import read_range
 from moldau.spark.columns.writing import ColumnWriter
 from moldau.testing import Cluster
@@ -20,8 +21,7 @@ ROWS = 3000
 def cluster() -> Iterator[Cluster]:
     with Cluster(3) as made:
         yield made
-    clients.close_idle()
-    producers.close_idle()
+    client_cache.close_idle()
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 # the code does; nothing here may change it.
 
 cimport cython
+from moldau.wire._varint cimport varint, varint_length, varlong
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(object item)
 
-cdef unsigned long long _MASK_32
-cdef unsigned long long _MASK_64
 
 cdef class ConsumerRecord:
     cdef readonly object topic
@@ -22,19 +21,6 @@ cdef class ConsumerRecord:
     cdef int _leader_epoch
     cdef short _delivery_count
     cdef readonly short timestamp_type
-
-@cython.locals(size=Py_ssize_t)
-cdef Py_ssize_t _length(const unsigned char *data, Py_ssize_t position) noexcept nogil
-
-@cython.locals(
-    raw=cython.ulonglong, byte=cython.ulonglong, shift=cython.int, cursor=Py_ssize_t
-)
-cdef long long _int32(const unsigned char *data, Py_ssize_t position, Py_ssize_t size) noexcept nogil
-
-@cython.locals(
-    raw=cython.ulonglong, byte=cython.ulonglong, shift=cython.int, cursor=Py_ssize_t
-)
-cdef long long _int64(const unsigned char *data, Py_ssize_t position, Py_ssize_t size) noexcept nogil
 
 @cython.locals(
     _=Py_ssize_t, size=Py_ssize_t, length=cython.longlong, name=bytes, headers=list

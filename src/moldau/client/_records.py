@@ -41,12 +41,14 @@ except ImportError:
 
 COMPILED: bool = cython.compiled
 
+if not cython.compiled:
+    # The compiler takes them from the .pxd, as C.
+    from moldau.wire._varint import varint, varint_length, varlong
+
 Headers = tuple[tuple[str, bytes | None], ...]
 Buffer = bytes | bytearray | memoryview
 Deserializer = Callable[[str, Any, Headers], Any]
 
-_MASK_32 = 0xFFFF_FFFF
-_MASK_64 = 0xFFFF_FFFF_FFFF_FFFF
 
 _CREATE_TIME = 0
 _LOG_APPEND_TIME = 1
@@ -154,52 +156,16 @@ class ConsumerRecord:
         return ConsumerRecord, self._fields()
 
 
-def _length(data: Buffer, position: int) -> int:
-    """Bytes of the number at `position`, which is known to end inside its record."""
-    size = 1
-    while data[position] > 127:
-        position += 1
-        size += 1
-    return size
-
-
-def _int32(data: Buffer, position: int, size: int) -> int:
-    """The zigzag int32 of `size` bytes; bits beyond 32 are dropped, as Java does."""
-    if size == 1:
-        raw = data[position]
-        return (raw >> 1) ^ -(raw & 1)
-    raw = 0
-    shift = 0
-    for cursor in range(position, position + size):
-        byte = data[cursor]
-        raw |= (byte & 127) << shift
-        shift += 7
-    raw &= _MASK_32
-    return (raw >> 1) ^ -(raw & 1)
-
-
-def _int64(data: Buffer, position: int, size: int) -> int:
-    """The zigzag int64 of `size` bytes; bits beyond 64 are dropped, as Java does."""
-    raw = 0
-    shift = 0
-    for cursor in range(position, position + size):
-        byte = data[cursor]
-        raw |= (byte & 127) << shift
-        shift += 7
-    raw &= _MASK_64
-    return (raw >> 1) ^ -(raw & 1)
-
-
 def _read_headers(data: Any, position: int, count: int) -> Headers:
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
-        size = _length(data, position)
-        length = _int32(data, position, size)
+        size = varint_length(data, position)
+        length = varint(data, position, size)
         position += size
         name = data[position : position + length]
         position += length
-        size = _length(data, position)
-        length = _int32(data, position, size)
+        size = varint_length(data, position)
+        length = varint(data, position, size)
         position += size
         # Java puts U+FFFD where a name is not UTF-8; a reader must not stop at it.
         text = name.decode("utf-8", "replace")
@@ -387,16 +353,16 @@ class BatchReader:
         left = self.record_count - self._index
         room = max_count if max_count >= 0 else left
         while left > 0 and room > 0:
-            size = _length(chars, position)
-            length = _int32(chars, position, size)
+            size = varint_length(chars, position)
+            length = varint(chars, position, size)
             position += size
             record_end = position + length
             position += 1
-            size = _length(chars, position)
-            timestamp = self._base_timestamp + _int64(chars, position, size)
+            size = varint_length(chars, position)
+            timestamp = self._base_timestamp + varlong(chars, position, size)
             position += size
-            size = _length(chars, position)
-            offset = self.base_offset + _int32(chars, position, size)
+            size = varint_length(chars, position)
+            offset = self.base_offset + varint(chars, position, size)
             position += size
             if offset < self._start_offset:
                 position = record_end
@@ -414,8 +380,8 @@ class BatchReader:
             )
             record._leader_epoch = leader_epoch
             record._delivery_count = -1
-            size = _length(chars, position)
-            length = _int32(chars, position, size)
+            size = varint_length(chars, position)
+            length = varint(chars, position, size)
             position += size
             if length >= 0:
                 record.serialized_key_size = length
@@ -424,8 +390,8 @@ class BatchReader:
             else:
                 record.serialized_key_size = -1
                 record.key = None
-            size = _length(chars, position)
-            length = _int32(chars, position, size)
+            size = varint_length(chars, position)
+            length = varint(chars, position, size)
             position += size
             if length >= 0:
                 record.serialized_value_size = length
@@ -434,8 +400,8 @@ class BatchReader:
             else:
                 record.serialized_value_size = -1
                 record.value = None
-            size = _length(chars, position)
-            length = _int32(chars, position, size)
+            size = varint_length(chars, position)
+            length = varint(chars, position, size)
             position += size
             record.headers = _read_headers(chars, position, length) if length > 0 else ()
             if self._key_kind != _AS_BYTES or self._value_kind != _AS_BYTES:

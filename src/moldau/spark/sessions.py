@@ -15,9 +15,12 @@ Both connectors take the same options and give the same columns, so the same cod
 
 from __future__ import annotations
 
+import atexit
 import os
-from typing import Any, Literal
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
+from moldau.spark.runtime import probe
 from moldau.spark.runtime.command import CONNECTOR_KEY
 from moldau.spark.runtime.errors import SparkRuntimeError, require
 from moldau.spark.runtime.places import DEFAULT_FOLDER
@@ -27,6 +30,9 @@ from moldau.spark.runtime.settings import CONNECTORS
 __all__ = ["session", "topic_format"]
 
 Connector = Literal["auto", "moldau", "kafka"]
+
+_DEFAULT_PORT: Final = 15002
+_ANSWER_SECONDS_MAX: Final = 2.0
 
 
 def session(
@@ -51,7 +57,26 @@ def session(
         url = _with_parameter(url, "session_id", session_id)
     builder = require("pyspark.sql").SparkSession.builder
     require("pyspark.sql.connect.session")
-    return builder.remote(url).create()
+    made = builder.remote(url).create()
+    # What is registered last runs first: before Spark's own cleaning up of this session.
+    atexit.register(_close_if_gone, made.client, url)
+    return made
+
+
+def _close_if_gone(client: Any, url: str) -> None:
+    """Close a session whose server does not answer. At exit Spark's client asks the server to clean
+    up, and for ten minutes it would try to reach one that has been stopped."""
+    if client.is_closed:
+        return
+    address = urlsplit(url)
+    host, port = address.hostname or "", address.port or _DEFAULT_PORT
+    try:
+        version = probe.answers(host, port, seconds_max=_ANSWER_SECONDS_MAX)
+    except RuntimeError:
+        # From Python 3.12 on no thread can be started any more at this point.
+        version = None
+    if version is None:
+        client.close()
 
 
 def _url(target: str | os.PathLike[str] | ConnectServer | None, *, start: bool) -> str:

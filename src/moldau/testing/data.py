@@ -23,7 +23,7 @@ from moldau.client.loop_thread import LoopThread
 from moldau.client.network_settings import NetworkSettings
 from moldau.testing.errors import WaitTimeout
 from moldau.testing.rules import HELPER
-from moldau.wire.errors import ErrorCode
+from moldau.wire.errors import COORDINATOR_MOVED, ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (
     CreateTopicsRequest,
@@ -236,7 +236,7 @@ class DataClient:
 
     def check(self, client: ClusterClient, group: str, code: int) -> None:
         """Raise what a coordinator answered; one that is none any more is looked for again."""
-        if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+        if code in COORDINATOR_MOVED:
             client.forget_coordinator(CoordinatorType.GROUP, group)
         _check(code, None, f"group {group}")
 

@@ -17,7 +17,7 @@ from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, error_for
 from moldau.testing.groups import GroupDescription
 from moldau.wire.codec import decode, encode
-from moldau.wire.errors import ErrorCode, WireError
+from moldau.wire.errors import COORDINATOR_MOVED, ErrorCode, WireError
 from moldau.wire.message import Message
 from moldau.wire.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -177,7 +177,7 @@ async def _call_group(
 
 
 async def _pause_or_raise(client: ClusterClient, code: int, group_id: str) -> None:
-    if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+    if code in COORDINATOR_MOVED:
         client.forget_coordinator(CoordinatorType.GROUP, group_id)
     error = error_for(code, f"group {group_id}")
     if not error.retriable and code != ErrorCode.REBALANCE_IN_PROGRESS:

@@ -3,9 +3,8 @@
 
 cimport cython
 from libc.string cimport memcpy
+from moldau.wire._varint cimport varint, varint_size, varlong
 
-cdef unsigned long long _MASK_32
-cdef unsigned long long _MASK_64
 cdef long long _INT32_MAX
 cdef long long _INT64_MAX
 cdef long long _INT64_MIN
@@ -30,25 +29,6 @@ cdef class RecordScan:
     cdef public long bad_timestamp_count
     cdef public bint dense
     cdef public long last_offset_delta
-
-@cython.locals(limit=Py_ssize_t, cursor=Py_ssize_t)
-cdef Py_ssize_t _varint_size(
-    const unsigned char *data, Py_ssize_t position, Py_ssize_t end, Py_ssize_t size_max
-) noexcept nogil
-
-@cython.locals(
-    raw=cython.ulonglong, byte=cython.ulonglong, shift=cython.int, cursor=Py_ssize_t
-)
-cdef long long _varint(
-    const unsigned char *data, Py_ssize_t position, Py_ssize_t size
-) noexcept nogil
-
-@cython.locals(
-    raw=cython.ulonglong, byte=cython.ulonglong, shift=cython.int, cursor=Py_ssize_t
-)
-cdef long long _varlong(
-    const unsigned char *data, Py_ssize_t position, Py_ssize_t size
-) noexcept nogil
 
 @cython.locals(_=Py_ssize_t, size=Py_ssize_t, length=cython.longlong)
 cdef Py_ssize_t _scan_headers(

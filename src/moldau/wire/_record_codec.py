@@ -29,6 +29,10 @@ except ImportError:
 
 COMPILED: bool = cython.compiled
 
+if not cython.compiled:
+    # The compiler takes them from the .pxd, as C.
+    from moldau.wire._varint import varint, varint_size, varlong
+
 Headers = tuple[tuple[str, bytes | None], ...]
 Buffer = bytes | bytearray | memoryview
 
@@ -47,8 +51,6 @@ PROBLEMS = (
     "bytes are left after the last record",
 )
 
-_MASK_32 = 0xFFFF_FFFF
-_MASK_64 = 0xFFFF_FFFF_FFFF_FFFF
 _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 _INT64_MIN = -_INT64_MAX - 1
@@ -129,66 +131,21 @@ class RecordScan:
         self.last_offset_delta = -1
 
 
-def _varint_size(data: Buffer, position: int, end: int, size_max: int) -> int:
-    """Bytes of the number at `position`; 0 when it is too long or reaches `end`."""
-    if position < end and data[position] < 128:
-        return 1
-    limit = position + size_max
-    if limit > end:
-        limit = end
-    cursor = position
-    while cursor < limit:
-        if data[cursor] < 128:
-            return cursor - position + 1
-        cursor += 1
-    return 0
-
-
-def _varint(data: Buffer, position: int, size: int) -> int:
-    """The zigzag int32 of `size` known bytes; bits beyond 32 are dropped, as Java does."""
-    if size == 1:
-        raw = data[position]
-        return (raw >> 1) ^ -(raw & 1)
-    raw = 0
-    shift = 0
-    for cursor in range(position, position + size):
-        byte = data[cursor]
-        raw |= (byte & 127) << shift
-        shift += 7
-    raw &= _MASK_32
-    return (raw >> 1) ^ -(raw & 1)
-
-
-def _varlong(data: Buffer, position: int, size: int) -> int:
-    """The zigzag int64 of `size` known bytes; bits beyond 64 are dropped, as Java does."""
-    if size == 1:
-        raw = data[position]
-        return (raw >> 1) ^ -(raw & 1)
-    raw = 0
-    shift = 0
-    for cursor in range(position, position + size):
-        byte = data[cursor]
-        raw |= (byte & 127) << shift
-        shift += 7
-    raw &= _MASK_64
-    return (raw >> 1) ^ -(raw & 1)
-
-
 def _scan_headers(data: Buffer, position: int, record_end: int, count: int) -> int:
     """The position after `count` headers, or minus the problem found."""
     for _ in range(count):
-        size = _varint_size(data, position, record_end, 5)
+        size = varint_size(data, position, record_end, 5)
         if size == 0:
             return -1
-        length = _varint(data, position, size)
+        length = varint(data, position, size)
         position += size
         if length < 0 or length > record_end - position:
             return -7
         position += length
-        size = _varint_size(data, position, record_end, 5)
+        size = varint_size(data, position, record_end, 5)
         if size == 0:
             return -1
-        length = _varint(data, position, size)
+        length = varint(data, position, size)
         position += size
         if length > record_end - position:
             return -8
@@ -220,20 +177,20 @@ def _scan(
     offset_delta = -1
     for index in range(record_count):
         scan.index = index
-        size = _varint_size(data, position, end, 5)
+        size = varint_size(data, position, end, 5)
         if size == 0:
             return 1
-        length = _varint(data, position, size)
+        length = varint(data, position, size)
         position += size
         if length < 1 or length > end - position:
             return 2
         record_end = position + length
         position += 1
 
-        size = _varint_size(data, position, record_end, 10)
+        size = varint_size(data, position, record_end, 10)
         if size == 0:
             return 1
-        delta = _varlong(data, position, size)
+        delta = varlong(data, position, size)
         position += size
         if delta > 0:
             if base_timestamp > _INT64_MAX - delta:
@@ -247,18 +204,18 @@ def _scan(
         if (timestamp < timestamp_min or timestamp > timestamp_max) and timestamp != -1:
             bad_timestamps += 1
 
-        size = _varint_size(data, position, record_end, 5)
+        size = varint_size(data, position, record_end, 5)
         if size == 0:
             return 1
-        offset_delta = _varint(data, position, size)
+        offset_delta = varint(data, position, size)
         position += size
         if offset_delta != index:
             dense = False
 
-        size = _varint_size(data, position, record_end, 5)
+        size = varint_size(data, position, record_end, 5)
         if size == 0:
             return 1
-        length = _varint(data, position, size)
+        length = varint(data, position, size)
         position += size
         if length > record_end - position:
             return 4
@@ -267,20 +224,20 @@ def _scan(
         else:
             null_keys += 1
 
-        size = _varint_size(data, position, record_end, 5)
+        size = varint_size(data, position, record_end, 5)
         if size == 0:
             return 1
-        length = _varint(data, position, size)
+        length = varint(data, position, size)
         position += size
         if length > record_end - position:
             return 5
         if length > 0:
             position += length
 
-        size = _varint_size(data, position, record_end, 5)
+        size = varint_size(data, position, record_end, 5)
         if size == 0:
             return 1
-        count = _varint(data, position, size)
+        count = varint(data, position, size)
         position += size
         if count < 0:
             return 6
@@ -352,13 +309,13 @@ def _read_headers(chars: bytes, position: int, count: int) -> Headers:
     """Headers whose bounds the scan has checked."""
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
-        size = _varint_size(chars, position, position + 5, 5)
-        length = _varint(chars, position, size)
+        size = varint_size(chars, position, position + 5, 5)
+        length = varint(chars, position, size)
         position += size
         name = chars[position : position + length]
         position += length
-        size = _varint_size(chars, position, position + 5, 5)
-        length = _varint(chars, position, size)
+        size = varint_size(chars, position, position + 5, 5)
+        length = varint(chars, position, size)
         position += size
         # Java puts U+FFFD where a name is not UTF-8; a reader must not stop at it.
         text = name.decode("utf-8", "replace")
@@ -393,35 +350,35 @@ def decode_records(
     overridden = log_append_time is not None
     append_time = log_append_time if log_append_time is not None else 0
     for _ in range(record_count):
-        position += _varint_size(chars, position, end, 5) + 1
+        position += varint_size(chars, position, end, 5) + 1
         record = Record.__new__(Record)
-        size = _varint_size(chars, position, end, 10)
+        size = varint_size(chars, position, end, 10)
         if overridden:
             record.timestamp = append_time
         else:
-            record.timestamp = base_timestamp + _varlong(chars, position, size)
+            record.timestamp = base_timestamp + varlong(chars, position, size)
         position += size
-        size = _varint_size(chars, position, end, 5)
-        record.offset = base_offset + _varint(chars, position, size)
+        size = varint_size(chars, position, end, 5)
+        record.offset = base_offset + varint(chars, position, size)
         position += size
-        size = _varint_size(chars, position, end, 5)
-        length = _varint(chars, position, size)
+        size = varint_size(chars, position, end, 5)
+        length = varint(chars, position, size)
         position += size
         if length >= 0:
             record.key = chars[position : position + length]
             position += length
         else:
             record.key = None
-        size = _varint_size(chars, position, end, 5)
-        length = _varint(chars, position, size)
+        size = varint_size(chars, position, end, 5)
+        length = varint(chars, position, size)
         position += size
         if length >= 0:
             record.value = chars[position : position + length]
             position += length
         else:
             record.value = None
-        size = _varint_size(chars, position, end, 5)
-        count = _varint(chars, position, size)
+        size = varint_size(chars, position, end, 5)
+        count = varint(chars, position, size)
         position += size
         if count == 0:
             record.headers = ()

@@ -9,6 +9,7 @@ that are no valid message and for messages that have no form in the wanted versi
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 
 class ErrorCode(IntEnum):
@@ -216,6 +217,25 @@ _REFRESH_METADATA = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
+)
+
+#: The node that was asked does not lead the partition any more.
+LEADER_CHANGED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+#: Nor does it know the partition: what the client had from the old leader is no longer valid.
+PARTITION_MOVED: Final = LEADER_CHANGED | {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+}
+#: A client that fetches gets new metadata before it tries again.
+FETCH_METADATA_STALE: Final = PARTITION_MOVED | {
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+}
+#: The node that was asked does not coordinate the group or transactional id any more.
+COORDINATOR_MOVED: Final = frozenset(
+    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 )
 
 

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from moldau.client import TopicPartition, errors
+from moldau.wire.errors import ErrorCode
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,12 @@ def test_an_error_is_the_same_after_pickling(error: errors.KafkaError) -> None:
     assert type(again) is type(error)
     assert str(again) == str(error)
     assert vars(again) == vars(error)
+
+
+@pytest.mark.parametrize("code", [each for each in ErrorCode if each is not ErrorCode.NONE])
+def test_the_families_of_errors_are_those_of_the_codes(code: ErrorCode) -> None:
+    error = errors.error_for(code, "x")
+    assert error.retriable == code.retriable == isinstance(error, errors.RetriableError)
+    # A lost connection is an error of the client's own too, and has its family.
+    if code is not ErrorCode.NETWORK_EXCEPTION:
+        assert code.refresh_metadata == isinstance(error, errors.InvalidMetadataError)

@@ -37,12 +37,11 @@ from moldau.broker.replication.names import CurrentLeader, NodeEndpoint, TopicKe
 from moldau.broker.replication.purgatory import WAITERS_MAX, Purgatory, Timers
 from moldau.broker.replication.throttle import ReplicationThrottle
 from moldau.clock import Clock
-from moldau.wire.errors import ErrorCode
+from moldau.wire.errors import LEADER_CHANGED, ErrorCode
 
 READ_COMMITTED = 1
 IDLE_NOTES_PER_LAG = 10
 _new_tuple = tuple.__new__  # What NamedTuples do for themselves, less a call for each request.
-_LEADER_ERRORS = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 class FetchReplicas(Replicas, Protocol):
@@ -219,7 +218,7 @@ class _Responder:
             self._follower.count_sent(results)
         nodes: Sequence[NodeEndpoint] = ()
         if self._version >= NODE_ENDPOINTS_SINCE and any(
-            data.error_code in _LEADER_ERRORS for _, data in results if data.error_code
+            data.error_code in LEADER_CHANGED for _, data in results if data.error_code
         ):
             results, nodes = self._with_leaders(results)
         return encode_fetch_response(
@@ -233,7 +232,7 @@ class _Responder:
         told: list[tuple[FetchSlot, PartitionData]] = []
         nodes: dict[int, NodeEndpoint] = {}
         for slot, data in results:
-            if data.error_code in _LEADER_ERRORS:
+            if data.error_code in LEADER_CHANGED:
                 leader = self._replicas.current_leader(
                     slot.key, data.partition, self._listener_name
                 )

@@ -15,11 +15,10 @@ from moldau.broker.share.sessions import (
     SessionKey,
     TopicIdPartition,
 )
-from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.errors import LEADER_CHANGED, ApiError, ErrorCode
 from moldau.wire.messages import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 
 _LOCK_TIMEOUT_SINCE = 2
-_LEADER_ERRORS = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 _Topic = ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse
 _Partition = ShareAcknowledgeResponse.PartitionData
@@ -87,7 +86,7 @@ class ShareAcknowledgeHandler:
                 continue
             data.error_code = error.code
             data.error_message = error.message or None
-            if error.code in _LEADER_ERRORS:
+            if error.code in LEADER_CHANGED:
                 leader = self._manager.replicas.current_leader(
                     topic_id.bytes, index, context.listener_name
                 )

@@ -23,12 +23,11 @@ from moldau.broker.share.sessions import (
     next_epoch,
     rotated,
 )
-from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.errors import LEADER_CHANGED, ApiError, ErrorCode
 from moldau.wire.messages import ShareFetchRequest, ShareFetchResponse
 
 _RENEW_SINCE = 2
 _RECORD_LIMIT = 1
-_LEADER_ERRORS = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 _Topic = ShareFetchResponse.ShareFetchableTopicResponse
 _Partition = ShareFetchResponse.PartitionData
@@ -194,7 +193,7 @@ class ShareFetchHandler:
             if acknowledge_error is not None:
                 data.acknowledge_error_code = acknowledge_error.code
                 data.acknowledge_error_message = acknowledge_error.message or None
-            if data.error_code in _LEADER_ERRORS:
+            if data.error_code in LEADER_CHANGED:
                 self._name_leader(context, partition, data, nodes)
             topic.partitions.append(data)
         response.node_endpoints = list(nodes.values())

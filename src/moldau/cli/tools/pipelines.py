@@ -400,6 +400,8 @@ def _own_line(where: str | None, base: Path) -> str | None:
 
 def _endpoint(definition: Any, kind: str) -> str:
     """A source or sink in a few words."""
+    from moldau.spark.tables import FORMATS
+
     ends = (
         [definition[kind]] if kind in definition else list(definition.get("sources", {}).values())
     )
@@ -409,8 +411,7 @@ def _endpoint(definition: Any, kind: str) -> str:
             names = end.get("topic") or end.get("topics") or end.get("pattern") or end.get("assign")
             told.append(f"topic {', '.join(names) if isinstance(names, list) else names}")
         else:
-            kinds = ("parquet", "delta", "iceberg", "json", "csv", "jdbc")
-            found = next((each for each in kinds if each in end), None)
+            found = next((each for each in FORMATS if each in end), None)
             told.append("?" if found is None else f"{found} {end[found]}")
     return "; ".join(told)
 

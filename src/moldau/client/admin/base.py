@@ -31,9 +31,10 @@ class Listings(list[T]):
 
 
 class AdminBase:
-    """Each area of operations is a class of its own on this one; AsyncAdmin is all of them."""
+    """An area of operations: what one object of it does goes through one driver."""
 
-    _driver: Driver
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
 
     async def _run(
         self,

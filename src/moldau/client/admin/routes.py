@@ -21,7 +21,7 @@ from moldau.client.errors import (
     error_for,
 )
 from moldau.client.topics import Node, TopicPartition
-from moldau.wire.errors import ErrorCode
+from moldau.wire.errors import COORDINATOR_MOVED, LEADER_CHANGED, ErrorCode
 from moldau.wire.messages import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -42,26 +42,20 @@ __all__ = [
 
 K = TypeVar("K", bound=Hashable)
 
-_MOVED_COORDINATOR: Final = frozenset(
-    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
-)
-_WAIT_FOR_COORDINATOR: Final = _MOVED_COORDINATOR | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+_WAIT_FOR_COORDINATOR: Final = COORDINATOR_MOVED | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 _MOVED_CONTROLLER: Final = frozenset({ErrorCode.NOT_CONTROLLER})
 # A controller that follows another says so in the words of its metadata log.
 _FOLLOWS: Final = _MOVED_CONTROLLER | {ErrorCode.NOT_LEADER_OR_FOLLOWER}
-_MOVED_LEADER: Final = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.BROKER_NOT_AVAILABLE,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    }
-)
+# Topics have names here: an id that is not known is no reason to ask again.
+_MOVED_LEADER: Final = LEADER_CHANGED | {
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+}
 # FindCoordinator asks for several keys from this version on.
 _BATCHED_FIND_COORDINATOR = 4
 
@@ -301,7 +295,7 @@ class CoordinatorRoute(Generic[K]):
         return errors
 
     def failed(self, cluster: ClusterClient, key: K, error: KafkaError) -> None:
-        if error.code is None or error.code in _MOVED_COORDINATOR:
+        if error.code is None or error.code in COORDINATOR_MOVED:
             self._nodes.pop(self._name_of(key), None)
 
     def node(self, key: K) -> Node:

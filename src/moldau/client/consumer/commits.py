@@ -26,7 +26,7 @@ from moldau.client.errors import (
 )
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
-from moldau.wire.errors import ErrorCode
+from moldau.wire.errors import COORDINATOR_MOVED, ErrorCode
 from moldau.wire.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -42,9 +42,7 @@ _COMMIT_VERSION_MAX = 9
 _FETCH_VERSION_MAX = 9
 _FETCH_BEFORE_GROUPS = 7
 
-_COORDINATOR_MOVED = frozenset(
-    (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT)
-)
+_COORDINATOR_LOST = COORDINATOR_MOVED | {ErrorCode.REQUEST_TIMED_OUT}
 _IDENTITY_REFUSED = frozenset(
     (
         ErrorCode.ILLEGAL_GENERATION,
@@ -54,7 +52,7 @@ _IDENTITY_REFUSED = frozenset(
         ErrorCode.FENCED_INSTANCE_ID,
     )
 )
-_RETRIED_COMMIT = _COORDINATOR_MOVED | {
+_RETRIED_COMMIT = _COORDINATOR_LOST | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 }
@@ -158,7 +156,7 @@ class GroupOffsets:
     ) -> KafkaError:
         error = error_for(error_code, f"committing the offset of {key}")
         code = error.code
-        if code in _COORDINATOR_MOVED:
+        if code in _COORDINATOR_LOST:
             self._cluster.forget_coordinator(CoordinatorType.GROUP, self._group_id)
         if code not in _IDENTITY_REFUSED or code is None:
             if error.retriable and code not in _RETRIED_COMMIT:
@@ -243,7 +241,7 @@ class GroupOffsets:
 
     def _fetch_error(self, error_code: int, identity: ConsumerGroupMetadata) -> KafkaError:
         error = error_for(error_code, f"reading the committed offsets of group {self._group_id}")
-        if error.code in _COORDINATOR_MOVED:
+        if error.code in _COORDINATOR_LOST:
             self._cluster.forget_coordinator(CoordinatorType.GROUP, self._group_id)
         elif error.code is ErrorCode.STALE_MEMBER_EPOCH and self._identity() != identity:
             # A heartbeat has brought another epoch meanwhile: the next try has it.

@@ -26,7 +26,7 @@ from moldau.client.errors import KafkaError, OffsetOutOfRangeError, error_for
 from moldau.client.fetch_reader import FetchReader
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import Node, TopicPartition
-from moldau.wire.errors import ErrorCode, WireError
+from moldau.wire.errors import FETCH_METADATA_STALE, ErrorCode, WireError
 from moldau.wire.fetch_response import (
     TOPIC_ID_VERSION,
     FetchedPart,
@@ -46,19 +46,6 @@ BUFFERED_PARTS_MAX = 2
 _WAIT_MARGIN_MS = 1_000
 # What closing may cost for the brokers' convenience.
 _CLOSE_SESSION_MS = 500
-
-_STALE_METADATA = frozenset(
-    (
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-    )
-)
 
 
 class _Asked(NamedTuple):
@@ -376,10 +363,10 @@ class Fetcher:
             state.retry_at_ms = (
                 self._cluster.clock.elapsed_ms() + self._cluster.settings.retry_backoff_ms
             )
-            if error_code in _STALE_METADATA:
+            if error_code in FETCH_METADATA_STALE:
                 state.preferred_replica = None
         self._kick_later()
-        if error_code in _STALE_METADATA:
+        if error_code in FETCH_METADATA_STALE:
             _log.debug("Fetch of %s: error %s", key, error_code)
             self._cluster.request_refresh()
         elif error_code == ErrorCode.UNKNOWN_LEADER_EPOCH:

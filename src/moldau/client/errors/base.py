@@ -23,8 +23,8 @@ class KafkaError(Exception):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same call may succeed later."""
-        return False
+        """Whether the same call may succeed later: as Kafka says of the code, if there is one."""
+        return self.code is not None and self.code.retriable
 
     def __str__(self) -> str:
         name = self.code.name if self.code is not None else ""

@@ -27,7 +27,7 @@ from moldau.client.producer.transaction_state import (
     Verdict,
 )
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
-from moldau.wire.errors import ErrorCode
+from moldau.wire.errors import COORDINATOR_MOVED, ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (
     AddOffsetsToTxnRequest,
@@ -53,7 +53,6 @@ ADD_PARTITIONS_MAX = 3
 FIRST_ADD_BACKOFF_MS = 20
 
 _FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
-_MOVED = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 _FATAL = (
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ErrorCode.INVALID_TXN_STATE,
@@ -213,7 +212,7 @@ def _common(
 ) -> Verdict:
     """What the errors mean that all of these APIs have."""
     error = error_for(code, what)
-    if code in _MOVED:
+    if code in COORDINATOR_MOVED:
         return RETRY_ELSEWHERE
     if error.retriable:
         return RETRY
@@ -288,7 +287,7 @@ def _on_added_partitions(
 
 def _is_known(code: int) -> bool:
     """Whether an error decides about the whole transaction and not about a partition only."""
-    known = (*_MOVED, *_FENCED, *_FATAL, ErrorCode.UNKNOWN_PRODUCER_ID)
+    known = (*COORDINATOR_MOVED, *_FENCED, *_FATAL, ErrorCode.UNKNOWN_PRODUCER_ID)
     return code in (*known, ErrorCode.TRANSACTION_ABORTABLE) or error_for(code).retriable
 
 
@@ -332,7 +331,7 @@ def _on_offsets(manager: TransactionManager, request: TransactionRequest, respon
         if code == ErrorCode.NONE:
             manager.pending_offsets.pop(key, None)
             continue
-        if code in (*_MOVED, ErrorCode.REQUEST_TIMED_OUT):
+        if code in (*COORDINATOR_MOVED, ErrorCode.REQUEST_TIMED_OUT):
             verdict = RETRY_ELSEWHERE
             continue
         error = error_for(code, "TxnOffsetCommit")

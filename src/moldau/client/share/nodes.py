@@ -29,28 +29,13 @@ from moldau.client.share.session import FINAL_EPOCH, ShareSession
 from moldau.client.share.settings import RECORD_LIMIT, ShareSettings
 from moldau.client.topics import Node, TopicPartition
 from moldau.clock import Alarm
-from moldau.wire.errors import ErrorCode
+from moldau.wire.errors import FETCH_METADATA_STALE, PARTITION_MOVED, ErrorCode
 
 __all__ = ["Outcome", "ShareNodes"]
 
 _log = logging.getLogger(__name__)
 
 _WAIT_MARGIN_MS: Final = 1_000
-# The leader is another: what the old one had acquired is acquired no longer.
-_MOVED: Final = frozenset(
-    (
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-    )
-)
-_STALE_METADATA: Final = _MOVED | {
-    ErrorCode.REPLICA_NOT_AVAILABLE,
-    ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.OFFSET_NOT_AVAILABLE,
-    ErrorCode.INCONSISTENT_TOPIC_ID,
-}
 _PASSING: Final = frozenset((ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 Said = dict[TopicIdPartition, Acknowledgements]
@@ -386,7 +371,7 @@ class ShareNodes:
     ) -> None:
         code = code_of(each.error_code)
         if code is not ErrorCode.NONE:
-            if code in _STALE_METADATA:
+            if code in FETCH_METADATA_STALE:
                 self._cluster.request_refresh()
                 self._back_off(state)
             elif code in _PASSING:
@@ -465,7 +450,7 @@ class ShareNodes:
                 if partition is None:
                     continue
                 error = _error(each.error_code, each.error_message)
-                moved = error is not None and error.code in _MOVED
+                moved = error is not None and error.code in PARTITION_MOVED
                 if commit is not None and error is not None and error.retriable and not moved:
                     again.add(partition)
                     continue
@@ -502,7 +487,7 @@ class ShareNodes:
         for topic in response.responses:
             for each in topic.partitions:
                 leader = each.current_leader
-                moved = code_of(each.error_code) in _MOVED and topic.topic_id in names
+                moved = code_of(each.error_code) in PARTITION_MOVED and topic.topic_id in names
                 if moved and leader is not None and leader.leader_id >= 0:
                     key = TopicPartition(names[topic.topic_id], each.partition_index)
                     hints[key] = (leader.leader_id, leader.leader_epoch)

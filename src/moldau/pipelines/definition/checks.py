@@ -33,10 +33,9 @@ from moldau.pipelines.definition.topic_options import sink_options, source_optio
 from moldau.pipelines.definition.triggers import is_interval
 from moldau.pipelines.errors import DefinitionError, PipelineError
 from moldau.spark import tables
-from moldau.spark.sink.options import SinkOptionError
 from moldau.spark.sink.options import parse as sink_parser
-from moldau.spark.source.options import OptionError
 from moldau.spark.source.options import parse_options as source_parser
+from moldau.spark.topic_options import OptionError
 
 SOURCE_FORMATS = ("json", "csv", "string", "binary", "avro", "protobuf")
 SINK_FORMATS = SOURCE_FORMATS
@@ -210,7 +209,7 @@ def _values(topic: Topic, pipeline: Pipeline, where: str) -> Iterable[PipelineEr
                 topic, pipeline.kafka, bootstrap=_ANY_CLUSTER, group=pipeline.name
             )
             source_parser(given, streaming=True)
-    except (OptionError, SinkOptionError) as error:
+    except OptionError as error:
         yield _mistake(topic.place, f"{where}: {error}")
 
 

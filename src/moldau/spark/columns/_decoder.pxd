@@ -4,29 +4,15 @@
 cimport cython
 from cpython.bytearray cimport PyByteArray_Resize
 from libc.string cimport memcpy
+from moldau.wire._varint cimport varint, varint_length, varlong
 
 cdef extern from "Python.h":
     bytearray PyByteArray_FromStringAndSize(const char *chars, Py_ssize_t size)
 
-cdef unsigned long long _MASK_32
-cdef unsigned long long _MASK_64
 cdef long long _TIMESTAMP_MAX
 cdef long long _TIMESTAMP_MIN
 cdef long long _INT32_MAX
 cdef Py_ssize_t _DATA_CAPACITY_MIN
-
-@cython.locals(size=Py_ssize_t)
-cdef Py_ssize_t _length(const unsigned char *data, Py_ssize_t position) noexcept nogil
-
-@cython.locals(
-    raw=cython.ulonglong, byte=cython.ulonglong, shift=cython.int, cursor=Py_ssize_t
-)
-cdef long long _int32(const unsigned char *data, Py_ssize_t position, Py_ssize_t size) noexcept nogil
-
-@cython.locals(
-    raw=cython.ulonglong, byte=cython.ulonglong, shift=cython.int, cursor=Py_ssize_t
-)
-cdef long long _int64(const unsigned char *data, Py_ssize_t position, Py_ssize_t size) noexcept nogil
 
 cdef bytearray _new(Py_ssize_t size)
 

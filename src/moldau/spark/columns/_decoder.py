@@ -59,51 +59,17 @@ except ImportError:
 
 COMPILED: bool = cython.compiled
 
+if not cython.compiled:
+    # The compiler takes them from the .pxd, as C.
+    from moldau.wire._varint import varint, varint_length, varlong
+
 Buffer = bytes | bytearray | memoryview
 
-_MASK_32 = 0xFFFF_FFFF
-_MASK_64 = 0xFFFF_FFFF_FFFF_FFFF
 # The first and the last millisecond whose microseconds are 64 bits wide.
 _TIMESTAMP_MAX = (2**63 - 1) // 1000
 _TIMESTAMP_MIN = -_TIMESTAMP_MAX
 _INT32_MAX = 2**31 - 1
 _DATA_CAPACITY_MIN = 1024
-
-
-def _length(data: Buffer, position: int) -> int:
-    """Bytes of the variable-length number there."""
-    size = 1
-    while data[position] > 127:
-        position += 1
-        size += 1
-    return size
-
-
-def _int32(data: Buffer, position: int, size: int) -> int:
-    """The zigzag int32 of `size` bytes; bits beyond 32 are dropped, as Java does."""
-    if size == 1:
-        raw = data[position]
-        return (raw >> 1) ^ -(raw & 1)
-    raw = 0
-    shift = 0
-    for cursor in range(position, position + size):
-        byte = data[cursor]
-        raw |= (byte & 127) << shift
-        shift += 7
-    raw &= _MASK_32
-    return (raw >> 1) ^ -(raw & 1)
-
-
-def _int64(data: Buffer, position: int, size: int) -> int:
-    """The zigzag int64 of `size` bytes; bits beyond 64 are dropped, as Java does."""
-    raw = 0
-    shift = 0
-    for cursor in range(position, position + size):
-        byte = data[cursor]
-        raw |= (byte & 127) << shift
-        shift += 7
-    raw &= _MASK_64
-    return (raw >> 1) ^ -(raw & 1)
 
 
 def _new(size: int) -> bytearray:
@@ -223,8 +189,8 @@ class HeaderBuffers:
         else:
             self.null_count += 1
         for _ in range(count):
-            size = _length(data, position)
-            length = _int32(data, position, size)
+            size = varint_length(data, position)
+            length = varint(data, position, size)
             position += size
             if _is_ascii(data, position, length):
                 names.append(data, position, length)
@@ -232,8 +198,8 @@ class HeaderBuffers:
                 text = _text(data[position : position + length])
                 names.append(text, 0, len(text))
             position += length
-            size = _length(data, position)
-            length = _int32(data, position, size)
+            size = varint_length(data, position)
+            length = varint(data, position, size)
             position += size
             values.append(data, position, length)
             if length > 0:
@@ -492,17 +458,17 @@ class ColumnDecoder:
         keys.reserve(self._section_end - position)
         values.reserve(self._section_end - position)
         while left > 0:
-            size = _length(chars, position)
-            length = _int32(chars, position, size)
+            size = varint_length(chars, position)
+            length = varint(chars, position, size)
             start = position + size
             record_end = start + length
             # One byte of attributes, which mean nothing yet.
             start += 1
-            size = _length(chars, start)
-            timestamp = self._base_timestamp + _int64(chars, start, size)
+            size = varint_length(chars, start)
+            timestamp = self._base_timestamp + varlong(chars, start, size)
             start += size
-            size = _length(chars, start)
-            offset = self._base_offset + _int32(chars, start, size)
+            size = varint_length(chars, start)
+            offset = self._base_offset + varint(chars, start, size)
             start += size
             if offset < next_offset:
                 position = record_end
@@ -517,21 +483,21 @@ class ColumnDecoder:
                 break
             if row and keys.size + values.size + length > _INT32_MAX:
                 break
-            size = _length(chars, start)
-            length = _int32(chars, start, size)
+            size = varint_length(chars, start)
+            length = varint(chars, start, size)
             start += size
             keys.append(chars, start, length)
             if length > 0:
                 start += length
-            size = _length(chars, start)
-            length = _int32(chars, start, size)
+            size = varint_length(chars, start)
+            length = varint(chars, start, size)
             start += size
             values.append(chars, start, length)
             if length > 0:
                 start += length
             if with_headers:
-                size = _length(chars, start)
-                length = _int32(chars, start, size)
+                size = varint_length(chars, start)
+                length = varint(chars, start, size)
                 headers.append(chars, start + size, length, record_end - start)
             if self._timestamp_type == 1:
                 timestamp = self._append_time

@@ -10,23 +10,11 @@ from enum import Enum
 from typing import Final
 
 from moldau.client.errors import error_for
-from moldau.wire.errors import ErrorCode
+from moldau.wire.errors import FETCH_METADATA_STALE, ErrorCode
 from moldau.wire.fetch_response import FetchedPart
 
 __all__ = ["Meaning", "meaning_of", "part_size"]
 
-_STALE_METADATA: Final = frozenset(
-    (
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-    )
-)
 _PASSES: Final = frozenset((ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 # Of an estimate, so that the last part of a range is seldom short by a batch.
@@ -68,7 +56,7 @@ def meaning_of(part: FetchedPart, *, position: int, end: int, read_committed: bo
 def _meaning_of_error(code: int) -> Meaning:
     if code == ErrorCode.OFFSET_OUT_OF_RANGE:
         return Meaning.OUT_OF_RANGE
-    if code in _STALE_METADATA:
+    if code in FETCH_METADATA_STALE:
         return Meaning.STALE
     if code in _PASSES:
         return Meaning.PASSING

@@ -27,13 +27,13 @@ from moldau.client.errors import (
 )
 from moldau.client.producer import Producer
 from moldau.client.producer._batch import ProducerBatch
-from moldau.spark.columns import producers
+from moldau.spark.client_cache import ClientCache
 from moldau.spark.columns._rows import Place, RowAppender, Rows, Slot
 from moldau.spark.columns.errors import RowError
 from moldau.spark.columns.inputs import rows_of
 from moldau.spark.columns.schema import pyarrow
 
-__all__ = ["ColumnWriter", "Prepared"]
+__all__ = ["PRODUCERS_IDLE_MAX", "ColumnWriter", "Prepared", "producers"]
 
 # In place of Kafka's own, where nothing was set. Rows come in bulk, not one by one; and a writer is
 # made for every batch of a query, while the transaction before it may still be ending.
@@ -42,6 +42,13 @@ DEFAULTS: Final = {"batch.size": 256 * 1024, "retry.backoff.ms": 20}
 _CLOSE_S: Final = 30.0
 # Errors of the writer as a whole, whatever row it was that met them.
 _OF_WRITER: Final = (ProducerFencedError, InvalidProducerEpochError, ClosedError)
+PRODUCERS_IDLE_MAX: Final = 2
+#: Producers without transactions, which have sent all that they were given. A streaming query
+#: creates a writer for every batch and task; a new producer would ask for metadata and for a
+#: producer id every time.
+producers: Final = ClientCache(
+    Producer, lambda producer: producer.close(0), idle_max=PRODUCERS_IDLE_MAX, shared=False
+)
 
 
 @dataclass(frozen=True, slots=True)

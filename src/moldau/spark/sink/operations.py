@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from moldau.client.admin import AsyncAdmin, ConfigResource, NewPartitions, NewTopic
+from moldau.client.admin import ConfigResource, NewPartitions, NewTopic
+from moldau.client.admin.base import AdminBase
+from moldau.client.admin.configs import ConfigOperations
+from moldau.client.admin.connection import AdminConnection
 from moldau.client.admin.driver import Answer, Ask, Call
 from moldau.client.admin.routes import CoordinatorRoute, LeaderRoute
+from moldau.client.admin.topics import TopicOperations
+from moldau.client.admin.transactions import TransactionOperations
 from moldau.client.cluster import CoordinatorType
 from moldau.client.errors import KafkaError, KafkaTimeoutError, TopicExistsError, error_for
 from moldau.client.results import Results
@@ -72,6 +77,7 @@ _PRODUCE_BY_NAME, _FETCH_BY_NAME = 12, 12
 _FETCH_BYTES: Final = 4 * 1024 * 1024
 # The driver's own transaction holds one record.
 _DECISION_TIMEOUT_MS: Final = 60_000
+_CLOSE_S: Final = 5.0
 _TOPIC_CONFIGS: Final = {
     "cleanup.policy": "compact",
     "segment.bytes": str(8 * 1024 * 1024),
@@ -95,8 +101,19 @@ class TakenOverError(SinkError):
         )
 
 
-class SinkOperations(AsyncAdmin):
-    """See the module. Made and used on one event loop."""
+class SinkOperations(AdminBase):
+    """See the module. Created and used on one event loop."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        self._connection = AdminConnection(config, {})
+        super().__init__(self._connection.driver)
+        self._cluster = self._connection.cluster
+        self._topics = TopicOperations(self._driver)
+        self._configs = ConfigOperations(self._driver)
+        self.transactions = TransactionOperations(self._driver)
+
+    async def close(self) -> None:
+        await self._connection.close(_CLOSE_S)
 
     async def init_producer(self, key: str, expected: Token | None) -> Token | None:
         """The next epoch of a transactional id; None if `expected` is not the last one."""
@@ -156,7 +173,7 @@ class SinkOperations(AsyncAdmin):
     async def gone(self, transactions: Iterable[Transaction]) -> frozenset[str]:
         """Those that are no longer open."""
         by_id = {each.transactional_id: each for each in transactions}
-        found = await self.describe_transactions(by_id, check=False)
+        found = await self.transactions.describe_transactions(by_id, check=False)
         for error in found.errors.values():
             if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 raise error
@@ -276,11 +293,11 @@ class SinkOperations(AsyncAdmin):
             factor = min(3, len(picture.nodes))
             topic = NewTopic(TOPIC, PARTITION_COUNT, factor, _TOPIC_CONFIGS)
             try:
-                await self.create_topics([topic])
+                await self._topics.create_topics([topic])
             except TopicExistsError:
                 await self.ensure_topic()
         else:
-            await self.create_partitions({TOPIC: NewPartitions(PARTITION_COUNT)})
+            await self._topics.create_partitions({TOPIC: NewPartitions(PARTITION_COUNT)})
 
     async def read_log(self, partition: int, log: SinksLog) -> SinksLog:
         """Read on from where `log` ends, to the end of the partition."""
@@ -334,7 +351,7 @@ class SinkOperations(AsyncAdmin):
         picture = self._cluster.metadata
         for node_id in sorted(picture.nodes):
             resource = ConfigResource.broker(node_id)
-            results = await self.describe_configs([resource], check=False)
+            results = await self._configs.describe_configs([resource], check=False)
             found: Any = results.values_by_key.get(resource, {}).get("transaction.max.timeout.ms")
             if found is not None and found.value is not None:
                 return int(found.value)

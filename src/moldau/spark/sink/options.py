@@ -13,13 +13,14 @@ from typing import Final
 
 from moldau.client.config import PRODUCER_KEYS
 from moldau.config.suggestions import closest_name
+from moldau.spark.option_values import boolean, whole
+from moldau.spark.topic_options import Given, OptionError
 
-__all__ = ["TRANSACTION_TIMEOUT_MS", "SinkOptionError", "SinkOptions", "check_columns", "parse"]
+__all__ = ["TRANSACTION_TIMEOUT_MS", "SinkOptions", "check_columns", "parse"]
 
 TRANSACTION_TIMEOUT_MS: Final = 15 * 60 * 1000
 
 _NAMES: Final = ("topic", "includeHeaders", "exactlyOnce", "txnAppId", "txnVersion")
-_PREFIX: Final = "kafka."
 _REFUSED: Final = {
     "key.serializer": (
         "Kafka option 'key.serializer' is not supported as keys are serialized with "
@@ -33,7 +34,6 @@ _REFUSED: Final = {
 }
 # What would make a transactional producer something else.
 _EXACTLY_ONCE_VALUES: Final = {"acks": ("all", "-1"), "enable.idempotence": ("true",)}
-_BOOLEANS: Final = {"true": True, "false": False}
 
 _TEXT: Final = ("string", "binary")
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
@@ -46,10 +46,6 @@ _COLUMNS: Final = {
     "headers": (_HEADERS,),
     "timestamp": ("timestamp",),
 }
-
-
-class SinkOptionError(ValueError):
-    """An option or a column that is wrong or missing; the message names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,117 +64,83 @@ class SinkOptions:
 
 
 def parse(given: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
-    """Raises SinkOptionError."""
-    options = {name.lower(): value for name, value in given.items()}
+    """Raises OptionError."""
+    options = Given(given)
     _check_names(options)
-    config = _config(options)
+    # A name that no client has is not the producer's either.
+    found = options.kafka_settings("producer", _REFUSED)
+    config = {name: value for name, value in found.items() if name in PRODUCER_KEYS}
     transaction = _transaction(options, is_stream=is_stream)
-    exactly_once = _boolean(options, "exactlyOnce", is_stream or transaction is not None)
+    exactly_once = options.parsed_or("exactlyOnce", boolean, is_stream or transaction is not None)
     if transaction is not None and not exactly_once:
-        raise SinkOptionError("txnAppId and txnVersion need exactlyOnce, which is set to false.")
+        raise OptionError("txnAppId and txnVersion need exactlyOnce, which is set to false.")
     prefix = config.pop("transactional.id", "").strip()
     if exactly_once:
         _check_exactly_once(config)
         prefix = prefix or _default_prefix(options, transaction, is_stream=is_stream)
     elif prefix:
-        raise SinkOptionError(
+        raise OptionError(
             "Option 'kafka.transactional.id' needs 'exactlyOnce' to be true: it is the prefix of "
             "the transactional ids of an exactly-once write."
         )
     topic = options.get("topic")
     if topic is not None and not topic.strip():
-        raise SinkOptionError("Option 'topic' is empty: name the topic to write to.")
+        raise OptionError("Option 'topic' is empty: name the topic to write to.")
     return SinkOptions(
         config=config,
         topic=topic,
-        include_headers=_boolean(options, "includeHeaders", True),
+        include_headers=options.parsed_or("includeHeaders", boolean, True),
         exactly_once=exactly_once,
         prefix=prefix,
         transaction=transaction,
     )
 
 
-def _check_names(options: Mapping[str, str]) -> None:
+def _check_names(options: Given) -> None:
+    """Spark gives a sink more options than its own, so only misspelt ones are refused."""
     known = {name.lower(): name for name in _NAMES}
-    for name in options:
+    for name in options.names():
         guess = None if name in known else closest_name(name, known)
-        if guess is not None and not name.startswith(_PREFIX):
-            raise SinkOptionError(f"Unknown option '{name}'. Did you mean '{known[guess]}'?")
-
-
-def _config(options: Mapping[str, str]) -> dict[str, str]:
-    config = {
-        name.removeprefix(_PREFIX): value
-        for name, value in options.items()
-        if name.startswith(_PREFIX)
-    }
-    for name, problem in _REFUSED.items():
-        if name in config:
-            raise SinkOptionError(problem)
-    for name in config:
-        guess = None if name in PRODUCER_KEYS else closest_name(name, PRODUCER_KEYS)
         if guess is not None:
-            raise SinkOptionError(f"Unknown option 'kafka.{name}'. Did you mean 'kafka.{guess}'?")
-    if not config.get("bootstrap.servers", "").strip():
-        raise SinkOptionError(
-            "Option 'kafka.bootstrap.servers' must be specified for configuring Kafka producer, "
-            "such as 127.0.0.1:9092"
-        )
-    # Settings of consumers are of no use here, but programs keep all of a cluster's in one place.
-    return {name: value for name, value in config.items() if name in PRODUCER_KEYS}
+            raise OptionError(f"Unknown option '{name}'. Did you mean '{known[guess]}'?")
 
 
-def _transaction(options: Mapping[str, str], *, is_stream: bool) -> tuple[str, int] | None:
-    app_id, version = options.get("txnappid"), options.get("txnversion")
+def _transaction(options: Given, *, is_stream: bool) -> tuple[str, int] | None:
+    app_id, version = options.get("txnAppId"), options.parsed("txnVersion", whole)
     if app_id is None and version is None:
         return None
     if is_stream:
-        raise SinkOptionError(
+        raise OptionError(
             "txnAppId and txnVersion are for batch writes inside foreachBatch; a stream has its "
             "checkpoint and is exactly once without them."
         )
     if not app_id or version is None:
-        raise SinkOptionError(
+        raise OptionError(
             "Give both txnAppId and txnVersion: a name of the application, and the number of the "
             "batch, which foreachBatch gets as its second argument."
         )
-    try:
-        return app_id, int(version)
-    except ValueError:
-        raise SinkOptionError(f"Option 'txnVersion' is '{version}': not a number") from None
-
-
-def _boolean(options: Mapping[str, str], name: str, default: bool) -> bool:
-    text = options.get(name.lower())
-    if text is None:
-        return default
-    value = _BOOLEANS.get(text.strip().lower())
-    if value is None:
-        raise SinkOptionError(f"Option '{name}' is '{text}': true or false is expected")
-    return value
+    return app_id, version
 
 
 def _check_exactly_once(config: Mapping[str, str]) -> None:
     for name, allowed in _EXACTLY_ONCE_VALUES.items():
         value = config.get(name)
         if value is not None and value.strip().lower() not in allowed:
-            raise SinkOptionError(
+            raise OptionError(
                 f"Option 'kafka.{name}' is '{value}': an exactly-once write needs {allowed[0]}; "
                 "or set exactlyOnce to false."
             )
 
 
-def _default_prefix(
-    options: Mapping[str, str], transaction: tuple[str, int] | None, *, is_stream: bool
-) -> str:
+def _default_prefix(options: Given, transaction: tuple[str, int] | None, *, is_stream: bool) -> str:
     if transaction is not None:
         # One batch may be written to several topics, each of which is a write of its own.
-        return _hashed(f"txn:{transaction[0]}:{options.get('topic', '')}")
+        return _hashed(f"txn:{transaction[0]}:{options.get('topic') or ''}")
     if not is_stream:
         return ""
-    location = options.get("checkpointlocation", "").strip()
+    location = (options.get("checkpointLocation") or "").strip()
     if not location:
-        raise SinkOptionError(
+        raise OptionError(
             "An exactly-once stream needs a name that stays: set the option checkpointLocation "
             "or kafka.transactional.id, or set exactlyOnce to false."
         )
@@ -195,14 +157,14 @@ def _hashed(text: str) -> str:
 
 def check_columns(types: Mapping[str, str], options: SinkOptions) -> tuple[str, ...]:
     """The columns that are written, in their order; `types` are Spark's simple type names by
-    column. Raises SinkOptionError."""
+    column. Raises OptionError."""
     if "value" not in types:
-        raise SinkOptionError(
+        raise OptionError(
             "Required attribute 'value' not found: the DataFrame has "
             f"{', '.join(types) or 'no columns'}; name the column to write 'value'."
         )
     if options.topic is None and "topic" not in types:
-        raise SinkOptionError(
+        raise OptionError(
             "topic option required when no 'topic' attribute is present. Use the topic option for "
             "setting a topic."
         )
@@ -218,7 +180,7 @@ def check_columns(types: Mapping[str, str], options: SinkOptions) -> tuple[str, 
             continue
         if _plain(kind) not in expected:
             wanted = " or ".join(each.upper() for each in expected)
-            raise SinkOptionError(
+            raise OptionError(
                 f"{name} attribute unsupported type {kind.upper()}. {name} must be a(n) {wanted}."
             )
         written.append(name)

@@ -1,26 +1,28 @@
 """Acts for the protocol: one connection to a cluster per process and settings, kept for reuse.
 
-What always holds: a process that was forked makes its own; steps run one after the other.
+Invariants: the steps of one attempt run one after the other.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Generator, Mapping
-from typing import Any, TypeVar, assert_never
+from typing import Any, Final, TypeVar, assert_never
 
 from moldau.client.admin import TransactionState
 from moldau.client.config import ADMIN_KEYS
 from moldau.client.errors import KafkaError
 from moldau.client.loop_thread import LoopThread
+from moldau.spark.client_cache import ClientCache
 from moldau.spark.sink import protocol
 from moldau.spark.sink.log import PARTITION_COUNT, SinksLog, decision_key, part_key, partition_of
 from moldau.spark.sink.operations import SinkOperations
 from moldau.spark.sink.protocol import Opened, Token
 
-__all__ = ["SinkCluster", "cluster_for"]
+__all__ = ["SinkCluster", "clusters"]
+
+IDLE_MAX: Final = 4
 
 T = TypeVar("T")
 
@@ -68,7 +70,7 @@ class SinkCluster:
             case protocol.EndTransactions(transactions, is_commit):
                 return await admin.end_transactions(transactions, is_commit=is_commit)
             case protocol.Fence(keys):
-                return await admin.fence_producers(keys)
+                return await admin.transactions.fence_producers(keys)
             case protocol.ListOpen(prefix):
                 return await self._open_ids(prefix)
             case protocol.StillOpen(transactions):
@@ -97,7 +99,9 @@ class SinkCluster:
 
     async def _open_ids(self, prefix: str) -> list[str]:
         pattern = re.compile(rf"{re.escape(prefix)}-\d+")
-        listed = await self._admin.list_transactions(filtered_states=[TransactionState.ONGOING])
+        listed = await self._admin.transactions.list_transactions(
+            filtered_states=[TransactionState.ONGOING]
+        )
         ids = [each.transactional_id for each in listed]
         return [each for each in ids if pattern.fullmatch(each)]
 
@@ -119,7 +123,7 @@ class SinkCluster:
 
     def close(self) -> None:
         try:
-            self._thread.call(self._admin.close(5.0))
+            self._thread.call(self._admin.close())
         finally:
             self._thread.stop()
 
@@ -128,13 +132,5 @@ async def _admin(config: Mapping[str, str]) -> SinkOperations:
     return SinkOperations(config)
 
 
-_clusters: dict[tuple[int, tuple[tuple[str, str], ...]], SinkCluster] = {}
-
-
-def cluster_for(config: Mapping[str, str]) -> SinkCluster:
-    """This process's connection with these settings."""
-    key = os.getpid(), tuple(sorted(config.items()))
-    found = _clusters.get(key)
-    if found is None:
-        found = _clusters[key] = SinkCluster(config)
-    return found
+#: Kept with what they know of the sinks' log, so that the next batch need not read it again.
+clusters: Final = ClientCache(SinkCluster, SinkCluster.close, idle_max=IDLE_MAX, shared=True)

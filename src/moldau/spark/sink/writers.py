@@ -25,13 +25,13 @@ from moldau.spark.columns.schema import pyarrow
 from moldau.spark.sink import protocol, tasks
 from moldau.spark.sink.options import (
     TRANSACTION_TIMEOUT_MS,
-    SinkOptionError,
     SinkOptions,
     check_columns,
     parse,
 )
 from moldau.spark.sink.protocol import Opened, SinkError, TaskResult
-from moldau.spark.sink.shell import cluster_for
+from moldau.spark.sink.shell import clusters
+from moldau.spark.topic_options import OptionError
 
 __all__ = ["TopicStreamWriter", "TopicWriter", "make_stream_writer", "make_writer"]
 
@@ -57,10 +57,10 @@ class _Writer:
 
     def __getstate__(self) -> dict[str, Any]:
         if self._options.exactly_once and self._opened is None:
-            cluster = cluster_for(self._options.config)
-            self._opened = cluster.open_attempt(self._prefix)
-            if _TIMEOUT not in self._options.config:
-                self._timeout_ms = cluster.transaction_timeout_ms(TRANSACTION_TIMEOUT_MS)
+            with clusters.lease(self._options.config) as cluster:
+                self._opened = cluster.open_attempt(self._prefix)
+                if _TIMEOUT not in self._options.config:
+                    self._timeout_ms = cluster.transaction_timeout_ms(TRANSACTION_TIMEOUT_MS)
         return self.__dict__
 
     def _write(
@@ -88,8 +88,8 @@ class _Writer:
         results = _results(messages)
         decision = protocol.plan(results)
         if decision is not None:
-            cluster = cluster_for(self._options.config)
-            cluster.run(protocol.commit(decision, results[0].prefix))
+            with clusters.lease(self._options.config) as cluster:
+                cluster.run(protocol.commit(decision, results[0].prefix))
 
     def _abort(self, messages: list[WriterCommitMessage | None]) -> None:
         results = _results(messages)
@@ -98,7 +98,8 @@ class _Writer:
             return
         open_ones = tuple(each.transaction for each in results if each.transaction is not None)
         steps = protocol.abort(results[0].prefix, results[0].token, open_ones)
-        cluster_for(self._options.config).run(steps)
+        with clusters.lease(self._options.config) as cluster:
+            cluster.run(steps)
 
 
 class TopicStreamWriter(_Writer, DataSourceStreamArrowWriter):
@@ -146,7 +147,8 @@ class TopicWriter(_Writer, DataSourceArrowWriter):
         ids = [each.transaction[0] for each in _results(messages) if each.transaction is not None]
         if ids and self._is_anonymous:
             # Nobody can ask for it again: its ids are not known to anybody else.
-            cluster_for(self._options.config).forget(self._prefix, ids)
+            with clusters.lease(self._options.config) as cluster:
+                cluster.forget(self._prefix, ids)
 
 
 def _context() -> Any:
@@ -166,10 +168,10 @@ def _results(messages: list[WriterCommitMessage | None]) -> list[TaskResult]:
 
 
 def make_writer(given: Mapping[str, str], schema: Any, overwrite: bool) -> TopicWriter:
-    """A writer of a batch; raises SinkOptionError."""
+    """A writer of a batch; raises OptionError."""
     workers.used()
     if overwrite:
-        raise SinkOptionError(
+        raise OptionError(
             "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and "
             "ErrorIfExists (default)."
         )
@@ -179,7 +181,7 @@ def make_writer(given: Mapping[str, str], schema: Any, overwrite: bool) -> Topic
 
 
 def make_stream_writer(given: Mapping[str, str], schema: Any, overwrite: bool) -> TopicStreamWriter:
-    """A writer of a stream's batch; raises SinkOptionError. In the output mode complete every
+    """A writer of a stream's batch; raises OptionError. In the output mode complete every
     batch appends the whole result, as Spark's own sink does."""
     workers.used()
     options = parse(given, is_stream=True)

@@ -7,23 +7,16 @@ name, so that a misspelt option does not silently do nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from moldau.client.config import CONSUMER_KEYS, PRODUCER_KEYS, parse_settings
+from moldau.client.config import CONSUMER_KEYS, parse_settings
 from moldau.client.errors import ConfigError
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.topics import TopicPartition
 from moldau.config.suggestions import did_you_mean
-from moldau.spark.source.offsets import (
-    EARLIEST,
-    LATEST,
-    Offsets,
-    parse_offsets,
-    parse_partitions,
-)
-from moldau.spark.source.option_values import (
+from moldau.spark.option_values import (
     boolean,
     duration_ms,
     natural,
@@ -32,7 +25,15 @@ from moldau.spark.source.option_values import (
     positive,
     timestamp,
 )
+from moldau.spark.source.offsets import (
+    EARLIEST,
+    LATEST,
+    Offsets,
+    parse_offsets,
+    parse_partitions,
+)
 from moldau.spark.source.patterns import PatternError, TopicPattern
+from moldau.spark.topic_options import KAFKA_PREFIX, Given, OptionError
 
 __all__ = [
     "Assign",
@@ -49,10 +50,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-
-class OptionError(ValueError):
-    """An option that is wrong, missing, or does not go with another; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +191,6 @@ _REFUSED: Final = {
     ),
     "interceptor.classes": "Kafka option 'interceptor.classes' is not supported",
 }
-_PREFIX: Final = "kafka."
 
 
 def parse_options(given: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
@@ -202,8 +198,8 @@ def parse_options(given: Mapping[str, str], *, streaming: bool | None = None) ->
 
     Raises OptionError.
     """
-    options = _Given(given)
-    options.check_names()
+    options = Given(given)
+    _check_names(options)
     warnings: list[str] = []
     config = _kafka_config(options)
     strategy = _strategy(options)
@@ -245,71 +241,22 @@ def parse_options(given: Mapping[str, str], *, streaming: bool | None = None) ->
     return result
 
 
-class _Given:
-    """What the user gave, by lower-case name."""
-
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._values = {name.lower(): value for name, value in given.items()}
-
-    def check_names(self) -> None:
-        known = {name.lower(): name for name in _NAMES}
-        for name in self._values:
-            if name.startswith(_PREFIX):
-                continue
-            if name not in known and name not in _IGNORED:
-                # Compared in lower case, shown as it is written.
-                guess = did_you_mean(name, [*known, *(_PREFIX + each for each in CONSUMER_KEYS)])
-                for lower, written in known.items():
-                    guess = guess.replace(f" {lower}?", f" {written}?")
-                raise OptionError(
-                    f"Unknown option '{name}' for format(\"moldau\").{guess} "
-                    "Settings of the Kafka client begin with 'kafka.'."
-                )
-
-    def items(self) -> list[tuple[str, str]]:
-        return sorted(self._values.items())
-
-    def get(self, name: str) -> str | None:
-        return self._values.get(name.lower())
-
-    def parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
-        text = self.get(name)
-        if text is None:
-            return None
-        try:
-            return parse(text.strip())
-        except ValueError as error:
-            raise OptionError(f"Option '{name}' is '{text}': {error}") from None
-
-    def parsed_or(self, name: str, parse: Callable[[str], T], default: T) -> T:
-        value = self.parsed(name, parse)
-        return default if value is None else value
-
-
-def _kafka_config(options: _Given) -> dict[str, str]:
-    config = {
-        name.removeprefix(_PREFIX): value
-        for name, value in options.items()
-        if name.startswith(_PREFIX)
-    }
-    for name, problem in _REFUSED.items():
-        if name in config:
-            raise OptionError(problem)
-    for name in [name for name in config if name not in CONSUMER_KEYS]:
-        if name in PRODUCER_KEYS:
-            # For a sink that is given the same options.
-            del config[name]
-            continue
-        guess = did_you_mean(name, CONSUMER_KEYS)
-        if guess:
+def _check_names(options: Given) -> None:
+    known = {name.lower(): name for name in _NAMES}
+    for name in options.names():
+        if name not in known and name not in _IGNORED:
+            # Compared in lower case, shown as it is written.
+            guess = did_you_mean(name, [*known, *(KAFKA_PREFIX + each for each in CONSUMER_KEYS)])
+            for lower, written in known.items():
+                guess = guess.replace(f" {lower}?", f" {written}?")
             raise OptionError(
-                f"Unknown option 'kafka.{name}'.{guess.replace('mean ', 'mean kafka.')}"
+                f"Unknown option '{name}' for format(\"moldau\").{guess} "
+                "Settings of the Kafka client begin with 'kafka.'."
             )
-    if not config.get("bootstrap.servers", "").strip():
-        raise OptionError(
-            "Option 'kafka.bootstrap.servers' must be specified for configuring Kafka consumer, "
-            "such as 127.0.0.1:9092"
-        )
+
+
+def _kafka_config(options: Given) -> dict[str, str]:
+    config = options.kafka_settings("consumer", _REFUSED)
     try:
         # The client checks them too, but only when the query runs.
         NetworkSettings.of(parse_settings(CONSUMER_KEYS, config))
@@ -318,7 +265,7 @@ def _kafka_config(options: _Given) -> dict[str, str]:
     return config
 
 
-def _strategy(options: _Given) -> Strategy:
+def _strategy(options: Given) -> Strategy:
     named = [
         name
         for name in ("assign", "subscribe", "subscribePattern")
@@ -375,7 +322,7 @@ def _assign(text: str) -> Assign:
     return Assign(partitions)
 
 
-def _place(options: _Given, edge: str) -> Place | None:
+def _place(options: Given, edge: str) -> Place | None:
     """In Spark's order of preference: one time, times by partition, offsets."""
     time_ms = options.parsed(f"{edge}Timestamp", timestamp)
     if time_ms is not None:
@@ -415,7 +362,7 @@ def _place(options: _Given, edge: str) -> Place | None:
     return AtOffsets(offsets)
 
 
-def _check_stream(options: _Given) -> None:
+def _check_stream(options: Given) -> None:
     if options.get("endingOffsets") is not None:
         raise OptionError("ending offset not valid in streaming queries: remove 'endingOffsets'")
     for name in ("endingOffsetsByTimestamp", "endingTimestamp"):
@@ -423,7 +370,7 @@ def _check_stream(options: _Given) -> None:
             raise OptionError(f"ending timestamp not valid in streaming queries: remove '{name}'")
 
 
-def _checked_batch(options: _Given, parsed: SourceOptions) -> SourceOptions:
+def _checked_batch(options: Given, parsed: SourceOptions) -> SourceOptions:
     starting, ending = parsed.starting, parsed.ending
     if starting == LATEST:
         raise OptionError("starting offset can't be latest for batch queries on Kafka")
@@ -470,7 +417,7 @@ def _check_order(starting: Place | None, ending: Place | None) -> None:
             )
 
 
-def _group_id(options: _Given, config: dict[str, str], warnings: list[str]) -> str | None:
+def _group_id(options: Given, config: dict[str, str], warnings: list[str]) -> str | None:
     own = options.parsed("groupId", nonempty)
     kafka = config.pop("group.id", None)
     if kafka is not None and not kafka.strip():
@@ -486,7 +433,7 @@ def _group_id(options: _Given, config: dict[str, str], warnings: list[str]) -> s
     return group
 
 
-def _isolation_level(options: _Given, config: dict[str, str]) -> str:
+def _isolation_level(options: Given, config: dict[str, str]) -> str:
     plain = options.parsed("isolation.level", str)
     kafka = config.pop("isolation.level", None)
     if plain is not None and kafka is not None and plain != kafka.strip():

@@ -29,10 +29,11 @@ from moldau.spark.source.offsets import (
     offsets_from_json,
     offsets_to_json,
 )
-from moldau.spark.source.options import OptionError, SourceOptions, parse_options
+from moldau.spark.source.options import SourceOptions, parse_options
 from moldau.spark.source.planning import batch_ranges, questions, settled
 from moldau.spark.source.ranges import OffsetRange, cut
 from moldau.spark.source.schema import topic_schema
+from moldau.spark.topic_options import OptionError
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,12 +9,12 @@ long, since another source of the same query may have news.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from typing import Any, Final
 
 from moldau.client.errors import DisconnectError, KafkaTimeoutError
 from moldau.client.topics import TopicPartition
+from moldau.spark.source.clock import SourceClock, SystemClock
 from moldau.spark.source.cluster import SourceCluster
 from moldau.spark.source.lag import behind, latest_with_lag
 from moldau.spark.source.limits import MinimumGate, rate_limited, unread
@@ -49,9 +49,16 @@ _FLUSH_S: Final = 5.0
 class StreamRun:
     """See the module."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        *,
+        cluster: SourceCluster | None = None,
+        clock: SourceClock | None = None,
+    ) -> None:
         self._options = options
-        self._cluster = SourceCluster(options)
+        self._clock = SystemClock() if clock is None else clock
+        self._cluster = SourceCluster(options) if cluster is None else cluster
         self._mirror = (
             GroupMirror(options, self._cluster.thread) if options.mirror_offsets else None
         )
@@ -121,9 +128,7 @@ class StreamRun:
         if not self._latest:
             return None
         left = behind(self._handed_out, self._latest)
-        return latest_with_lag(
-            self._latest, left, self._oldest_ms(left), time.time_ns() // 1_000_000
-        )
+        return latest_with_lag(self._latest, left, self._oldest_ms(left), self._clock.now_ms())
 
     def plan(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
         """The ranges of a batch. Raises DataLoss unless the query goes on without."""
@@ -172,7 +177,7 @@ class StreamRun:
             ):
                 latest = self._look(start)
         except (KafkaTimeoutError, DisconnectError) as error:
-            now_s = time.monotonic()
+            now_s = self._clock.elapsed_s()
             if self._away_s is None:
                 self._away_s = now_s
                 _log.warning("The cluster cannot be reached, trying on: %s", error)
@@ -185,12 +190,12 @@ class StreamRun:
         return latest
 
     def _look(self, start: Offsets) -> Offsets:
-        begun_s = time.process_time()
+        begun_s = self._clock.cpu_s()
         latest = self._known_latest(start)
         if latest == start and self._cluster.wait(start, self._idle_wait_s):
             latest = self._known_latest(start)
         if latest == start:
-            wait_s = (time.process_time() - begun_s) / _IDLE_COST
+            wait_s = (self._clock.cpu_s() - begun_s) / _IDLE_COST
             self._idle_wait_s = min(max(_IDLE_WAIT_S, wait_s), _IDLE_WAIT_S_MAX)
         return latest
 
@@ -204,7 +209,7 @@ class StreamRun:
                 break
             shown = ", ".join(f"{key}: {start[key]} > {latest[key]}" for key in low[:20])
             _log.warning("Offsets below those that were read, asking again: %s", shown)
-            time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
+            self._clock.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
         return latest
 
     def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
@@ -217,7 +222,7 @@ class StreamRun:
         if (
             minimum is not None
             and self._target is None
-            and not minimum.opens(available, int(time.monotonic() * 1000))
+            and not minimum.opens(available, int(self._clock.elapsed_s() * 1000))
         ):
             return start
         return latest if maximum is None else rate_limited(maximum, begin, latest)
@@ -243,7 +248,7 @@ class StreamRun:
         }
         known = {place: time_ms for place, time_ms in self._ages.items() if place in places.items()}
         asked = {key: offset for key, offset in places.items() if (key, offset) not in known}
-        now_s = time.monotonic()
+        now_s = self._clock.elapsed_s()
         if asked and now_s - self._ages_asked_s >= _AGE_PAUSE_S:
             self._ages_asked_s = now_s
             for key, time_ms in self._cluster.timestamps(asked).items():

@@ -12,11 +12,13 @@ from .errors import (
     SchemaMismatchError,
     TableError,
 )
+from .formats import FORMATS, SINK, SOURCE, TableFormat
 from .frames import read, register, start_sink
-from .options import FILE_KINDS, KINDS, SINK, SOURCE, Options, check_options, check_output_mode
+from .options import FILE_KINDS, KINDS, Options, check_options, check_output_mode
 
 __all__ = [
     "FILE_KINDS",
+    "FORMATS",
     "KINDS",
     "SINK",
     "SOURCE",
@@ -26,6 +28,7 @@ __all__ = [
     "RejectedRowError",
     "SchemaMismatchError",
     "TableError",
+    "TableFormat",
     "check_options",
     "check_output_mode",
     "read",

@@ -27,10 +27,11 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from .batches import Attempt
 from .columns import arrow_schema
+from .formats import SINK, SOURCE
 from .growth import advance, batch_range, between, initial_offset, next_offset, position_of
 from .jdbc.address import POSTGRESQL, Address, parse_address
 from .jdbc.queries import Progress, earlier, progress_of
-from .options import SINK, SOURCE, Options, check_options
+from .options import Options, check_options
 from .sinks import Staged, TableSink
 
 # How often an idle stream looks at its table, and how it waits: Spark asks every few milliseconds.

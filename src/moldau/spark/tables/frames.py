@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .files import configure_files_sink, read_files
+from .formats import FORMATS, SINK, SOURCE
 from .jdbc.address import OTHER, SQLITE, parse_address
 from .jdbc.by_driver import DriverBatch, read_by_driver
-from .options import FILE_KINDS, SINK, SOURCE, Options, check_options, check_output_mode
+from .options import Options, check_options, check_output_mode
 
 _STARTS_MAX = 5
 
@@ -18,7 +19,7 @@ _STARTS_MAX = 5
 def read(spark: Any, kind: str, options: Mapping[str, object], streaming: bool) -> Any:
     """The table as a DataFrame; with `streaming` one that goes on as the table grows."""
     checked = _resolved(check_options(kind, SOURCE, options))
-    if kind in FILE_KINDS:
+    if FORMATS[kind].is_files:
         return read_files(spark, checked, streaming=streaming)
     if _is_other_database(checked):
         return read_by_driver(spark, checked, streaming=streaming)
@@ -48,7 +49,7 @@ def start_sink(
     writer = writer.option("checkpointLocation", checkpoint)
     if trigger:
         writer = writer.trigger(**trigger)
-    if kind in FILE_KINDS:
+    if FORMATS[kind].is_files:
         return configure_files_sink(writer, checked).start()
     if _is_other_database(checked):
         return _start_patiently(writer.foreachBatch(DriverBatch(checked, mode)))
@@ -99,13 +100,9 @@ def register(spark: Any, kind: str) -> str:
     """The format's name for `spark.read` and `df.write`, known to the session from now on."""
     from . import datasource
 
-    source = {
-        "delta": datasource.DeltaDataSource,
-        "iceberg": datasource.IcebergDataSource,
-        "jdbc": datasource.JdbcDataSource,
-    }[kind]
+    source = getattr(datasource, FORMATS[kind].data_source or "")
     spark.dataSource.register(source)
-    return source.name()
+    return str(source.name())
 
 
 def _is_other_database(options: Options) -> bool:

@@ -15,194 +15,11 @@ from dataclasses import dataclass
 
 from . import option_values as values
 from .errors import OptionError
+from .formats import FORMATS, SINK, SOURCE
 from .option_values import Parser, Value
 
-SOURCE = "source"
-SINK = "sink"
-FILE_KINDS = ("parquet", "json", "csv")
-KINDS = (*FILE_KINDS, "delta", "iceberg", "jdbc")
-ADDRESS = dict.fromkeys(KINDS, "path") | {"jdbc": "url"}
-
-_ANY_FILE_SOURCE: dict[str, Parser] = {
-    "path": values.text,
-    "schema": values.text,
-    "maxFilesPerTrigger": values.positive,
-    "maxBytesPerTrigger": values.size,
-    "maxFileAge": values.text,
-    "maxCachedFiles": values.not_negative,
-    "latestFirst": values.flag,
-    "fileNameOnly": values.flag,
-    "cleanSource": values.one_of("archive", "delete", "off"),
-    "sourceArchiveDir": values.text,
-    "pathGlobFilter": values.text,
-    "recursiveFileLookup": values.flag,
-    "basePath": values.text,
-    "ignoreCorruptFiles": values.flag,
-    "ignoreMissingFiles": values.flag,
-    "modifiedBefore": values.text,
-    "modifiedAfter": values.text,
-}
-_ANY_FILE_SINK: dict[str, Parser] = {
-    "path": values.text,
-    "partitionBy": values.names,
-    "mode": values.one_of("append"),
-    "compression": values.text,
-    "maxRecordsPerFile": values.positive,
-    "retention": values.text,
-}
-_TEXT_DATES: dict[str, Parser] = {
-    "dateFormat": values.text,
-    "timestampFormat": values.text,
-    "timestampNTZFormat": values.text,
-    "timeZone": values.text,
-    "encoding": values.text,
-    "lineSep": values.text,
-    "locale": values.text,
-}
-_JSON_SOURCE: dict[str, Parser] = {
-    **_TEXT_DATES,
-    "mode": values.one_of("permissive", "dropmalformed", "failfast"),
-    "columnNameOfCorruptRecord": values.text,
-    "primitivesAsString": values.flag,
-    "prefersDecimal": values.flag,
-    "allowComments": values.flag,
-    "allowUnquotedFieldNames": values.flag,
-    "allowSingleQuotes": values.flag,
-    "allowNumericLeadingZeros": values.flag,
-    "allowNonNumericNumbers": values.flag,
-    "allowBackslashEscapingAnyCharacter": values.flag,
-    "allowUnquotedControlChars": values.flag,
-    "multiLine": values.flag,
-    "samplingRatio": values.text,
-    "dropFieldIfAllNull": values.flag,
-    "singleVariantColumn": values.text,
-}
-_CSV_QUOTING: dict[str, Parser] = {
-    "sep": values.any_text,
-    "delimiter": values.any_text,
-    "quote": values.any_text,
-    "escape": values.any_text,
-    "charToEscapeQuoteEscaping": values.any_text,
-    "header": values.flag,
-    "nullValue": values.any_text,
-    "emptyValue": values.any_text,
-    "ignoreLeadingWhiteSpace": values.flag,
-    "ignoreTrailingWhiteSpace": values.flag,
-}
-_CSV_SOURCE: dict[str, Parser] = {
-    **_TEXT_DATES,
-    **_CSV_QUOTING,
-    "mode": values.one_of("permissive", "dropmalformed", "failfast"),
-    "columnNameOfCorruptRecord": values.text,
-    "comment": values.any_text,
-    "inferSchema": values.flag,
-    "preferDate": values.flag,
-    "enforceSchema": values.flag,
-    "nanValue": values.any_text,
-    "positiveInf": values.any_text,
-    "negativeInf": values.any_text,
-    "maxColumns": values.positive,
-    "maxCharsPerColumn": values.number,
-    "unescapedQuoteHandling": values.text,
-    "multiLine": values.flag,
-    "samplingRatio": values.text,
-}
-_TABLE_SINK: dict[str, Parser] = {
-    "path": values.text,
-    "partitionBy": values.names,
-    "mode": values.one_of("append"),
-    "upsert": values.names,
-    "sequenceBy": values.text,
-    "mergeSchema": values.flag,
-    "compression": values.one_of("snappy", "zstd", "gzip", "lz4", "none"),
-    "targetFileSize": values.size,
-}
-# Delta's names for what makes a batch write idempotent.
-_TRANSACTION: dict[str, Parser] = {"txnAppId": values.text, "txnVersion": values.not_negative}
-_TABLE_SOURCE: dict[str, Parser] = {
-    "path": values.text,
-    "maxFilesPerTrigger": values.positive,
-    "skipChangeCommits": values.flag,
-}
-_ICEBERG: dict[str, Parser] = {"table": values.text, "catalog": values.text}
-_JDBC: dict[str, Parser] = {
-    "url": values.text,
-    "user": values.text,
-    "password": values.any_text,
-    "driver": values.text,
-}
-
-_OPTIONS: dict[tuple[str, str], dict[str, Parser]] = {
-    ("parquet", SOURCE): {
-        **_ANY_FILE_SOURCE,
-        "mergeSchema": values.flag,
-        "datetimeRebaseMode": values.text,
-        "int96RebaseMode": values.text,
-    },
-    ("json", SOURCE): {**_ANY_FILE_SOURCE, **_JSON_SOURCE},
-    ("csv", SOURCE): {**_ANY_FILE_SOURCE, **_CSV_SOURCE},
-    ("parquet", SINK): _ANY_FILE_SINK,
-    ("json", SINK): {**_ANY_FILE_SINK, **_TEXT_DATES, "ignoreNullFields": values.flag},
-    ("csv", SINK): {
-        **_ANY_FILE_SINK,
-        **_TEXT_DATES,
-        **_CSV_QUOTING,
-        "quoteAll": values.flag,
-        "escapeQuotes": values.flag,
-    },
-    ("delta", SOURCE): {
-        **_TABLE_SOURCE,
-        "startingVersion": values.text,
-        "versionAsOf": values.not_negative,
-    },
-    ("delta", SINK): {**_TABLE_SINK, **_TRANSACTION},
-    ("iceberg", SOURCE): {
-        **_TABLE_SOURCE,
-        **_ICEBERG,
-        "startingVersion": values.text,
-        "snapshot-id": values.number,
-    },
-    ("iceberg", SINK): {**_TABLE_SINK, **_TRANSACTION, **_ICEBERG},
-    ("jdbc", SOURCE): {
-        **_JDBC,
-        "table": values.text,
-        "query": values.text,
-        "schema": values.text,
-        "fetchsize": values.positive,
-        "partitionColumn": values.text,
-        "lowerBound": values.text,
-        "upperBound": values.text,
-        "numPartitions": values.positive,
-        "mode": values.one_of("incrementing", "timestamp", "timestamp+incrementing"),
-        "incrementing.column.name": values.text,
-        "timestamp.column.name": values.text,
-        "timestamp.delay.interval.ms": values.not_negative,
-        "poll.interval.ms": values.positive,
-        "batch.max.rows": values.positive,
-    },
-    ("jdbc", SINK): {
-        **_JDBC,
-        **_TRANSACTION,
-        "table": values.text,
-        "mode": values.one_of("append"),
-        "upsert": values.names,
-        "sequenceBy": values.text,
-        "onError": values.one_of("fail", "dead_letter"),
-        "deadLetterTopic": values.text,
-        "kafka.bootstrap.servers": values.text,
-    },
-}
-_REQUIRED: dict[tuple[str, str], tuple[str, ...]] = {
-    ("iceberg", SOURCE): ("table",),
-    ("iceberg", SINK): ("table",),
-    ("jdbc", SINK): ("table",),
-}
-# Properties of other libraries, passed on as they are written.
-_PASSED_ON = {
-    "delta": ("storage.",),
-    "iceberg": ("catalog.", "table."),
-    "jdbc": ("kafka.", "jdbc."),
-}
+KINDS = tuple(FORMATS)
+FILE_KINDS = tuple(name for name, each in FORMATS.items() if each.is_files)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -229,7 +46,7 @@ class Options(Mapping[str, Value]):
     @property
     def address(self) -> str:
         """The folder or the database's URL."""
-        return str(self.given[ADDRESS[self.kind]])
+        return str(self.given[FORMATS[self.kind].address])
 
     def text(self, name: str, default: str = "") -> str:
         return str(self.given.get(name, default))
@@ -263,16 +80,17 @@ def check_options(kind: str, role: str, options: Mapping[str, object]) -> Option
     `options` is the mapping under `source:` or `sink:` as it is written: the folder or URL is the
     value of the kind's own name, or of `path` (`url` for JDBC).
     """
-    if kind not in KINDS:
+    spec = FORMATS.get(kind)
+    if spec is None:
         raise OptionError(f"unknown kind of table {kind!r}", f"Known are {', '.join(KINDS)}")
     if role not in (SOURCE, SINK):
         raise OptionError(f"unknown role {role!r}", "A table is a source or a sink")
-    known = _OPTIONS[kind, role]
-    canonical = {name.lower(): name for name in known} | {kind: ADDRESS[kind]}
+    known = spec.options(role)
+    canonical = {name.lower(): name for name in known} | {kind: spec.address}
     found: dict[str, Value] = {}
     for written, value in options.items():
         name = canonical.get(written.lower())
-        if name is None and written.lower().startswith(_PASSED_ON.get(kind, ())):
+        if name is None and written.lower().startswith(spec.passed_on):
             found[written] = values.any_text(value)
             continue
         if name is None:
@@ -283,11 +101,9 @@ def check_options(kind: str, role: str, options: Mapping[str, object]) -> Option
             found[name] = known[name](value)
         except OptionError as error:
             raise OptionError(f"{kind} {role}: {written!r}: {error.message}") from None
-    for name in (ADDRESS[kind], *_REQUIRED.get((kind, role), ())):
+    for name in (spec.address, *spec.required.get(role, ())):
         if name not in found:
-            raise OptionError(
-                f"{kind} {role}: {name!r} is missing", f"Write it as {_example(kind)}"
-            )
+            raise OptionError(f"{kind} {role}: {name!r} is missing", f"Write it as {spec.example}")
     checked = Options(kind, role, found)
     _check_combinations(checked)
     return checked
@@ -302,49 +118,13 @@ def _check_combinations(options: Options) -> None:
             f"{where}: 'sequenceBy' orders the rows of one key, and there is no key",
             "Add upsert: [key columns]",
         )
-    if options.kind == "jdbc":
-        _check_jdbc(options, where)
+    FORMATS[options.kind].check(options, options.role, where)
     if options.get("cleanSource") == "archive" and "sourceArchiveDir" not in options:
         raise OptionError(
             f"{where}: 'cleanSource: archive' does not say where to", "Add sourceArchiveDir: folder"
         )
     if "startingVersion" in options:
         _starting_version(options.text("startingVersion"), where)
-
-
-def _check_jdbc(options: Options, where: str) -> None:
-    if not options.address.startswith("jdbc:"):
-        raise OptionError(
-            f"{where}: {options.address.split('?')[0]!r} is no JDBC address",
-            "Write jdbc:postgresql://host/database, jdbc:sqlite:file.db, or another jdbc:... "
-            "with its driver",
-        )
-    if options.role == SINK:
-        if options.text("onError") == "dead_letter":
-            for name in ("deadLetterTopic", "kafka.bootstrap.servers"):
-                if name not in options:
-                    raise OptionError(f"{where}: 'onError: dead_letter' also needs {name!r}")
-        return
-    if ("table" in options) == ("query" in options):
-        raise OptionError(f"{where}: give either 'table' or 'query'")
-    bounds = ("partitionColumn", "lowerBound", "upperBound", "numPartitions")
-    given = [name for name in bounds if name in options]
-    if given and len(given) < len(bounds):
-        missing = ", ".join(sorted(set(bounds) - set(given)))
-        raise OptionError(
-            f"{where}: {', '.join(given)} without {missing}",
-            "The four cut the table into parts only together",
-        )
-    mode = options.text("mode")
-    for column in ("incrementing", "timestamp"):
-        name = f"{column}.column.name"
-        if column in mode.split("+") and name not in options:
-            raise OptionError(f"{where}: 'mode: {mode}' also needs {name!r}")
-        if name in options and column not in mode.split("+"):
-            raise OptionError(
-                f"{where}: {name!r} has no meaning with mode {mode!r}",
-                "Modes are incrementing, timestamp and timestamp+incrementing",
-            )
 
 
 def _starting_version(value: str, where: str) -> None:
@@ -389,13 +169,6 @@ def _unknown(kind: str, role: str, written: str, known: Mapping[str, Parser]) ->
         f"{kind} {role}: unknown option {written!r}",
         f"Did you mean {meant!r}?" if meant else f"Known are {', '.join(known)}",
     )
-
-
-def _example(kind: str) -> str:
-    return {
-        "iceberg": "{iceberg: warehouse/folder, table: db.name}",
-        "jdbc": "{jdbc: 'jdbc:postgresql://host/database', table: name}",
-    }.get(kind, f"{{{kind}: folder}}")
 
 
 def _as_text(value: Value) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from moldau.client.admin import Admin, AsyncAdmin
+from moldau.client.admin.base import AdminBase
 
 ROOT = Path(__file__).resolve().parents[4]
 OPERATIONS = sorted(name for name in dir(AsyncAdmin) if not name.startswith("_"))
@@ -100,3 +101,13 @@ def test_every_operation_of_kafka_is_there() -> None:
         "close",
     ]
     assert set(kafka) <= set(OPERATIONS)
+
+
+@pytest.mark.parametrize("area", AdminBase.__subclasses__(), ids=lambda area: area.__name__)
+def test_every_operation_of_an_area_is_in_the_client(area: type[AdminBase]) -> None:
+    if not area.__module__.startswith("moldau.client.admin."):
+        # An area of another package, for its own use.
+        return
+    for name, operation in vars(area).items():
+        if not name.startswith("_"):
+            assert inspect.unwrap(getattr(AsyncAdmin, name)) is operation

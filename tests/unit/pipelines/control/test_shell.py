@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from moldau.pipelines import registry
-from moldau.pipelines.control import shell, workers
+from moldau.pipelines.control import rounds, shell, workers
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import tail
 from moldau.pipelines.control.queries import Look
@@ -123,8 +123,9 @@ class Stage:
         self.server = PlayedServer()
         self.sessions = PlayedSessions(self.server)
         monkeypatch.setattr(workers, "Sessions", lambda *_: self.sessions)
-        for name in ("_ROUND_SECONDS", "_LOOK_SECONDS", "_BEAT_SECONDS"):
-            monkeypatch.setattr(shell, name, 0.05)
+        for name in ("_ROUND_SECONDS", "_LOOK_SECONDS"):
+            monkeypatch.setattr(rounds, name, 0.05)
+        monkeypatch.setattr(shell, "_BEAT_SECONDS", 0.05)
         self.name = f"p{time.monotonic_ns()}"
         self.begin()
 
@@ -275,14 +276,14 @@ def test_what_is_wanted_while_another_is_removed_is_not_forgotten(
     stage.want(Desired.STOPPED)
     stage.wait(State.STOPPED)
     removed, stage.name = stage.name, f"next-{stage.name}"
-    poll = ControlLoop._poll
+    poll = rounds.Rounds._poll
 
-    def only_to_the_end(loop: ControlLoop, registry: Registry, *, to_the_end: bool = False) -> None:
+    def only_to_the_end(self: rounds.Rounds, *, to_the_end: bool = False) -> None:
         if to_the_end:
-            poll(loop, registry, to_the_end=True)
+            poll(self, to_the_end=True)
 
     def remove_and_want_the_next(name: str) -> None:
-        monkeypatch.setattr(ControlLoop, "_poll", only_to_the_end)
+        monkeypatch.setattr(rounds.Rounds, "_poll", only_to_the_end)
         stage.want(Desired.RUNNING)
 
     monkeypatch.setattr(stage.sessions, "forget", remove_and_want_the_next)

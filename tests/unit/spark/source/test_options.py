@@ -14,12 +14,12 @@ from moldau.spark.source.options import (
     AtOffsets,
     AtTimestamp,
     AtTimestamps,
-    OptionError,
     SourceOptions,
     Subscribe,
     SubscribePattern,
     parse_options,
 )
+from moldau.spark.topic_options import OptionError
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 BASE = {**SERVERS, "subscribe": "orders"}

@@ -18,7 +18,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from moldau.times import ElapsedMs
-from moldau.wire.errors import ErrorCode
+from moldau.wire.errors import COORDINATOR_MOVED, ErrorCode
 
 __all__ = [
     "NO_GENERATION",
@@ -80,9 +80,6 @@ class ClassicSettings(NamedTuple):
 
 
 _FATAL_FENCED: Final = ErrorCode.FENCED_INSTANCE_ID
-_COORDINATOR_GONE: Final = frozenset(
-    (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
-)
 _NO_LONGER_MEMBER: Final = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION))
 
 
@@ -158,7 +155,7 @@ class ClassicMember:
             case ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 self._failed(code)
                 return After.BACK_OFF
-            case _ if code in _COORDINATOR_GONE:
+            case _ if code in COORDINATOR_MOVED:
                 self._failed(code)
                 return After.FIND_COORDINATOR
             case _:
@@ -189,7 +186,7 @@ class ClassicMember:
             return After.RETRY
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return After.BACK_OFF
-        if code in _COORDINATOR_GONE:
+        if code in COORDINATOR_MOVED:
             return After.FIND_COORDINATOR
         return After.FAIL
 
@@ -254,7 +251,7 @@ class ClassicMember:
             keep_id = code is ErrorCode.ILLEGAL_GENERATION
             self._reset(f"encountered {code.name} from HEARTBEAT response", keep_id=keep_id)
             return After.FAIL if code is _FATAL_FENCED else None
-        if code in _COORDINATOR_GONE:
+        if code in COORDINATOR_MOVED:
             return After.FIND_COORDINATOR
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return After.BACK_OFF

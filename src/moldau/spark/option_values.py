@@ -1,4 +1,4 @@
-"""The values of options, from their texts: each raises ValueError saying what is expected.
+"""The values of topics' options, from their texts: each raises ValueError saying what is expected.
 
 Pure.
 """
@@ -15,6 +15,7 @@ __all__ = [
     "nonempty",
     "positive",
     "timestamp",
+    "whole",
 ]
 
 
@@ -24,10 +25,10 @@ def boolean(text: str) -> bool:
             return True
         case "false":
             return False
-    raise ValueError("true or false")
+    raise ValueError("true or false is expected")
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
     try:
         number = int(text)
     except ValueError:
@@ -38,14 +39,14 @@ def _whole(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    number = _whole(text)
+    number = whole(text)
     if number <= 0:
         raise ValueError("must be positive")
     return number
 
 
 def natural(text: str) -> int:
-    number = _whole(text)
+    number = whole(text)
     if number < 0:
         raise ValueError("must not be negative")
     return number
