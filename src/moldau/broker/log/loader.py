@@ -331,10 +331,11 @@ class _Loader:
 
         Below `trusted_below` the next start believes indexes unless one is missing. So a crash
         while they are made must not leave what looks complete, nor one after that what no
-        fsync has covered.
+        fsync has covered. It never believes those of the last segment: it makes them again
+        after a crash, and a clean stop or a roll syncs them first.
         """
         path = segment.time_index.path
-        hidden = segment.base_offset < trusted_below
+        hidden = segment.base_offset < trusted_below and bool(later)
         if hidden:
             self._disk.remove(path, missing_ok=True)
             segment.time_index.begin_anew(path + TEMPORARY_SUFFIX)

@@ -233,7 +233,7 @@ class Segment:
         return NO_TIMESTAMP if place is None else place.max_timestamp
 
     def become_inactive(self) -> None:
-        """No more appends: complete the time index and give back the preallocation."""
+        """No more appends: complete the time index."""
         self.time_index.maybe_append(
             self._max_timestamp, self.max_timestamp_offset, even_if_full=True
         )
@@ -459,8 +459,11 @@ class Segment:
             file.close()
         return syncs
 
-    def close(self) -> None:
-        """Close the files as a clean stop leaves them: indexes complete, trimmed and durable."""
+    def close(self, *, sync: bool = True) -> None:
+        """Close the files as a clean stop leaves them: indexes complete, trimmed and durable.
+
+        Without `sync` the caller makes them durable.
+        """
         entries = self.time_index.entry_count
         if self.size:
             self.time_index.maybe_append(
@@ -472,9 +475,9 @@ class Segment:
             self.offset_index.trim()
         if self.time_index.file_exists:
             self.time_index.trim()
-        if self.unsynced_indexes:
-            for sync in self._begin_index_sync():
-                sync()
+        if sync and self.unsynced_indexes:
+            for sync_file in self._begin_index_sync():
+                sync_file()
         self.release()
 
     def release(self) -> None:
