@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import psutil
 
@@ -23,8 +22,10 @@ TOPIC = "many"
 CREATED_AT_ONCE = 1_000
 WRITTEN_AT_ONCE = 500
 WAIT_SECONDS_MAX = 300.0
+RETRY_SECONDS = 0.01
 IDLE_SECONDS = 10.0
-T = TypeVar("T")
+# Kafka's defaults: nothing here waits for a session to end, and a busy node must not lose its own.
+SESSION = {"broker_session_timeout_ms": "9000", "broker_heartbeat_interval_ms": "2000"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +82,20 @@ def measure(cluster: Nodes, *, partitions: int, written: int) -> Growth:
 def seconds_until_written(cluster: Nodes, topic: str, *, partitions: int) -> float:
     """Until a record to every partition of a topic is acknowledged by all replicas."""
     started = time.monotonic()
-    with Connection(cluster.nodes[0].port) as to:
-        found = to.partitions(topic)
-    for node in cluster.nodes:
-        led = [index for index in range(partitions) if found[index].leader_id == node.node_id]
-        _until_all(lambda left, at=node: _produced(at, topic, left), led)
+
+    def produce(left: set[int]) -> set[int]:
+        with Connection(cluster.nodes[0].port) as to:
+            found = to.partitions(topic)
+        # Leaders may change meanwhile.
+        return {
+            index
+            for node in cluster.nodes
+            for index in _produced(
+                node, topic, {each for each in left if found[each].leader_id == node.node_id}
+            )
+        } | {index for index in left if found[index].leader_id < 0}
+
+    _until_all(produce, range(partitions))
     return time.monotonic() - started
 
 
@@ -100,6 +110,8 @@ def _create(node: Node, topics: list[str], partitions: int) -> None:
 
 
 def _produced(node: Node, topic: str, indexes: set[int]) -> set[int]:
+    if not indexes:
+        return set()
     with Connection(node.port) as to:
         return to.produce(topic, sorted(indexes))
 
@@ -109,14 +121,16 @@ def _listed(node: Node, topic: str, indexes: set[int]) -> set[int]:
         return to.offsets_missing(topic, sorted(indexes))
 
 
-def _until_all(attempt: Callable[[set[int]], set[int]], indexes: object) -> None:
+def _until_all(attempt: Callable[[set[int]], set[int]], indexes: Iterable[int]) -> None:
     """Repeat `attempt`, which returns what it could not do, until that is nothing."""
-    left = set(indexes)  # type: ignore[call-overload]
+    left = set(indexes)
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while left:
         left = attempt(left)
-        if left and time.monotonic() > deadline:
-            raise RuntimeError(f"{len(left)} partitions are not served")
+        if left:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{len(left)} partitions are not served")
+            time.sleep(RETRY_SECONDS)
 
 
 def _costs(node: Node, work: Callable[[], object]) -> Cost:

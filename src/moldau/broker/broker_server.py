@@ -54,6 +54,9 @@ LEADERLESS_STOP_MS: Final = 5_000
 #: How long the start waits for its own unfencing to come by the metadata, and for coordinators.
 UNFENCED_MS_MAX: Final = 30_000
 
+#: How many partitions that are yet to be opened the answer about new ones waits for.
+UNOPENED_AWAITED_MAX: Final = 100
+
 #: How many logs are loaded before others get their turn.
 LOADED_PER_TURN: Final = 4
 
@@ -258,10 +261,14 @@ class BrokerServer:
         await settled.wait()
 
     async def _heard(self, condition: Callable[[MetadataImage], bool], timeout_ms: int) -> None:
-        """Both together take no longer than that: very many partitions are opened later."""
+        """Both together take no longer than that. Who creates very many partitions does not wait
+        until they are open: a client that uses one too early asks again, as with Kafka."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_ms / 1000):
-                if await self._waits.until(condition, timeout_ms=timeout_ms):
+                if (
+                    await self._waits.until(condition, timeout_ms=timeout_ms)
+                    and self.replicas.unopened_count <= UNOPENED_AWAITED_MAX
+                ):
                     await self._settled()
 
     # What the metadata log says.

@@ -544,7 +544,7 @@ def test_everything_is_flushed_together_before_a_stop(tmp_path: Path) -> None:
             now_ms=lambda: NOW_MS,
             random_bytes=os.urandom,
         )
-        manager.synced_singly_max = 100
+        manager.closing.synced_singly_max = 100
         manager.open_dirs(cluster_id="c", node_id=1)
         manager.load(lambda topic: CONFIG)
         logs = [manager.create_log("t", index, CONFIG) for index in range(100)]

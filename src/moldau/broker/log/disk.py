@@ -25,6 +25,7 @@ from moldau.broker.log import file_systems
 Buffer = bytes | bytearray | memoryview
 
 COPY_CHUNK_SIZE = 1 << 20
+READ_CHUNK_SIZE = 1 << 16
 
 
 class File(Protocol):
@@ -351,7 +352,11 @@ class OsDisk:
             return sorted(entry.name for entry in entries if entry.is_dir())
 
     def make_dirs(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        try:
+            os.mkdir(path)
+        except OSError:
+            # Its parents are missing, or it is there; anything else is raised again.
+            os.makedirs(path, exist_ok=True)
 
     def rename(self, source: str, target: str, *, sync: bool = False) -> None:
         os.replace(source, target)
@@ -370,8 +375,17 @@ class OsDisk:
             shutil.rmtree(path)
 
     def read_bytes(self, path: str) -> bytes:
-        with open(path, "rb", buffering=0) as file:
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = os.read(fd, READ_CHUNK_SIZE)
+            if len(data) < READ_CHUNK_SIZE:
+                return data
+            parts = [data]
+            while part := os.read(fd, READ_CHUNK_SIZE):
+                parts.append(part)
+            return b"".join(parts)
+        finally:
+            os.close(fd)
 
     def write_atomic(self, path: str, data: Buffer, *, sync: bool = True) -> None:
         temporary = path + ".tmp"

@@ -80,11 +80,13 @@ class IndexFile(ABC):
         if self._file_size % size:
             raise CorruptIndex(f"{self.path}: size {self._file_size} is no multiple of {size}")
         count = self._file_size // size
-        if count and self._handle().read((count - 1) * size, size) == bytes(size):
+        last = self._handle().read((count - 1) * size, size) if count else b""
+        if count and last == bytes(size):
             count = self._count_real(count)
+            last = self._handle().read((count - 1) * size, size) if count else b""
         entry = None
         if count:
-            entry = self.ENTRY.unpack(self._handle().read((count - 1) * size, size))
+            entry = self.ENTRY.unpack(last)
             if not self._is_sound(entry, count):
                 raise CorruptIndex(f"{self.path}: last of {count} entries is {entry}")
         self.entry_count = count

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from moldau.broker.log.background import Background
 from moldau.broker.log.checkpoints import Partition
+from moldau.broker.log.closing import Closing
 from moldau.broker.log.context import LogContext, LogDirFailure, LogDirState
 from moldau.broker.log.disk import Disk
-from moldau.broker.log.flusher import flush_together
 from moldau.broker.log.leader_epochs import LeaderEpochs
 from moldau.broker.log.loader import open_log, topic_id_is_lost
 from moldau.broker.log.log import Log
@@ -47,10 +47,6 @@ logger = logging.getLogger(__name__)
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 NEVER_MS = 2**63 - 1
-#: A stop that has more logs than this to make durable syncs the file system as a whole: each of
-#: them would take several fsyncs, each a commit of the file system's journal. For fewer it does
-#: not, because it would also wait for what other processes have written.
-SYNCED_SINGLY_MAX = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +102,7 @@ class LogManager:
         # How many current logs each folder has, by its id; None: to be counted anew.
         self._counts: Counter[int] | None = None
         self._cordoned: frozenset[str] = frozenset()
-        self.synced_singly_max = SYNCED_SINGLY_MAX
+        self.closing = Closing(disk)
         # Dicts as ordered sets: the order of work must be the same in every simulated run.
         self._timed_flush: dict[Log, None] = {}
         # Those the cleaner looks at, apart so that it need not walk all others.
@@ -584,14 +580,7 @@ class LogManager:
         """Do most of what `close` has to do before it is called, faster and off the loop."""
         logs = [*self._logs.values(), *self._future_logs.values()]
         for directory in self.live_dirs:
-            inside = self._of_dir(directory, logs)
-            if not self._synced_as_one(directory, inside):
-                await flush_together(inside, self._now_ms())
-
-    def _synced_as_one(self, directory: LogDir, logs: Iterable[Log]) -> bool:
-        """Whether to sync the whole file system once in place of each file of many logs."""
-        unsynced = sum(log.needs_sync for log in logs)
-        return unsynced > self.synced_singly_max and self._disk.can_sync_all(directory.path)
+            await self.closing.prepare(directory, self._of_dir(directory, logs), self._now_ms())
 
     def close(self, *, broker_epoch: int = -1) -> None:
         """Flush and close everything, write checkpoints and the mark of a clean stop.
@@ -611,15 +600,6 @@ class LogManager:
 
     def _close_dir(self, directory: LogDir, broker_epoch: int, now_ms: int) -> None:
         logs = self._of_dir(directory, [*self._logs.values(), *self._future_logs.values()])
-        if self._synced_as_one(directory, logs):
-            for log in logs:
-                log.close(sync=False)
-            self._disk.sync_all(directory.path)
-            for log in logs:
-                log.flusher.closed_cleanly(log.log_end_offset)
-        else:
-            for log in logs:
-                log.flush(now_ms=now_ms)
-                log.close()
+        self.closing.close(directory, logs, now_ms)
         self.checkpoints.write_now(directory)
         directory.mark_clean(broker_epoch)

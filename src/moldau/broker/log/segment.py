@@ -408,6 +408,19 @@ class Segment:
                 self._max_timestamp = place.max_timestamp
                 self.max_timestamp_offset = place.last_offset
 
+    def load_end(self) -> int:
+        """Take the maximum timestamp as `reload_max_timestamp` does; one past the last offset."""
+        self._max_timestamp = self.time_index.last_timestamp
+        self.max_timestamp_offset = self.time_index.last_offset
+        next_offset = self.base_offset
+        timed = self.offset_index.lookup(self.time_index.last_offset)[1]
+        for place in self.places(min(timed, self.offset_index.last_position)):
+            next_offset = place.last_offset + 1
+            if place.max_timestamp > self._max_timestamp:
+                self._max_timestamp = place.max_timestamp
+                self.max_timestamp_offset = place.last_offset
+        return next_offset
+
     def resize_indexes(self, size_max: int) -> None:
         self.offset_index.resize(size_max)
         self.time_index.resize(size_max)
