@@ -14,6 +14,7 @@ from moldau.wire.messages import (
     CreateTopicsRequest,
     DescribeQuorumRequest,
     ElectLeadersRequest,
+    ListOffsetsRequest,
     MetadataRequest,
     MetadataResponse,
     ProduceRequest,
@@ -23,6 +24,7 @@ from moldau.wire.records import encode_batch
 METADATA_TOPIC = "__cluster_metadata"
 PREFERRED = 0
 ELECTION_NOT_NEEDED = 84
+LATEST = -1
 
 
 class Unreachable(Exception):
@@ -125,6 +127,23 @@ class Connection:
         return {
             partition.index
             for partition in response.responses[0].partition_responses
+            if partition.error_code
+        }
+
+    def offsets_missing(self, topic: str, partitions: Iterable[int]) -> set[int]:
+        """Ask where partitions end; those that are not served."""
+        wanted = [
+            ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=LATEST)
+            for index in partitions
+        ]
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            topics=[ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=wanted)],
+        )
+        response = self.call(ApiKey.LIST_OFFSETS, 5, request)
+        return {
+            partition.partition_index
+            for partition in response.topics[0].partitions
             if partition.error_code
         }
 

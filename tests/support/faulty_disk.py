@@ -75,6 +75,12 @@ class FaultyDisk:
             raise OSError(errno.ENOSPC, "No space left on device", path)
         self._disk.write_atomic(path, data, sync=sync)
 
+    def sync_all(self, path: str) -> None:
+        if self.broken("sync", path):
+            raise OSError(errno.EIO, "Input/output error", path)
+        self.synced.append(path)
+        self._disk.sync_all(path)
+
     def scan_dirs(self, path: str) -> list[str]:
         if self.broken("list", path):
             raise OSError(errno.EIO, "Input/output error", path)

@@ -89,7 +89,9 @@ class Machine:
         self.platter.lose_power()
         self.start()
 
-    def stop(self) -> None:
+    def stop(self, *, as_one: bool = False) -> None:
+        """A clean stop that syncs each file, or the whole disk `as_one`."""
+        self.manager.closing.synced_singly_max = 0 if as_one else 1_000
         self.manager.close()
         self.platter.stop()
 

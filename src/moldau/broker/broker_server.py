@@ -54,6 +54,9 @@ LEADERLESS_STOP_MS: Final = 5_000
 #: How long the start waits for its own unfencing to come by the metadata, and for coordinators.
 UNFENCED_MS_MAX: Final = 30_000
 
+#: How many partitions that are yet to be opened the answer about new ones waits for.
+UNOPENED_AWAITED_MAX: Final = 100
+
 #: How many logs are loaded before others get their turn.
 LOADED_PER_TURN: Final = 4
 
@@ -261,10 +264,17 @@ class BrokerServer:
     async def _settled_on(
         self, condition: Callable[[MetadataImage], bool], timeout_ms: int
     ) -> None:
-        """Wait for the condition and for open partitions, together no longer than the timeout."""
+        """Wait for the condition and for open partitions, together no longer than the timeout.
+
+        After the creation of very many partitions the response does not wait until they are open:
+        a client that uses one too early retries, as with Kafka.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_ms / 1000):
-                if await self._waits.until(condition, timeout_ms=timeout_ms):
+                if (
+                    await self._waits.until(condition, timeout_ms=timeout_ms)
+                    and self.replicas.unopened_count <= UNOPENED_AWAITED_MAX
+                ):
                     await self._settled()
 
     # What the metadata log says.

@@ -253,6 +253,11 @@ class Platter:
     def commit_dir(self, path: str) -> None:
         self.commit(max((e.sequence for e in self._journal if path in e.dirs), default=-1))
 
+    def sync_all(self) -> None:
+        for inode in self.files.values():
+            inode.sync()
+        self._journal.clear()
+
     def put(self, path: str, inode: _Inode | None) -> None:
         """Give `path` to `inode`, or to none."""
         if inode is None:
@@ -468,6 +473,12 @@ class SimDisk:
         if path not in self.reading(path).dirs:
             raise FileNotFoundError(errno.ENOENT, "no such folder", path)
         self.changing(path).commit_dir(path)
+
+    def can_sync_all(self, path: str) -> bool:
+        return path in self.reading(path).dirs
+
+    def sync_all(self, path: str) -> None:
+        self.changing(path).sync_all()
 
     def size(self, path: str) -> int:
         return self.open(path).size

@@ -34,12 +34,12 @@ def test_a_segment_holds_exactly_the_batches(folder: LogFolder) -> None:
     assert (folder.path / f"{offset_prefix(0)}.log").read_bytes() == b"".join(expected)
 
 
-def test_offset_index_entries_and_preallocation(tmp_path: Path) -> None:
-    folder = LogFolder(tmp_path, LogConfig(index_interval_bytes=100, segment_index_bytes=1003))
+def test_index_files_end_with_their_last_entry(tmp_path: Path) -> None:
+    folder = LogFolder(tmp_path, LogConfig(index_interval_bytes=100))
     log = folder.open()
     index = folder.path / f"{offset_prefix(0)}.index"
-    assert index.stat().st_size == 1000  # rounded down to a multiple of 8
-    assert (folder.path / f"{offset_prefix(0)}.timeindex").stat().st_size == 996
+    assert index.stat().st_size == 0
+    assert (folder.path / f"{offset_prefix(0)}.timeindex").stat().st_size == 0
     sizes = []
     for number in range(3):
         batch = batch_of(b"x" * 60, b"y" * 60, timestamp=NOW_MS + 10 * number)
@@ -50,7 +50,7 @@ def test_offset_index_entries_and_preallocation(tmp_path: Path) -> None:
         (2 * number + 1).to_bytes(4, "big") + sum(sizes[:number]).to_bytes(4, "big")
         for number in (1, 2)
     )
-    assert index.read_bytes() == expected + bytes(1000 - len(expected))
+    assert index.read_bytes() == expected
     log.close()
     assert index.read_bytes() == expected
     times = b"".join(

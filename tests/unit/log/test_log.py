@@ -94,7 +94,7 @@ class TestRoll:
         log.append_as_follower(memoryview(far), now_ms=NOW_MS)
         assert [s.base_offset for s in log.segments] == [0, 2**31]
 
-    def test_closed_segments_have_trimmed_indexes_and_a_snapshot(
+    def test_closed_segments_have_whole_indexes_and_a_snapshot(
         self, make_folder: Callable[..., LogFolder]
     ) -> None:
         folder = make_folder(index_interval_bytes=0)
@@ -103,7 +103,7 @@ class TestRoll:
             append(log, b"x")
         log.roll(NOW_MS)
         indexes = [(folder.path / n).stat().st_size for n in folder.files(".index")]
-        assert indexes == [2 * 8, 10_485_760]
+        assert indexes == [2 * 8, 0]
         assert [n[:20] for n in folder.files(".snapshot")] == [f"{3:020d}"]
         assert log.recovery_point == 3  # the closed segment has been flushed
 

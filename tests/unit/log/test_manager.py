@@ -499,6 +499,29 @@ def test_two_thousand_partitions_load_quickly(broker: Broker) -> None:
     assert len(os.listdir("/proc/self/fd")) - descriptors < 20
 
 
+def test_a_stop_with_many_unsynced_logs_syncs_the_file_system_once(
+    broker: Broker,
+) -> None:
+    for index in range(40):
+        append(broker.manager.create_log("t", index, CONFIG), b"x")
+    broker.disk.synced.clear()
+    broker.stop()
+    assert broker.disk.synced == broker.paths
+    assert broker.start().live_dirs[0].clean_shutdown
+    logs = list(broker.manager.logs())
+    assert [(log.log_end_offset, log.recovery_point) for log in logs] == [(1, 1)] * 40
+
+
+def test_a_stop_that_cannot_sync_leaves_no_mark(broker: Broker) -> None:
+    for index in range(40):
+        append(broker.manager.create_log("t", index, CONFIG), b"x")
+    broker.disk.fail("sync", broker.paths[0])
+    broker.stop()
+    broker.disk.heal()
+    assert not broker.start().live_dirs[0].clean_shutdown
+    assert all(values_of(read_all(log)) == [(0, b"x")] for log in broker.manager.logs())
+
+
 def test_everything_is_flushed_together_before_a_stop(tmp_path: Path) -> None:
     at_once = Counter[str]()
 
@@ -523,6 +546,7 @@ def test_everything_is_flushed_together_before_a_stop(tmp_path: Path) -> None:
             now_ms=lambda: NOW_MS,
             random_bytes=os.urandom,
         )
+        manager.closing.synced_singly_max = 100
         manager.open_dirs(cluster_id="c", node_id=1)
         manager.load(lambda topic: CONFIG)
         logs = [manager.create_log("t", index, CONFIG) for index in range(100)]

@@ -128,12 +128,13 @@ def test_a_flush_that_runs_while_the_segment_is_rolled_does_not_cover_its_indexe
     assert log.recovery_point == 1
 
 
-def test_a_clean_stop_leaves_nothing_that_a_power_failure_could_take() -> None:
+@pytest.mark.parametrize("as_one", [False, True])
+def test_a_clean_stop_leaves_nothing_that_a_power_failure_could_take(as_one: bool) -> None:
     machine = Machine()
     log = machine.create()
     abort_one(log)
     append(log, b"a", b"b", producer_id=6, producer_epoch=0, base_sequence=0)
-    machine.stop()
+    machine.stop(as_one=as_one)
     machine.lose_power()
     log = machine.log()
     assert values_of(read_all(log))[-2:] == [(2, b"a"), (3, b"b")]
@@ -142,13 +143,14 @@ def test_a_clean_stop_leaves_nothing_that_a_power_failure_could_take() -> None:
     assert log.segments.active.max_timestamp == NOW_MS + 1
 
 
-def test_a_clean_stop_syncs_indexes_that_it_completes_without_any_append() -> None:
+@pytest.mark.parametrize("as_one", [False, True])
+def test_a_clean_stop_syncs_indexes_that_it_completes_without_any_append(as_one: bool) -> None:
     machine = Machine()
     append(machine.create(), b"a")
-    machine.stop()
+    machine.stop(as_one=as_one)
     machine.platter.start().remove("/data1/.kafka_cleanshutdown")
     machine.start()
-    machine.stop()
+    machine.stop(as_one=as_one)
     machine.lose_power()
     assert machine.log().segments.active.time_index.last_timestamp == NOW_MS
 

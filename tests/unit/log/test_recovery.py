@@ -376,8 +376,7 @@ def test_leftovers_and_orphans_are_cleared(folder: LogFolder) -> None:
     log = folder.crash()
     assert values_of(read_all(log)) == records
     assert sorted(os.listdir(folder.path)) == [
-        f"{FIRST}.index", f"{FIRST}.log", f"{FIRST}.timeindex",
-        f"{offset_prefix(6)}.snapshot", "leader-epoch-checkpoint",
+        f"{FIRST}.index", f"{FIRST}.log", f"{FIRST}.timeindex", "leader-epoch-checkpoint",
     ]  # fmt: skip
 
 

@@ -86,12 +86,14 @@ def test_new_partitions_are_opened_in_turns(tmp_path: Path) -> None:
     turns.host.create_topic("t", OPENED_AT_ONCE_MAX + OPENED_PER_TURN + 3)
     turns.host.replicas.when_settled(lambda: settled.append(turns.opened))
     assert turns.opened == OPENED_AT_ONCE_MAX
+    assert turns.host.replicas.unopened_count == OPENED_PER_TURN + 3
     last = OPENED_AT_ONCE_MAX + OPENED_PER_TURN + 2
     assert turns.host.replicas.absence("t", last) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     turns.turn()
     assert (turns.opened, settled) == (OPENED_AT_ONCE_MAX + OPENED_PER_TURN, [])
     turns.turn()
     assert settled == [OPENED_AT_ONCE_MAX + OPENED_PER_TURN + 3]
+    assert turns.host.replicas.unopened_count == 0
     assert turns.put_off == []
 
 

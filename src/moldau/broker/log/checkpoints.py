@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from moldau.wire.uuids import uuid_from_text, uuid_to_text
 
@@ -79,17 +80,24 @@ def encode_partition_metadata(topic_id: uuid.UUID) -> bytes:
 
 
 def decode_partition_metadata(name: str, data: bytes) -> uuid.UUID:
+    try:
+        return _decode_topic_id(data)
+    except ValueError as error:
+        raise CorruptCheckpoint(f"{name}: {error}") from None
+
+
+# All partitions of a topic have the same content.
+@lru_cache(maxsize=1024)
+def _decode_topic_id(data: bytes) -> uuid.UUID:
     fields = dict(
         line.split(": ", 1) for line in data.decode(errors="replace").splitlines() if ": " in line
     )
     if fields.get("version") != "0" or "topic_id" not in fields:
-        raise CorruptCheckpoint(f"{name}: must hold 'version: 0' and 'topic_id: <id>'")
+        raise ValueError("must hold 'version: 0' and 'topic_id: <id>'")
     try:
         return uuid_from_text(fields["topic_id"].strip())
     except ValueError:
-        raise CorruptCheckpoint(
-            f"{name}: topic_id {fields['topic_id']!r} is not a base64 uuid"
-        ) from None
+        raise ValueError(f"topic_id {fields['topic_id']!r} is not a base64 uuid") from None
 
 
 def encode_clean_shutdown(broker_epoch: int) -> bytes:

@@ -20,9 +20,12 @@ import weakref
 from collections.abc import Callable
 from typing import Protocol
 
+from moldau.broker.log import file_systems
+
 Buffer = bytes | bytearray | memoryview
 
 COPY_CHUNK_SIZE = 1 << 20
+READ_CHUNK_SIZE = 1 << 16
 
 
 class File(Protocol):
@@ -89,6 +92,12 @@ class Disk(Protocol):
         """Replace the file's content: readers and crashes see the old or the new, whole."""
 
     def sync_dir(self, path: str) -> None: ...
+
+    def can_sync_all(self, path: str) -> bool:
+        """Whether `sync_all` can be relied on for the file system that holds `path`."""
+
+    def sync_all(self, path: str) -> None:
+        """Make everything written so far to the file system that holds `path` durable."""
 
     def size(self, path: str) -> int: ...
 
@@ -261,11 +270,17 @@ class OsFile:
 
 
 class OsLock:
-    def __init__(self, fd: int) -> None:
+    """`held` is the disk's record of the directories that are locked."""
+
+    def __init__(self, held: dict[str, int], directory: str, fd: int) -> None:
+        self._held = held
+        self._directory = directory
         self._fd = fd
+        held[directory] = fd
 
     def release(self) -> None:
         if self._fd >= 0:
+            self._held.pop(self._directory, None)
             os.close(self._fd)
             self._fd = -1
 
@@ -287,6 +302,8 @@ class OsDisk:
         # and reopening a hot file once in a while costs next to nothing.
         self._open_files: dict[OsFile, None] = {}
         self._mapped_files: dict[OsFile, None] = {}
+        # Descriptors of lock files by the log directories that they lock.
+        self._lock_fds: dict[str, int] = {}
 
     def note_open(self, file: OsFile) -> None:
         self._open_files[file] = None
@@ -335,7 +352,11 @@ class OsDisk:
             return sorted(entry.name for entry in entries if entry.is_dir())
 
     def make_dirs(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        try:
+            os.mkdir(path)
+        except OSError:
+            # Its parents are missing, or it is there; anything else is raised again.
+            os.makedirs(path, exist_ok=True)
 
     def rename(self, source: str, target: str, *, sync: bool = False) -> None:
         os.replace(source, target)
@@ -354,8 +375,17 @@ class OsDisk:
             shutil.rmtree(path)
 
     def read_bytes(self, path: str) -> bytes:
-        with open(path, "rb", buffering=0) as file:
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = os.read(fd, READ_CHUNK_SIZE)
+            if len(data) < READ_CHUNK_SIZE:
+                return data
+            parts = [data]
+            while part := os.read(fd, READ_CHUNK_SIZE):
+                parts.append(part)
+            return b"".join(parts)
+        finally:
+            os.close(fd)
 
     def write_atomic(self, path: str, data: Buffer, *, sync: bool = True) -> None:
         temporary = path + ".tmp"
@@ -378,6 +408,14 @@ class OsDisk:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def can_sync_all(self, path: str) -> bool:
+        # The lock's descriptor was there before the first write: what failed to be written
+        # since then is reported through it, whoever else has heard of it meanwhile.
+        return path in self._lock_fds and file_systems.can_sync(self._lock_fds[path])
+
+    def sync_all(self, path: str) -> None:
+        file_systems.sync(self._lock_fds[path])
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size
@@ -408,4 +446,4 @@ class OsDisk:
                 f"{path} is locked: another broker is using this folder; stop it or "
                 "choose another log.dirs"
             ) from error
-        return OsLock(fd)
+        return OsLock(self._lock_fds, os.path.dirname(path), fd)

@@ -126,11 +126,15 @@ class Flusher:
     def _dir_changed(self) -> bool:
         return self._change > self._change_synced
 
+    def needs_sync(self, up_to: int) -> bool:
+        """Whether anything below `up_to`, or a name in the directory, may not be durable."""
+        return up_to > self.recovery_point or self._dir_changed
+
     def plan(self, up_to: int) -> FlushPlan | None:
         """What makes everything below `up_to` durable; None when it is already."""
-        if up_to <= self.recovery_point and not self._dir_changed:
+        if not self.needs_sync(up_to):
             return None
-        self._write_small_files()
+        self.write_small_files()
         syncs: list[Callable[[], None]] = []
         active = self._segments.active
         for segment in self._segments.overlapping(self.recovery_point, up_to):
@@ -148,7 +152,8 @@ class Flusher:
             syncs.append(partial(_sync_dir, disk, directory))
         return FlushPlan(up_to, tuple(syncs), self._change, dict(self._replaced))
 
-    def _write_small_files(self) -> None:
+    def write_small_files(self) -> None:
+        """Write the files that wait for a flush; durable they are only after it."""
         for name, content in list(self._unwritten.items()):
             path = f"{self.directory}/{name}"
             self._context.disk.write_atomic(path, content(), sync=False)
@@ -172,7 +177,7 @@ class Flusher:
                 failure = self._dir_state.failure
                 waiter(_gone() if failure is None else failure.again())
             return
-        if up_to <= self.recovery_point and not self._dir_changed:
+        if not self.needs_sync(up_to):
             if waiter is not None:
                 waiter(None)
             return
@@ -238,8 +243,9 @@ class Flusher:
         for _, _, waiter in waiters:
             waiter(_gone())
 
-    def closed_cleanly(self) -> None:
-        """All files of the log are complete and durable, indexes included."""
+    def closed_cleanly(self, end_offset: int) -> None:
+        """All files of the log, which ends there, are complete and durable, indexes included."""
+        self.recovery_point = end_offset
         self._whole = True
 
     def truncated(self, end_offset: int) -> None:

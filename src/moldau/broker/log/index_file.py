@@ -1,9 +1,9 @@
 """What the offset index and the time index have in common: a file of entries of one size.
 
-What always holds: the first `entry_count` entries are real, and bytes beyond them are
-preallocation without meaning. The file of an active segment is preallocated (sparse) so
-that Kafka, which maps it, finds it as it expects; it is trimmed when the segment is
-rolled or closed. Nothing is opened or mapped before it is used: most partitions idle.
+Invariants: the first `entry_count` entries are real, and bytes beyond them have no meaning.
+There are such bytes only in a file that Kafka preallocated and did not close; here a file ends
+with its last entry, so that an idle partition's index needs no work at a stop or a recovery.
+Nothing is opened or mapped before it is used: most partitions idle.
 """
 
 from __future__ import annotations
@@ -60,12 +60,14 @@ class IndexFile(ABC):
         """Whether this can be the last of `count` entries."""
 
     def create(self) -> None:
-        """Make the file, empty and preallocated."""
+        """Make the file, empty."""
         file = self._disk.open(self.path, create=True)
+        if file.size:
+            file.truncate(0)
+        file.close()
+        self._file_size = 0
         self.entry_count = 0
         self._take_last(None)
-        self._preallocate(file)
-        file.close()
 
     def load(self) -> None:
         """Check the file and find where its entries end; CorruptIndex when it is damaged.
@@ -78,11 +80,13 @@ class IndexFile(ABC):
         if self._file_size % size:
             raise CorruptIndex(f"{self.path}: size {self._file_size} is no multiple of {size}")
         count = self._file_size // size
-        if count and self._handle().read((count - 1) * size, size) == bytes(size):
+        last = self._handle().read((count - 1) * size, size) if count else b""
+        if count and last == bytes(size):
             count = self._count_real(count)
+            last = self._handle().read((count - 1) * size, size) if count else b""
         entry = None
         if count:
-            entry = self.ENTRY.unpack(self._handle().read((count - 1) * size, size))
+            entry = self.ENTRY.unpack(last)
             if not self._is_sound(entry, count):
                 raise CorruptIndex(f"{self.path}: last of {count} entries is {entry}")
         self.entry_count = count
@@ -128,12 +132,12 @@ class IndexFile(ABC):
                 high = middle
         return low
 
-    def _add(self, entry: tuple[int, int], *, within_preallocation: bool = True) -> None:
+    def _add(self, entry: tuple[int, int]) -> None:
+        # What was beyond the entries must not come back as entries.
+        self.trim()
         file = self._file or self._handle()
-        if within_preallocation and self._file_size < self._entries_max * self.ENTRY.size:
-            self._preallocate(file)
-        file.write(self.ENTRY.pack(*entry), self.entry_count * self.ENTRY.size)
-        self._file_size = max(self._file_size, file.size)
+        file.write(self.ENTRY.pack(*entry), self._file_size)
+        self._file_size = file.size
         self.entry_count += 1
         self._take_last(entry)
 
@@ -150,7 +154,8 @@ class IndexFile(ABC):
             self.create()
             return
         self._take_last(None)
-        self._cut(0)
+        self.entry_count = 0
+        self.trim()
 
     def begin_anew(self, path: str) -> None:
         """Forget the file; `reset` makes another one at `path`."""
@@ -165,7 +170,7 @@ class IndexFile(ABC):
         self._entries_max = max(size_max // self.ENTRY.size, self.entry_count)
 
     def trim(self) -> None:
-        """Give back the preallocation: the file ends with its last entry."""
+        """Cut what follows the last entry."""
         if self._file_size != self.entry_count * self.ENTRY.size:
             self._cut(self.entry_count)
 
@@ -196,9 +201,3 @@ class IndexFile(ABC):
         file.truncate(count * self.ENTRY.size)
         self._file_size = file.size
         self.entry_count = count
-
-    def _preallocate(self, file: File) -> None:
-        # The garbage of a former preallocation must not come back as entries.
-        file.truncate(self.entry_count * self.ENTRY.size)
-        file.truncate(self._entries_max * self.ENTRY.size)
-        self._file_size = file.size

@@ -26,10 +26,20 @@ from moldau.broker.log.segment import Segment
 
 logger = logging.getLogger(__name__)
 
+_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX, SWAP_SUFFIX)
+_INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
 
 def settle_leftovers(disk: Disk, directory: str) -> dict[str, int]:
     """Finish or undo what a crash interrupted; the files and sizes that make up the log."""
     files = disk.scan_files(directory)
+    if any(name.endswith(_LEFTOVER_SUFFIXES) for name in files):
+        _settle(disk, directory, files)
+    _remove_orphans(disk, directory, files)
+    return files
+
+
+def _settle(disk: Disk, directory: str, files: dict[str, int]) -> None:
     cleaned_offsets: list[int] = []
     segment_removed = False
     for name in list(files):
@@ -52,8 +62,6 @@ def settle_leftovers(disk: Disk, directory: str) -> dict[str, int]:
                 swaps.remove(name)
     if swaps:
         _complete_swap(disk, directory, files, swaps)
-    _remove_orphans(disk, directory, files)
-    return files
 
 
 def _remove(disk: Disk, directory: str, files: dict[str, int], name: str) -> None:
@@ -96,10 +104,8 @@ def _complete_swap(disk: Disk, directory: str, files: dict[str, int], swaps: lis
 
 
 def _remove_orphans(disk: Disk, directory: str, files: dict[str, int]) -> None:
-    for name in list(files):
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
-            if name.endswith(suffix) and offset_of_file(name) is not None:
-                if name.removesuffix(suffix) + LOG_SUFFIX not in files:
-                    logger.warning("%s/%s: no such segment, removing it", directory, name)
-                    _remove(disk, directory, files, name)
-                break
+    for name in [name for name in files if name.endswith(_INDEX_SUFFIXES)]:
+        segment = name.rpartition(".")[0] + LOG_SUFFIX
+        if segment not in files and offset_of_file(name) is not None:
+            logger.warning("%s/%s: no such segment, removing it", directory, name)
+            _remove(disk, directory, files, name)

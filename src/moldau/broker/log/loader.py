@@ -77,11 +77,11 @@ def open_log(
     """
     loader = _Loader(context, directory, config, now_ms)
     try:
-        if not context.disk.is_dir(directory):
-            context.disk.make_dirs(directory)
-            files: dict[str, int] = {}
-        else:
+        try:
             files = settle_leftovers(context.disk, directory)
+        except FileNotFoundError:
+            context.disk.make_dirs(directory)
+            files = {}
         # First, so that no power failure leaves records of which nobody knows the topic.
         known_id = loader.topic_id(files, topic_id)
         loader.load(files, clean_shutdown, recovery_point, log_start_offset)
@@ -113,12 +113,12 @@ def open_log(
 def topic_id_is_lost(disk: Disk, directory: str) -> bool:
     """Whether there is a `partition.metadata` that a power failure has made unreadable."""
     path = f"{directory}/{PARTITION_METADATA}"
-    if not disk.exists(path):
-        return False
     try:
         decode_partition_metadata(path, disk.read_bytes(path))
     except CorruptCheckpoint:
         return True
+    except FileNotFoundError:
+        return False
     return False
 
 
@@ -257,9 +257,9 @@ class _Loader:
         config = self._config
         damaged: set[int] = set()
         segments: list[Segment] = []
-        for name in sorted(files):
+        for name in sorted(name for name in files if name.endswith(LOG_SUFFIX)):
             base_offset = offset_of_file(name)
-            if base_offset is None or not name.endswith(LOG_SUFFIX):
+            if base_offset is None:
                 continue
             prefix = offset_prefix(base_offset)
             segment = Segment(
@@ -293,8 +293,7 @@ class _Loader:
             unflushed = recover_from is not None and (following is None or following > recover_from)
             if not unflushed and segment.base_offset not in damaged:
                 if following is None:
-                    end_offset = segment.next_offset()
-                    segment.reload_max_timestamp()
+                    end_offset = segment.load_end()
                 continue
             outcome = self._rebuild(
                 segment,
@@ -334,10 +333,11 @@ class _Loader:
 
         Below `trusted_below` the next start believes indexes unless one is missing. So a crash
         while they are made must not leave what looks complete, nor one after that what no
-        fsync has covered.
+        fsync has covered. It never believes those of the last segment: it makes them again
+        after a crash, and a clean stop or a roll syncs them first.
         """
         path = segment.time_index.path
-        hidden = segment.base_offset < trusted_below
+        hidden = segment.base_offset < trusted_below and bool(later)
         if hidden:
             self._disk.remove(path, missing_ok=True)
             segment.time_index.begin_anew(path + TEMPORARY_SUFFIX)

@@ -569,14 +569,20 @@ class Log:
         """Rename the partition's directory, durably with `sync`; readers are not disturbed."""
         surgery.guarded(self, "renaming", surgery.rename_dir, directory, sync)
 
-    def close(self, *, clean: bool = True) -> None:
-        """Let go of all files; `clean` leaves them as a clean stop should."""
+    @property
+    def needs_sync(self) -> bool:
+        """Whether anything of the log is not known to be durable."""
+        return self.flusher.needs_sync(self.log_end_offset)
+
+    def close(self, *, clean: bool = True, sync: bool = True) -> None:
+        """Let go of all files; `clean` leaves them as a clean stop should, except that without
+        `sync` the caller has to make them durable."""
         self.flusher.close()
         if not clean or self.offline:
             for segment in self.segments:
                 segment.release()
             return
-        surgery.guarded(self, "closing", surgery.close)
+        surgery.guarded(self, "closing", surgery.close, sync)
 
 
 @lru_cache(maxsize=1024)

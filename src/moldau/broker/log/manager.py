@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from moldau.broker.log.background import Background
 from moldau.broker.log.checkpoints import Partition
+from moldau.broker.log.closing import Closing
 from moldau.broker.log.context import LogContext, LogDirFailure, LogDirState
 from moldau.broker.log.disk import Disk
-from moldau.broker.log.flusher import flush_together
 from moldau.broker.log.leader_epochs import LeaderEpochs
 from moldau.broker.log.loader import open_log, topic_id_is_lost
 from moldau.broker.log.log import Log
@@ -103,6 +103,7 @@ class LogManager:
         # How many current logs each folder has, by its id; None: to be counted anew.
         self._counts: Counter[int] | None = None
         self._cordoned: frozenset[str] = frozenset()
+        self.closing = Closing(disk)
         # Dicts as ordered sets: the order of work must be the same in every simulated run.
         self._timed_flush: dict[Log, None] = {}
         # Those the cleaner looks at, apart so that it need not walk all others.
@@ -578,7 +579,9 @@ class LogManager:
 
     async def flush_all(self) -> None:
         """Do most of what `close` has to do before it is called, faster and off the loop."""
-        await flush_together([*self._logs.values(), *self._future_logs.values()], self._now_ms())
+        logs = [*self._logs.values(), *self._future_logs.values()]
+        for directory in self.live_dirs:
+            await self.closing.prepare(directory, self._of_dir(directory, logs), self._now_ms())
 
     def close(self, *, broker_epoch: int = -1) -> None:
         """Flush and close everything, write checkpoints and the mark of a clean stop.
@@ -598,8 +601,6 @@ class LogManager:
 
     def _close_dir(self, directory: LogDir, broker_epoch: int, now_ms: WallMs) -> None:
         logs = self._of_dir(directory, [*self._logs.values(), *self._future_logs.values()])
-        for log in logs:
-            log.flush(now_ms=now_ms)
-            log.close()
+        self.closing.close(directory, logs, now_ms)
         self.checkpoints.write_now(directory)
         directory.mark_clean(broker_epoch)

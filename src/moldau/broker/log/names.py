@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import lru_cache
 from typing import NamedTuple
 
 LOG_SUFFIX = ".log"
@@ -40,6 +41,8 @@ def offset_prefix(offset: int) -> str:
     return f"{offset:020d}"
 
 
+# The names in one partition's directory are those in thousands of others.
+@lru_cache(maxsize=4096)
 def offset_of_file(name: str) -> int | None:
     """The offset a file name begins with, or None for files named otherwise."""
     prefix = name.partition(".")[0]

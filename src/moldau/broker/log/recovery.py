@@ -50,8 +50,8 @@ def recover_segment(
     elif not len(earlier):
         producers.clear(segment.base_offset)
     segment.reset_indexes()
-    # A view over all of it: checksums run over mapped pages without copying.
-    view = segment.file.view(0, segment.size)
+    # A view over all of it: checksums of a large segment run over mapped pages without copying.
+    view = segment.read(0, segment.size) if segment.size else memoryview(b"")
     position = 0
     next_offset = segment.base_offset
     reason = ""

@@ -76,6 +76,17 @@ def record_batch(
     )
 
 
+def needs_snapshot(
+    segments: Segments, producers: ProducerStates, snapshots: ProducerSnapshots
+) -> bool:
+    """Whether a snapshot at the end of the log says anything that a start would not see.
+
+    A log of one segment in which no producer has an id needs none: after a crash the segment is
+    read from its beginning in any case, and after a clean stop there is no state to know.
+    """
+    return bool(producers.entries or snapshots.offsets or len(segments) > 1)
+
+
 def rebuild_producers(
     segments: Segments,
     producers: ProducerStates,
@@ -98,7 +109,8 @@ def rebuild_producers(
         producers.clear(log_start_offset)
         snapshots.last_taken = log_start_offset
         producers.map_end_offset = end_offset
-        snapshots.take(producers)
+        if needs_snapshot(segments, producers, snapshots):
+            snapshots.take(producers)
         return
     snapshots.reload(
         producers,
@@ -110,7 +122,7 @@ def rebuild_producers(
     for segment in segments.overlapping(producers.map_end_offset, end_offset):
         start = max(segment.base_offset, producers.map_end_offset, log_start_offset)
         producers.map_end_offset = start
-        if segment.base_offset in wanted:
+        if segment.base_offset in wanted and needs_snapshot(segments, producers, snapshots):
             snapshots.take(producers)
         place = segment.locate(start)
         if place is None:
@@ -123,4 +135,5 @@ def rebuild_producers(
                 whole = segment.file.read(batch.position, batch.size) if header.is_control else None
                 record_batch(producers, header, whole)
     producers.map_end_offset = end_offset
-    snapshots.take(producers)
+    if needs_snapshot(segments, producers, snapshots):
+        snapshots.take(producers)

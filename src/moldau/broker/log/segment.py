@@ -233,7 +233,7 @@ class Segment:
         return NO_TIMESTAMP if place is None else place.max_timestamp
 
     def become_inactive(self) -> None:
-        """No more appends: complete the time index and give back the preallocation."""
+        """No more appends: complete the time index."""
         self.time_index.maybe_append(
             self._max_timestamp, self.max_timestamp_offset, even_if_full=True
         )
@@ -408,6 +408,19 @@ class Segment:
                 self._max_timestamp = place.max_timestamp
                 self.max_timestamp_offset = place.last_offset
 
+    def load_end(self) -> int:
+        """Take the maximum timestamp as `reload_max_timestamp` does; one past the last offset."""
+        self._max_timestamp = self.time_index.last_timestamp
+        self.max_timestamp_offset = self.time_index.last_offset
+        next_offset = self.base_offset
+        timed = self.offset_index.lookup(self.time_index.last_offset)[1]
+        for place in self.places(min(timed, self.offset_index.last_position)):
+            next_offset = place.last_offset + 1
+            if place.max_timestamp > self._max_timestamp:
+                self._max_timestamp = place.max_timestamp
+                self.max_timestamp_offset = place.last_offset
+        return next_offset
+
     def resize_indexes(self, size_max: int) -> None:
         self.offset_index.resize(size_max)
         self.time_index.resize(size_max)
@@ -459,8 +472,11 @@ class Segment:
             file.close()
         return syncs
 
-    def close(self) -> None:
-        """Close the files as a clean stop leaves them: indexes complete, trimmed and durable."""
+    def close(self, *, sync: bool = True) -> None:
+        """Close the files as a clean stop leaves them: indexes complete, trimmed and durable.
+
+        Without `sync` the caller makes them durable.
+        """
         entries = self.time_index.entry_count
         if self.size:
             self.time_index.maybe_append(
@@ -472,9 +488,9 @@ class Segment:
             self.offset_index.trim()
         if self.time_index.file_exists:
             self.time_index.trim()
-        if self.unsynced_indexes:
-            for sync in self._begin_index_sync():
-                sync()
+        if sync and self.unsynced_indexes:
+            for sync_file in self._begin_index_sync():
+                sync_file()
         self.release()
 
     def release(self) -> None:

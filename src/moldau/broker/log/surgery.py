@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from moldau.broker.log.names import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
-from moldau.broker.log.replay import rebuild_producers
+from moldau.broker.log.replay import needs_snapshot, rebuild_producers
 from moldau.broker.log.retention import Retention, SegmentFacts, deletable_count
 from moldau.broker.log.segment import Segment
 from moldau.invariant import invariant
@@ -239,11 +239,18 @@ def rename_dir(log: Log, directory: str, sync: bool) -> None:
         segment.moved_to(directory)
 
 
-def close(log: Log) -> None:
+def close(log: Log, sync: bool) -> None:
     """Leave the files as a clean stop should: complete, and durable as a whole, because after
-    it the next start checks nothing."""
+    it the next start checks nothing.
+
+    Without `sync` the caller makes them durable, then calls `flusher.closed_cleanly`.
+    """
     log.producers.map_end_offset = log.log_end_offset
-    log.snapshots.take(log.producers, sync=True)
+    if needs_snapshot(log.segments, log.producers, log.snapshots):
+        log.snapshots.take(log.producers, sync=sync)
+    if not sync:
+        log.flusher.write_small_files()
     for segment in log.segments:
-        segment.close()
-    log.flusher.closed_cleanly()
+        segment.close(sync=sync)
+    if sync:
+        log.flusher.closed_cleanly(log.log_end_offset)

@@ -43,7 +43,7 @@ class TimeIndex(IndexFile):
             return
         if self.is_full and not even_if_full:
             return
-        self._add((timestamp, offset - self.base_offset), within_preallocation=not even_if_full)
+        self._add((timestamp, offset - self.base_offset))
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """The entry with the greatest timestamp <= `timestamp`; else (-1, base offset)."""

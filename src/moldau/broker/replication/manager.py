@@ -284,6 +284,11 @@ class ReplicaManager:
         for tell in waiting:
             tell()
 
+    @property
+    def unopened_count(self) -> int:
+        """How many partitions that the metadata puts here wait for their turn."""
+        return len(self._backlog)
+
     def when_settled(self, tell: Callable[[], object]) -> None:
         """Call `tell` once every partition that the metadata puts here has been opened."""
         if self._backlog:

@@ -69,6 +69,9 @@ class ThrowAwayDisk(OsDisk):
     def sync_dir(self, path: str) -> None:
         return
 
+    def sync_all(self, path: str) -> None:
+        return
+
     def free_bytes(self, path: str) -> int:
         free = super().free_bytes(path)
         for folder, room in self.room_by_folder.items():
