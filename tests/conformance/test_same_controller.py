@@ -140,6 +140,8 @@ class Life:
         self.now_ms = 0
         self.history: list[str] = []
         self.incarnations = 0
+        # When a broker was last told to stop.
+        self.goodbyes: dict[int, int] = {}
         config = ControllerConfig(
             node_id=0, cluster_id=CLUSTER_ID, broker_session_timeout_ms=SESSION_MS
         )
@@ -237,10 +239,15 @@ class Life:
     def register(self) -> None:
         broker_id = self.rng.choice(BROKERS)
         existing = self.controller.image.brokers.get(broker_id)
+        if self.now_ms - self.goodbyes.get(broker_id, -SESSION_MS - 1) <= SESSION_MS:
+            # Kafka's waits until the session of a broker that stopped in order is over; ours not.
+            return
         self.incarnations += 1
         previous = -1
         if existing is not None and self.rng.random() < 0.5:
-            previous = existing.epoch
+            # The same where a broker proves that its former process stopped in order.
+            alive = self.controller.has_session(existing, self.now_ms)
+            previous = -1 if alive else existing.epoch
         request = BrokerRegistrationRequest(
             broker_id=broker_id,
             cluster_id=CLUSTER_ID,
@@ -299,13 +306,15 @@ class Life:
         self.pass_time(1)
         brokers = self.controller.image.brokers
         before = brokers[request.broker_id]
-        self.both(
+        response = self.both(
             "heartbeat",
             2,
             request,
             lambda: self.controller.process_heartbeat(request, now_ms=self.now_ms),
             BrokerHeartbeatResponse,
         )
+        if response is not None and response.should_shut_down:
+            self.goodbyes[request.broker_id] = self.now_ms
         if brokers[request.broker_id] != before or request.offline_log_dirs:
             self.beat_again(before)
 

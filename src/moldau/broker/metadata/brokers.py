@@ -109,9 +109,12 @@ def _took_over(
     Two processes cannot listen at one address, so the old one has ended. It has to be silent too:
     a process that was started elsewhere with a copy of its configuration must not displace it.
     """
-    return set(endpoints_from(request.listeners)) == set(
-        existing.endpoints
-    ) and controller.is_silent(existing, now_ms)
+    endpoints = set(endpoints_from(request.listeners))
+    return (
+        bool(endpoints)
+        and endpoints == set(existing.endpoints)
+        and controller.is_silent(existing, now_ms)
+    )
 
 
 def _new_registration(
