@@ -192,6 +192,7 @@ def partitions(run: Run) -> None:
             workloads.round_trips(server, frame, count=1000)
             before = workloads.round_trips(server, frame, count=3000)
             server.create_topic("many", 2000)
+            growth_work.wait_until_served(server.port, "many", 2000)
             cpu, started = server.cpu_seconds(), time.monotonic()
             time.sleep(10)
             idle[server.name] = 100 * (server.cpu_seconds() - cpu) / (time.monotonic() - started)

@@ -105,8 +105,12 @@ def _create(node: Node, topics: list[str], partitions: int) -> None:
             if code := to.create_topic(topic, partitions=partitions, replicas=1):
                 raise RuntimeError(f"{topic} was not created: error {code}")
     for topic in topics:
-        # Kafka answers before the logs are there.
-        _until_all(lambda left, name=topic: _listed(node, name, left), range(partitions))
+        wait_until_served(node.port, topic, partitions)
+
+
+def wait_until_served(port: int, topic: str, partitions: int) -> None:
+    """CreateTopics is answered before the logs are there."""
+    _until_all(lambda left: _listed(port, topic, left), range(partitions))
 
 
 def _produced(node: Node, topic: str, indexes: set[int]) -> set[int]:
@@ -116,8 +120,8 @@ def _produced(node: Node, topic: str, indexes: set[int]) -> set[int]:
         return to.produce(topic, sorted(indexes))
 
 
-def _listed(node: Node, topic: str, indexes: set[int]) -> set[int]:
-    with Connection(node.port) as to:
+def _listed(port: int, topic: str, indexes: set[int]) -> set[int]:
+    with Connection(port) as to:
         return to.offsets_missing(topic, sorted(indexes))
 
 

@@ -101,3 +101,12 @@ def test_the_lock_excludes_other_processes(tmp_path: Path) -> None:
     assert "another broker is using this folder" in try_lock()
     lock.release()
     assert try_lock() == "taken\n"
+
+
+def test_the_file_system_is_synced_through_the_lock_of_a_directory(tmp_path: Path) -> None:
+    disk = OsDisk()
+    assert not disk.can_sync_all(str(tmp_path))
+    lock = disk.lock(str(tmp_path / ".lock"))
+    disk.sync_all(str(tmp_path))
+    lock.release()
+    assert not disk.can_sync_all(str(tmp_path))
