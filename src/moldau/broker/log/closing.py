@@ -13,6 +13,7 @@ from moldau.broker.log.context import LogDirState
 from moldau.broker.log.disk import Disk
 from moldau.broker.log.flusher import flush_together
 from moldau.broker.log.log import Log
+from moldau.times import WallMs
 
 #: With more unsynced logs than this the file system is synced as a whole: each log would take
 #: several fsyncs, each a commit of the file system's journal. With fewer it is not, because that
@@ -25,12 +26,12 @@ class Closing:
         self._disk = disk
         self.synced_singly_max = SYNCED_SINGLY_MAX
 
-    async def prepare(self, directory: LogDirState, logs: Collection[Log], now_ms: int) -> None:
+    async def prepare(self, directory: LogDirState, logs: Collection[Log], now_ms: WallMs) -> None:
         """Do off the loop what `close` would otherwise do in place."""
         if not self._is_as_one(directory, logs):
             await flush_together(logs, now_ms)
 
-    def close(self, directory: LogDirState, logs: Collection[Log], now_ms: int) -> None:
+    def close(self, directory: LogDirState, logs: Collection[Log], now_ms: WallMs) -> None:
         """Flush and close; raises OSError or LogDirFailure if not all is durable."""
         if not self._is_as_one(directory, logs):
             for log in logs:
