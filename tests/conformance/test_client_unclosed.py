@@ -57,7 +57,15 @@ def member(topic: str, **settings: Any) -> Callable[[str], Consumer]:
 def sharer(bootstrap: str) -> ShareConsumer:
     consumer = ShareConsumer(bootstrap_servers=bootstrap, group_id="shared", client_id="forgotten")
     consumer.subscribe(["shared"])
-    consumer.poll(0.1)
+
+    def is_member() -> bool:
+        # Before the first member has joined there is no such group.
+        consumer.poll(0.1)
+        found = admin.describe_share_groups(["shared"], check=False)
+        return any(each.members for each in found.values_by_key.values())
+
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        eventually(is_member, what="it is a member of its group")
     return consumer
 
 
