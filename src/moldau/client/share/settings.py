@@ -15,7 +15,7 @@ __all__ = ["ShareSettings"]
 
 _NUMBERS = itertools.count(1)
 # The group or the broker decides what these would.
-_REFUSED: Final = (
+REFUSED: Final = (
     "auto.offset.reset",
     "enable.auto.commit",
     "group.instance.id",
@@ -56,7 +56,7 @@ class ShareSettings:
     def of(cls, config: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> ShareSettings:
         """From what the application gave; raises ConfigError."""
         given = gather(CONSUMER_KEYS, config, arguments)
-        refused = [key for key in _REFUSED if given.get(key) is not None]
+        refused = [key for key in REFUSED if given.get(key) is not None]
         if refused:
             raise ConfigError(
                 f"{', '.join(refused)} cannot be set when using a share group.", key=refused[0]
