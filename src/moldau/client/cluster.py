@@ -12,7 +12,6 @@ requests one after the other, so what they may hold back (Fetch, JoinGroup) has 
 from __future__ import annotations
 
 import asyncio
-import logging
 import random as random_module
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
@@ -31,6 +30,7 @@ from moldau.client.errors import (
 )
 from moldau.client.metadata import EMPTY, ClusterMetadata
 from moldau.client.network_settings import NetworkSettings
+from moldau.client.outages import OutageLog, addresses
 from moldau.client.topics import Node
 from moldau.clock import Alarm, Clock, LoopClock, pause
 from moldau.peers.backoff import ExponentialBackoff, RandomSource
@@ -38,6 +38,7 @@ from moldau.peers.channel import (
     CallTimedOut,
     ChannelError,
     ConnectionObserver,
+    NotConnected,
     RawResponse,
     UnsupportedVersion,
 )
@@ -56,10 +57,6 @@ from moldau.wire.messages import (
 )
 
 __all__ = ["ClusterClient", "CoordinatorType", "api_of"]
-
-_log = logging.getLogger(__name__)
-
-_WARNING_PAUSE_MS: Final = 10_000
 
 T = TypeVar("T")
 
@@ -140,7 +137,7 @@ class ClusterClient:
         self._refresh_alarm: Alarm | None = None
         self._refresh_failures = 0
         self._unreachable_since_ms: int | None = None
-        self._warned_ms: int | None = None
+        self.outages = OutageLog(self.clock)
         self._closed = False
 
     # Calls.
@@ -261,9 +258,10 @@ class ClusterClient:
                 )
             except DisconnectError as error:
                 last = error
+        where = addresses(self.metadata.nodes) or str(self.bootstrap)
         raise DisconnectError(
-            f"no node of the cluster can be reached: {last}",
-            advice=f"is one running at {self.bootstrap}?",
+            f"no broker can be reached at {where}: {_reason(last)}",
+            advice="is one running there?",
         )
 
     async def call_controller(
@@ -410,8 +408,9 @@ class ClusterClient:
             self._note_unreachable(error)
             raise
         self._refresh_failures = 0
-        self._unreachable_since_ms = self._warned_ms = None
+        self._unreachable_since_ms = None
         self._refreshed_ms = self.clock.elapsed_ms()
+        self.outages.cluster_reached(picture.nodes)
         self._publish(picture)
         return picture
 
@@ -455,10 +454,8 @@ class ClusterClient:
     def _note_unreachable(self, error: KafkaError) -> None:
         """Go back to the bootstrap addresses once no known node was reachable for a while."""
         now_ms = self.clock.elapsed_ms()
-        if self._warned_ms is None or now_ms - self._warned_ms >= _WARNING_PAUSE_MS:
-            # A consumer's poll raises nothing when nobody is there: this is how one learns why.
-            self._warned_ms = now_ms
-            _log.warning("The cluster's metadata cannot be had: %s", error)
+        # A consumer's poll raises nothing when nobody is there: this is how one learns why.
+        self.outages.cluster_failed(error.message)
         if self._unreachable_since_ms is None:
             self._unreachable_since_ms = now_ms
         waited_ms = now_ms - self._unreachable_since_ms
@@ -582,3 +579,11 @@ class ClusterClient:
             task.cancel()
         self._transport.close()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _reason(error: KafkaError | None) -> str:
+    """Why a node could not be asked, without what it was to be asked."""
+    if error is None:
+        return "there is none"
+    cause = error.__cause__
+    return cause.reason if isinstance(cause, NotConnected) else error.message

@@ -34,6 +34,14 @@ class CallTimedOut(ChannelError):
     """No response within the call's own time."""
 
 
+class NotConnected(ChannelError):
+    """A connection could not be made. `reason` says why, without the peer's name."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class UnsupportedVersion(ChannelError):
     """The peer does not serve the API, or in no version that is known here."""
 

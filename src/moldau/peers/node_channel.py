@@ -13,6 +13,7 @@ connection fails the calls that were sent; those that were not wait for the next
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -21,7 +22,13 @@ from typing import Any, Protocol
 import moldau
 from moldau.clock import Alarm, Clock, pause
 from moldau.peers.backoff import ExponentialBackoff, RandomSource
-from moldau.peers.channel import CallTimedOut, ChannelError, ConnectionObserver, RawResponse
+from moldau.peers.channel import (
+    CallTimedOut,
+    ChannelError,
+    ConnectionObserver,
+    NotConnected,
+    RawResponse,
+)
 from moldau.peers.node_connection import Call, NodeConnection
 from moldau.peers.peer_versions import PeerVersions, api_versions_request
 from moldau.peers.responses import SpareBuffers
@@ -314,6 +321,13 @@ class NodeChannel:
         for call in calls:
             call.fail(ChannelError(f"{call.api.name} to {self._peer} is not sent: {reason}"))
 
+    def _fail_unconnected(self, error: OSError | ValueError) -> None:
+        calls = list(self._waiting)
+        self._waiting.clear()
+        reason = _reason(error).removeprefix(f"{self._peer}: ")
+        for call in calls:
+            call.fail(NotConnected(f"cannot connect to {self._peer}: {reason}", reason))
+
     # The connection.
 
     async def _connect(self) -> None:
@@ -326,9 +340,14 @@ class NodeChannel:
             # A ValueError: the host is no name that could be looked up.
             self._attempt = None
             self._note_failure()
-            # A ChannelError names the peer already, as the calls' own errors do.
-            self._fail_waiting(str(error).removeprefix(f"{self._peer}: "))
+            self._fail_unconnected(error)
             return
+        except asyncio.CancelledError:
+            # By the end of `asyncio.run` for one: who still calls after it connects again.
+            if not self._closed:
+                self._attempt = None
+                self._fail_waiting("connecting was cancelled")
+            raise
         self._attempt = None
         self._failures = 0
         self._connection = connection
@@ -379,6 +398,13 @@ class NodeChannel:
         self._failures += 1
         pause_ms = self._backoff.delay_ms(self._failures, self._transport.random)
         self._not_before_ms = self._clock.elapsed_ms() + pause_ms
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """Why a connection could not be made, in words: "connection refused"."""
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return str(error)
 
 
 class _Deadline:

@@ -6,9 +6,10 @@ import asyncio
 import itertools
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 from uuid import UUID
 
+from moldau.client import other_clients
 from moldau.client.admin.acls import AclOperations
 from moldau.client.admin.cluster import ClusterOperations
 from moldau.client.admin.configs import ConfigOperations
@@ -24,6 +25,7 @@ from moldau.client.admin.topics import TopicOperations
 from moldau.client.admin.transactions import TransactionOperations
 from moldau.client.cluster import ClusterClient
 from moldau.client.config import ADMIN_KEYS, gather, parse_settings
+from moldau.client.config.keywords import AdminKeywords
 from moldau.client.errors import ConfigError, IllegalStateError
 from moldau.client.metrics import (
     ADMIN,
@@ -62,7 +64,9 @@ class AsyncAdmin(
     Each retries what passes until its `timeout` (seconds), `default.api.timeout.ms` if None.
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, config: Mapping[str, Any] | None = None, **settings: Unpack[AdminKeywords]
+    ) -> None:
         values = parse_settings(ADMIN_KEYS, gather(ADMIN_KEYS, config, settings))
         self._values = values
         client_id = values["client.id"] or f"adminclient-{next(_NUMBERS)}"
@@ -81,6 +85,18 @@ class AsyncAdmin(
         )
         self._closed = False
 
+    def __repr__(self) -> str:
+        return f"<AsyncAdmin at {self._described()}>"
+
+    def _described(self) -> str:
+        """Where the cluster is, and whether the client is closed."""
+        return f"{self._cluster.bootstrap}{', closed' if self._closed else ''}"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            other_clients.no_attribute(self, name, other_clients.ADMIN)
+
     async def __aenter__(self) -> AsyncAdmin:
         """Raises ConfigError if no name in `bootstrap.servers` resolves, as the first call does
         otherwise."""
@@ -96,7 +112,10 @@ class AsyncAdmin(
         await self.close()
 
     async def close(self, timeout: float | None = None) -> None:
-        """Let go of all connections. Operations under way fail."""
+        """Let go of all connections. Operations under way fail.
+
+        >>> await admin.close()
+        """
         if self._closed:
             return
         self._closed = True
@@ -111,11 +130,17 @@ class AsyncAdmin(
             self._metrics.close()
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
-        """What the client has measured, by Kafka's names."""
+        """What the client has measured, by Kafka's names.
+
+        >>> rates = {name.name: metric.value for name, metric in admin.metrics().items()}
+        """
         return self._metrics.metrics()
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
-        """The id under which the cluster knows this client's metrics; always the same one."""
+        """The id under which the cluster knows this client's metrics; always the same one.
+
+        >>> print(await admin.client_instance_id(timeout=5))
+        """
         if self._telemetry is None:
             raise IllegalStateError(
                 "this client pushes no metrics", advice="set enable.metrics.push to true"
@@ -124,12 +149,18 @@ class AsyncAdmin(
         return await self._telemetry.client_instance_id(timeout_ms=timeout_ms)
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
-        """Push a metric of the application too, if the cluster subscribes to it."""
+        """Push a metric of the application too, if the cluster subscribes to it.
+
+        >>> admin.register_metric_for_subscription(metric)
+        """
         if self._telemetry is not None:
             self._telemetry.register(metric)
 
     def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
-        """Push it no longer."""
+        """Push it no longer.
+
+        >>> admin.unregister_metric_from_subscription(metric)
+        """
         if self._telemetry is not None:
             self._telemetry.unregister(metric)
 
