@@ -262,7 +262,7 @@ class ClusterClient:
         raise DisconnectError(
             f"no broker can be reached at {where}: {_reason(last)}",
             advice="is one running there?",
-        )
+        ) from (last and last.__cause__)
 
     async def call_controller(
         self, request: Message, *, timeout_ms: int | None = None, max_version: int | None = None
@@ -454,8 +454,10 @@ class ClusterClient:
     def _note_unreachable(self, error: KafkaError) -> None:
         """Go back to the bootstrap addresses once no known node was reachable for a while."""
         now_ms = self.clock.elapsed_ms()
-        # A consumer's poll raises nothing when nobody is there: this is how one learns why.
-        self.outages.cluster_failed(error.message)
+        # A connection that breaks is no outage yet, one that cannot be made is. A consumer's poll
+        # raises nothing when nobody is there: this is how one learns why.
+        if isinstance(error.__cause__, NotConnected) or self._refresh_failures > 1:
+            self.outages.cluster_failed(error.message)
         if self._unreachable_since_ms is None:
             self._unreachable_since_ms = now_ms
         waited_ms = now_ms - self._unreachable_since_ms
@@ -548,6 +550,8 @@ class ClusterClient:
             return error_for(ErrorCode.REQUEST_TIMED_OUT, str(error))
         if self._closed:
             return ClosedError("the client was closed")
+        if isinstance(error, NotConnected):
+            return DisconnectError(f"cannot connect to {error.peer}: {error.reason}")
         return DisconnectError(str(error))
 
     def note_throttle(self, node_id: int, throttle_time_ms: int) -> None:

@@ -35,10 +35,11 @@ class CallTimedOut(ChannelError):
 
 
 class NotConnected(ChannelError):
-    """A connection could not be made. `reason` says why, without the peer's name."""
+    """A connection could not be made: to which peer, and for what reason."""
 
-    def __init__(self, message: str, reason: str) -> None:
+    def __init__(self, message: str, peer: str, reason: str) -> None:
         super().__init__(message)
+        self.peer = peer
         self.reason = reason
 
 

@@ -326,7 +326,8 @@ class NodeChannel:
         self._waiting.clear()
         reason = _reason(error).removeprefix(f"{self._peer}: ")
         for call in calls:
-            call.fail(NotConnected(f"cannot connect to {self._peer}: {reason}", reason))
+            message = f"{call.api.name} to {self._peer} is not sent: {reason}"
+            call.fail(NotConnected(message, self._peer, reason))
 
     # The connection.
 
