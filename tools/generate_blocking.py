@@ -38,6 +38,7 @@ __all__ = ["Admin"]
 T = TypeVar("T")
 
 
+@point_from(ADMIN_NAMES)
 class Admin:
     """%(words)s
     """
@@ -57,11 +58,6 @@ class Admin:
 
     def __repr__(self) -> str:
         return f"<Admin at {self._admin._described()}>"
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            other_clients.no_attribute(self, name, other_clients.ADMIN)
 
     def __enter__(self) -> Admin:
         return self
@@ -94,11 +90,10 @@ class Admin:
 # What the text above needs.
 IMPORTS = {
     "Any": "typing",
-    "NoReturn": "typing",
-    "TYPE_CHECKING": "typing",
     "TypeVar": "typing",
     "Unpack": "typing",
-    "other_clients": "moldau.client",
+    "ADMIN_NAMES": "moldau.client.other_clients",
+    "point_from": "moldau.client.other_clients",
     "AdminKeywords": "moldau.client.config.keywords",
     "Coroutine": "collections.abc",
     "Mapping": "collections.abc",

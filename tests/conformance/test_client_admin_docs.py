@@ -37,5 +37,9 @@ def printed(source: str) -> str:
 def test_table_names_every_operation() -> None:
     table = PAGE.read_text().partition("## Everything there is")[2]
     for name in dir(AsyncAdmin):
-        if not name.startswith("_") and not name.endswith("_group_offsets"):
+        if (
+            hasattr(AsyncAdmin, name)
+            and not name.startswith("_")
+            and not name.endswith("_group_offsets")
+        ):
             assert f"`{name}`" in table, name

@@ -217,5 +217,5 @@ def test_a_broker_that_is_not_there() -> None:
         assert not consumer.poll(0.1)
         with pytest.raises(KafkaTimeoutError):
             consumer.position(A)
-        with pytest.raises(KafkaTimeoutError, match="no broker can be reached at 127.0.0.1:1: connection refused"):
+        with pytest.raises(KafkaTimeoutError, match=r"no broker can be reached at .*: connection"):
             consumer.list_topics()

@@ -131,10 +131,10 @@ def test_the_serializer_says_which_side_it_cannot_write(side: str) -> None:
 
 
 BLOCKING: list[tuple[type, dict[str, Any], dict[str, str]]] = [
-    (Producer, {}, other_clients.PRODUCER),
-    (Consumer, {}, other_clients.CONSUMER),
-    (ShareConsumer, {"group_id": "g"}, other_clients.SHARE_CONSUMER),
-    (Admin, {}, other_clients.ADMIN),
+    (Producer, {}, other_clients.PRODUCER_NAMES),
+    (Consumer, {}, other_clients.CONSUMER_NAMES),
+    (ShareConsumer, {"group_id": "g"}, other_clients.SHARE_CONSUMER_NAMES),
+    (Admin, {}, other_clients.ADMIN_NAMES),
 ]
 
 

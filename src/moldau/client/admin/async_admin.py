@@ -6,10 +6,9 @@ import asyncio
 import itertools
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+from typing import Any, Unpack
 from uuid import UUID
 
-from moldau.client import other_clients
 from moldau.client.admin.acls import AclOperations
 from moldau.client.admin.cluster import ClusterOperations
 from moldau.client.admin.configs import ConfigOperations
@@ -36,6 +35,7 @@ from moldau.client.metrics import (
     add_app_info,
 )
 from moldau.client.network_settings import NetworkSettings
+from moldau.client.other_clients import ADMIN_NAMES, point_from
 from moldau.client.telemetry import TelemetryReporter
 
 __all__ = ["AsyncAdmin"]
@@ -43,6 +43,7 @@ __all__ = ["AsyncAdmin"]
 _NUMBERS = itertools.count(1)
 
 
+@point_from(ADMIN_NAMES)
 class AsyncAdmin(
     TopicOperations,
     ConfigOperations,
@@ -91,11 +92,6 @@ class AsyncAdmin(
     def _described(self) -> str:
         """Where the cluster is, and whether the client is closed."""
         return f"{self._cluster.bootstrap}{', closed' if self._closed else ''}"
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            other_clients.no_attribute(self, name, other_clients.ADMIN)
 
     async def __aenter__(self) -> AsyncAdmin:
         """Raises ConfigError if no name in `bootstrap.servers` resolves, as the first call does

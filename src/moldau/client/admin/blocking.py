@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 from uuid import UUID
 
-from moldau.client import other_clients
 from moldau.client.admin.acl_values import AclBinding, AclBindingFilter, DeletedAcl
 from moldau.client.admin.async_admin import AsyncAdmin
 from moldau.client.admin.base import Listings
@@ -81,6 +80,7 @@ from moldau.client.admin.transaction_values import (
 from moldau.client.config.keywords import AdminKeywords
 from moldau.client.loop_thread import LoopThread
 from moldau.client.metrics import KafkaMetric, MetricName
+from moldau.client.other_clients import ADMIN_NAMES, point_from
 from moldau.client.results import Results
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
@@ -89,6 +89,7 @@ __all__ = ["Admin"]
 T = TypeVar("T")
 
 
+@point_from(ADMIN_NAMES)
 class Admin:
     """Administers a cluster.
 
@@ -112,11 +113,6 @@ class Admin:
 
     def __repr__(self) -> str:
         return f"<Admin at {self._admin._described()}>"
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            other_clients.no_attribute(self, name, other_clients.ADMIN)
 
     def __enter__(self) -> Admin:
         return self

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn
+from typing import Any, Generic, NamedTuple
 
-from moldau.client import other_clients
 from moldau.client.arguments import checked_offsets, checked_partition, checked_partitions
 from moldau.client.consumer.committer import CommitCallback
 from moldau.client.consumer.consumer_records import ConsumerRecords
@@ -19,6 +18,7 @@ from moldau.client.consumer.positions import EARLIEST, LATEST, ResetStrategy
 from moldau.client.consumer.rebalance_listener import ConsumerRebalanceListener
 from moldau.client.errors import IllegalStateError, InvalidTopicError
 from moldau.client.metrics import KafkaMetric, MetricName
+from moldau.client.other_clients import CONSUMER_NAMES, point_from
 from moldau.client.topics import (
     OffsetAndMetadata,
     OffsetLike,
@@ -38,6 +38,7 @@ class SubscriptionPattern(NamedTuple):
     pattern: str
 
 
+@point_from(CONSUMER_NAMES)
 class ConsumerFace(ABC, Generic[K, V]):
     """See the module. Within `with self._guard` nobody else is inside the consumer."""
 
@@ -56,11 +57,6 @@ class ConsumerFace(ABC, Generic[K, V]):
             f"<{type(self).__name__} {core.settings.client_id!r} at {core.cluster.bootstrap}"
             f"{group}{what}, {state}>"
         )
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            other_clients.no_attribute(self, name, other_clients.CONSUMER)
 
     # Subscribing.
 

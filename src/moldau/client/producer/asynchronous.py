@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from uuid import UUID
 
-from moldau.client import other_clients
 from moldau.client.config.keywords import ProducerKeywords
 from moldau.client.errors import KafkaError, KafkaTimeoutError
 from moldau.client.metrics import KafkaMetric, MetricName
+from moldau.client.other_clients import PRODUCER_NAMES, point_from
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.at_exit import close_with_loop
@@ -29,6 +29,7 @@ __all__ = ["AsyncProducer"]
 _keepers: set[AsyncGenerator[None, None]] = set()
 
 
+@point_from(PRODUCER_NAMES)
 class AsyncProducer:
     """Sends records to a Kafka cluster, as `Producer` does.
 
@@ -259,11 +260,6 @@ class AsyncProducer:
 
     def __repr__(self) -> str:
         return f"<AsyncProducer {self._core.described(closed=self._closed)}>"
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            other_clients.no_attribute(self, name, other_clients.PRODUCER)
 
     async def __aenter__(self) -> AsyncProducer:
         await self.start()

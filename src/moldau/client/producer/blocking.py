@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from uuid import UUID
 from weakref import WeakSet
 
-from moldau.client import other_clients
 from moldau.client.config.keywords import ProducerKeywords
 from moldau.client.errors import KafkaError, KafkaTimeoutError
 from moldau.client.loop_thread import LoopThread
 from moldau.client.metrics import KafkaMetric, MetricName
+from moldau.client.other_clients import PRODUCER_NAMES, point_from
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.at_exit import watch
@@ -41,6 +41,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+@point_from(PRODUCER_NAMES)
 class Producer:
     """Sends records to a Kafka cluster.
 
@@ -263,11 +264,6 @@ class Producer:
 
     def __repr__(self) -> str:
         return f"<Producer {self._core.described(closed=self._closed)}>"
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            other_clients.no_attribute(self, name, other_clients.PRODUCER)
 
     def __enter__(self) -> Producer:
         return self

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, overload
+from typing import Any, Generic, overload
 
-from moldau.client import other_clients
 from moldau.client.consumer.guard import Guard
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.errors import IllegalStateError, KafkaError
 from moldau.client.metrics import KafkaMetric, MetricName
+from moldau.client.other_clients import SHARE_CONSUMER_NAMES, point_from
 from moldau.client.share.acknowledgements import AcknowledgeType, TopicIdPartition
 from moldau.client.share.core import ShareCore
 from moldau.client.topics import TopicPartition
@@ -24,6 +24,7 @@ AcknowledgementCommitCallback = Callable[[dict[TopicIdPartition, set[int]], Kafk
 Kind = AcknowledgeType | str | int
 
 
+@point_from(SHARE_CONSUMER_NAMES)
 class ShareFace(Generic[K, V]):
     """See the module."""
 
@@ -47,11 +48,6 @@ class ShareFace(Generic[K, V]):
             f"<{type(self).__name__} {core.settings.client_id!r} at {core.cluster.bootstrap}, "
             f"group {core.settings.group_id!r}, {state}>"
         )
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            other_clients.no_attribute(self, name, other_clients.SHARE_CONSUMER)
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """To these topics instead of others; the group is joined at the next poll.
