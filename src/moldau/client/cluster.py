@@ -161,6 +161,7 @@ class ClusterClient:
             )
         except ChannelError as error:
             raise self._failed(error) from error
+        self.outages.answered(where)
         self._note_throttle(where.id, getattr(response, "throttle_time_ms", 0))
         return response
 
@@ -178,11 +179,13 @@ class ClusterClient:
         await self._await_unmuted(where.id)
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
-            return await self._channel(where, lane).call_raw(
+            response = await self._channel(where, lane).call_raw(
                 api_of(request).key, request, timeout_ms=max(1, limit_ms), max_version=max_version
             )
         except ChannelError as error:
             raise self._failed(error) from error
+        self.outages.answered(where)
+        return response
 
     def start_raw(
         self,

@@ -37,10 +37,7 @@ class Outages:
 
     def cluster_reached(self, now_ms: int, where: str, node_ids: frozenset[int]) -> list[str]:
         """Some node was asked and answered; `node_ids` are those of the cluster now."""
-        lines = []
-        if self._cluster_since_ms is not None:
-            lines.append(f"Reached {where} again after {_seconds(now_ms, self._cluster_since_ms)}")
-            self._cluster_since_ms = None
+        lines = self.answered(now_ms, where)
         for node_id, problem in self._pending.items():
             if node_id in node_ids:
                 self._nodes_since_ms.setdefault(node_id, now_ms)
@@ -50,6 +47,13 @@ class Outages:
             # Its partitions have other leaders: nobody waits for it.
             del self._nodes_since_ms[node_id]
         return lines
+
+    def answered(self, now_ms: int, where: str) -> list[str]:
+        """A node answered, whatever it was asked: the cluster's outage is over."""
+        since_ms, self._cluster_since_ms = self._cluster_since_ms, None
+        if since_ms is None:
+            return []
+        return [f"Reached {where} again after {_seconds(now_ms, since_ms)}"]
 
     def node_failed(self, node_id: int, problem: str) -> None:
         """A connection to a node could not be made; logged with `cluster_reached`."""
@@ -78,6 +82,10 @@ class OutageLog:
     def cluster_failed(self, problem: str) -> None:
         self._write(self._outages.cluster_failed(self._clock.elapsed_ms(), problem))
 
+    def answered(self, node: Node) -> None:
+        where = f"{node.host}:{node.port}"
+        self._write(self._outages.answered(self._clock.elapsed_ms(), where))
+
     def cluster_reached(self, nodes: Mapping[int, Node]) -> None:
         now_ms = self._clock.elapsed_ms()
         self._write(self._outages.cluster_reached(now_ms, addresses(nodes), frozenset(nodes)))
@@ -88,6 +96,7 @@ class OutageLog:
     def node_reached(self, node_id: int, nodes: Mapping[int, Node]) -> None:
         where = f"node {node_id}"
         if node_id in nodes:
+            self.answered(nodes[node_id])
             where += f" at {nodes[node_id].host}:{nodes[node_id].port}"
         self._write(self._outages.node_reached(self._clock.elapsed_ms(), node_id, where))
 

@@ -49,3 +49,11 @@ def test_a_node_that_left_the_cluster_is_not_missed() -> None:
     outages.node_failed(2, REFUSED)
     assert outages.cluster_reached(1_000, "h:1", ALL - {2}) == []
     assert outages.node_reached(2_000, 2, "node 2 at h:2") == []
+
+
+def test_any_answer_ends_the_outage_of_the_cluster() -> None:
+    outages = Outages()
+    outages.cluster_failed(1_000, "no broker can be reached")
+    assert outages.answered(1_500, "h:1") == ["Reached h:1 again after 0.5 s"]
+    assert outages.answered(1_600, "h:1") == []
+    assert outages.cluster_reached(2_000, "h:1", ALL) == []
