@@ -40,11 +40,14 @@ __all__ = ["Admin"]
 T = TypeVar("T")
 
 
+@point_from(ADMIN_NAMES)
 class Admin:
     """%(words)s
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, config: Mapping[str, Any] | None = None, **settings: Unpack[AdminKeywords]
+    ) -> None:
         self._admin = AsyncAdmin(config, **settings)
         self._thread = LoopThread("moldau-admin")
         try:
@@ -54,6 +57,9 @@ class Admin:
             raise
         self._closed = False
         self._thread.ended_with(self, "Admin", self._admin.close)
+
+    def __repr__(self) -> str:
+        return f"<Admin at {self._admin._described()}>"
 
     def __enter__(self) -> Admin:
         return self
@@ -67,7 +73,10 @@ class Admin:
         self.close()
 
     def close(self, timeout: float | None = None) -> None:
-        """Let go of all connections. Operations under way in other threads fail."""
+        """Let go of all connections. Operations under way in other threads fail.
+
+        >>> admin.close()
+        """
         if self._closed:
             return
         self._closed = True
@@ -84,6 +93,10 @@ class Admin:
 IMPORTS = {
     "Any": "typing",
     "TypeVar": "typing",
+    "Unpack": "typing",
+    "ADMIN_NAMES": "moldau.client.other_clients",
+    "point_from": "moldau.client.other_clients",
+    "AdminKeywords": "moldau.client.config.keywords",
     "Coroutine": "collections.abc",
     "Mapping": "collections.abc",
     "TracebackType": "types",
@@ -164,12 +177,26 @@ def blocking_method(function: Function) -> str:
     if isinstance(function, ast.AsyncFunctionDef):
         call = f"self._call({call})"
     body = call if returns == "None" else f"return {call}"
-    words = docstring.replace("\n", "\n        ")
+    # Examples in it are code for the asyncio client.
+    words = without_await(docstring).replace("\n", "\n        ")
     if "\n" in words:
         words += "\n        "
     signature = ast.unparse(function.args)
     text = f'\n    def {function.name}({signature}) -> {returns}:\n        """{words}"""\n'
     return "\n".join(line.rstrip() for line in text.splitlines()) + f"\n        {body}\n"
+
+
+def without_await(text: str) -> str:
+    """The same code for a blocking client: `(await f(x))[0]` becomes `f(x)[0]`."""
+    while (start := text.find("(await ")) >= 0 and text[start - 1] in "( ":
+        end, depth = start, 0
+        while True:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            if not depth:
+                break
+            end += 1
+        text = text[:start] + text[start + len("(await ") : end] + text[end + 1 :]
+    return text.replace("await ", "")
 
 
 def import_lines(names: dict[str, str]) -> str:

@@ -309,7 +309,7 @@ def test_a_topic_that_is_not_there_is_a_timeout_in_the_future(
             return False
 
         eventually(is_known, what="the topic is known to the producer")
-        with pytest.raises(errors.KafkaTimeoutError, match=r"Partition 5 of topic .* count 1"):
+        with pytest.raises(errors.UnknownTopicOrPartitionError, match=r"no partition 5: it has 1"):
             producer.send(name, b"", partition=5).result(60)
     with Producer(bootstrap_servers="127.0.0.1:1", max_block_ms=200) as nobody:
         future = nobody.send("any", b"")
@@ -363,6 +363,29 @@ def test_threads_share_a_producer(broker: BrokerProcess, producer: Producer, top
             if message.value().startswith(b"%d:" % number)
         ]
         assert own == list(range(2000))
+
+
+def test_a_partition_that_does_not_exist_is_named_at_once(
+    broker: BrokerProcess, topic: Topic
+) -> None:
+    name = topic(3)
+    started = time.monotonic()
+    with Producer(bootstrap_servers=broker.bootstrap, max_block_ms=60_000) as producer:
+        error = producer.send(name, b"x", partition=99).exception(0)
+    assert isinstance(error, errors.UnknownTopicOrPartitionError)
+    assert f"topic {name} has no partition 99: it has 3, numbered from 0" in str(error)
+    assert time.monotonic() - started < 30
+
+
+def test_a_record_that_was_not_acknowledged_may_have_been_written(broker: BrokerProcess) -> None:
+    producer = Producer(bootstrap_servers=broker.bootstrap, linger_ms=60_000)
+    future = producer.send("closed-early", b"x")
+    assert repr(future) == "<RecordFuture closed-early-0 pending>"
+    assert "1 records to be acknowledged" in repr(producer)
+    producer.close(0)
+    with pytest.raises(errors.ClosedError, match="it may or may not have been written"):
+        future.result()
+    assert repr(future).startswith("<RecordFuture closed-early-0 failed: ")
 
 
 def test_close_sends_what_is_left_and_refuses_the_rest(broker: BrokerProcess, topic: Topic) -> None:

@@ -312,7 +312,7 @@ def test_offsets_of_a_transaction_are_given_as_to_a_commit(node: Broker) -> None
 def test_what_is_no_partition_and_no_listener_is_refused(node: Broker) -> None:
     with Consumer(bootstrap_servers=node.bootstrap_servers, group_id="refusing") as consumer:
         for wrong in ("topic", [("topic", "0")], [("topic", 0, 5)]):
-            with pytest.raises(TypeError, match="a partition is a TopicPartition"):
+            with pytest.raises(TypeError, match=r"a partition is a |a list of partitions is "):
                 consumer.assign(wrong)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="on_partitions_assigned"):
             consumer.subscribe(["topic"], print)

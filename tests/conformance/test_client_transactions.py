@@ -303,3 +303,74 @@ def test_a_producer_is_usable_by_the_version_that_the_cluster_has(
     # With version 2 every transaction has an epoch of its own.
     is_v2 = "version 2" in request.node.name
     assert (after.epoch > before.epoch or after.producer_id != before.producer_id) is is_v2
+
+
+class _Stop(Exception):
+    """Raised inside a transaction."""
+
+
+def test_a_transaction_is_a_with_statement(broker: BrokerProcess, make: Make, topic: str) -> None:
+    producer = make()
+    with producer.transaction() as inner:
+        assert inner is producer
+        producer.send(topic, b"kept", partition=0)
+
+    def fail() -> None:
+        with producer.transaction():
+            producer.send(topic, b"dropped", partition=0)
+            raise _Stop
+
+    def begin_twice() -> None:
+        with producer.transaction():
+            producer.send(topic, b"dropped too", partition=0)
+            producer.begin_transaction()
+
+    with pytest.raises(_Stop):
+        fail()
+    with producer.transaction():
+        producer.send(topic, b"given up", partition=0)
+        producer.abort_transaction()
+    with pytest.raises(errors.IllegalStateError, match="a transaction is open already"):
+        begin_twice()
+    with producer.transaction():
+        producer.send(topic, b"kept too", partition=0)
+    assert committed(broker, topic) == [b"kept", b"kept too"]
+
+
+def test_a_transaction_is_an_async_with_statement(broker: BrokerProcess, topic: str) -> None:
+    async def fail(producer: AsyncProducer) -> None:
+        async with producer.transaction():
+            await producer.send(topic, b"dropped", partition=0)
+            raise _Stop
+
+    async def main() -> None:
+        settings = {"bootstrap.servers": broker.bootstrap}
+        async with AsyncProducer(settings, transactional_id=f"async-{topic}") as producer:
+            async with producer.transaction():
+                await producer.send(topic, b"kept", partition=0)
+            with pytest.raises(_Stop):
+                await fail(producer)
+            async with producer.transaction():
+                await producer.send(topic, b"kept too", partition=0)
+
+    asyncio.run(main())
+    assert committed(broker, topic) == [b"kept", b"kept too"]
+
+
+def test_a_fenced_producer_raises_that_out_of_the_block(make: Make, topic: str) -> None:
+    producer = make("fenced-in-block")
+
+    def be_fenced() -> None:
+        with producer.transaction():
+            producer.send(topic, b"lost", partition=0)
+            make("fenced-in-block").init_transactions()
+
+    with pytest.raises(errors.ProducerFencedError):
+        be_fenced()
+
+
+def test_the_time_for_a_call_may_be_given(make: Make) -> None:
+    producer = make(max_block_ms=60_000)
+    with pytest.raises(errors.KafkaTimeoutError, match="was not done within 0 ms"):
+        producer.init_transactions(timeout=0)
+    producer.init_transactions(timeout=60)

@@ -58,7 +58,7 @@ def test_the_test_of_the_readme(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "output"),
     [
-        ("groups.md", "b'paint the fence'"),
+        ("groups.md", "[b'paint the fence']"),
         ("transactions.md", "['alice -10', 'bob +10']"),
     ],
 )

@@ -3,8 +3,9 @@
     from moldau.client import Admin, Consumer, Producer
 
 Each comes as a blocking class and as one for asyncio (`AsyncProducer`, ...), with Kafka's settings
-by their names. What they raise is in `moldau.client.errors`. A name is imported when it is first
-used: who only sends does not pay for the rest.
+by their names. The most common errors can be imported from here, all of them from
+`moldau.client.errors`. A name is imported when it is first used: a program that only sends does not
+pay for the rest.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from moldau.client._records import ConsumerRecord
     from moldau.client.admin import (
         Admin,
         AlterConfigOp,
@@ -36,6 +36,19 @@ if TYPE_CHECKING:
         PartitionAssignor,
         RebalanceProtocol,
         Subscription,
+    )
+    from moldau.client.consumer_record import ConsumerRecord
+    from moldau.client.errors import (
+        CommitFailedError,
+        ConfigError,
+        KafkaError,
+        KafkaTimeoutError,
+        ProducerFencedError,
+        RetriableError,
+        SerializationError,
+        TopicExistsError,
+        UnknownTopicOrPartitionError,
+        WakeupError,
     )
     from moldau.client.producer import (
         AsyncProducer,
@@ -69,12 +82,16 @@ __all__ = [
     "AsyncConsumer",
     "AsyncProducer",
     "AsyncShareConsumer",
+    "CommitFailedError",
+    "ConfigError",
     "ConfigResource",
     "Consumer",
     "ConsumerGroupMetadata",
     "ConsumerRebalanceListener",
     "ConsumerRecord",
     "ConsumerRecords",
+    "KafkaError",
+    "KafkaTimeoutError",
     "NewPartitions",
     "NewTopic",
     "Node",
@@ -85,20 +102,25 @@ __all__ = [
     "PartitionInfo",
     "Partitioner",
     "Producer",
+    "ProducerFencedError",
     "ProducerRecord",
     "RebalanceProtocol",
     "RecordFuture",
     "RecordMetadata",
     "Results",
+    "RetriableError",
+    "SerializationError",
     "ShareConsumer",
     "Subscription",
     "SubscriptionPattern",
+    "TopicExistsError",
     "TopicIdPartition",
     "TopicPartition",
+    "UnknownTopicOrPartitionError",
+    "WakeupError",
 ]
 
 _MODULES = {
-    "_records": ("ConsumerRecord",),
     "admin": (
         "Admin",
         "AlterConfigOp",
@@ -121,6 +143,19 @@ _MODULES = {
         "PartitionAssignor",
         "RebalanceProtocol",
         "Subscription",
+    ),
+    "consumer_record": ("ConsumerRecord",),
+    "errors": (
+        "CommitFailedError",
+        "ConfigError",
+        "KafkaError",
+        "KafkaTimeoutError",
+        "ProducerFencedError",
+        "RetriableError",
+        "SerializationError",
+        "TopicExistsError",
+        "UnknownTopicOrPartitionError",
+        "WakeupError",
     ),
     "producer": (
         "AsyncProducer",
@@ -153,4 +188,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

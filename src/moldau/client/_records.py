@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from types import SimpleNamespace
+from types import GenericAlias, SimpleNamespace
 from typing import Any
 
 from crc32c import crc32c
@@ -118,6 +118,11 @@ class ConsumerRecord:
     def delivery_count(self) -> int | None:
         """How often a share group was given the record, this time included."""
         return None if self._delivery_count < 0 else self._delivery_count
+
+    @classmethod
+    def __class_getitem__(cls, types: Any) -> GenericAlias:
+        """`ConsumerRecord[str, bytes]` in annotations: the types of key and value."""
+        return GenericAlias(cls, types)
 
     def _fields(self) -> tuple[Any, ...]:
         return (

@@ -12,7 +12,6 @@ requests one after the other, so what they may hold back (Fetch, JoinGroup) has 
 from __future__ import annotations
 
 import asyncio
-import logging
 import random as random_module
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
@@ -31,6 +30,7 @@ from moldau.client.errors import (
 )
 from moldau.client.metadata import EMPTY, ClusterMetadata
 from moldau.client.network_settings import NetworkSettings
+from moldau.client.outages import OutageLog, addresses
 from moldau.client.topics import Node
 from moldau.clock import Alarm, Clock, LoopClock, pause
 from moldau.peers.backoff import ExponentialBackoff, RandomSource
@@ -38,6 +38,7 @@ from moldau.peers.channel import (
     CallTimedOut,
     ChannelError,
     ConnectionObserver,
+    NotConnected,
     RawResponse,
     UnsupportedVersion,
 )
@@ -56,10 +57,6 @@ from moldau.wire.messages import (
 )
 
 __all__ = ["ClusterClient", "CoordinatorType", "api_of"]
-
-_log = logging.getLogger(__name__)
-
-_WARNING_PAUSE_MS: Final = 10_000
 
 T = TypeVar("T")
 
@@ -143,7 +140,7 @@ class ClusterClient:
         self._refresh_alarm: Alarm | None = None
         self._refresh_failures = 0
         self._unreachable_since_ms: int | None = None
-        self._warned_ms: int | None = None
+        self.outages = OutageLog(self.clock)
         self._closed = False
 
     # Calls.
@@ -167,6 +164,7 @@ class ClusterClient:
             )
         except ChannelError as error:
             raise self._failed(error) from error
+        self.outages.answered(where)
         self._note_throttle(where.id, getattr(response, "throttle_time_ms", 0))
         return response
 
@@ -184,11 +182,13 @@ class ClusterClient:
         await self._await_unmuted(where.id)
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
-            return await self._channel(where, lane).call_raw(
+            response = await self._channel(where, lane).call_raw(
                 api_of(request).key, request, timeout_ms=max(1, limit_ms), max_version=max_version
             )
         except ChannelError as error:
             raise self._failed(error) from error
+        self.outages.answered(where)
+        return response
 
     def start_raw(
         self,
@@ -264,10 +264,11 @@ class ClusterClient:
                 )
             except DisconnectError as error:
                 last = error
+        where = addresses(self.metadata.nodes) or str(self.bootstrap)
         raise DisconnectError(
-            f"no node of the cluster can be reached: {last}",
-            advice=f"is one running at {self.bootstrap}?",
-        )
+            f"no broker can be reached at {where}: {_reason(last)}",
+            advice="is one running there?",
+        ) from (last and last.__cause__)
 
     async def call_controller(
         self, request: Message, *, timeout_ms: int | None = None, max_version: int | None = None
@@ -413,8 +414,9 @@ class ClusterClient:
             self._note_unreachable(error)
             raise
         self._refresh_failures = 0
-        self._unreachable_since_ms = self._warned_ms = None
+        self._unreachable_since_ms = None
         self._refreshed_ms = self.clock.elapsed_ms()
+        self.outages.cluster_reached(picture.nodes)
         self._publish(picture)
         return picture
 
@@ -458,10 +460,10 @@ class ClusterClient:
     def _note_unreachable(self, error: KafkaError) -> None:
         """Go back to the bootstrap addresses once no known node was reachable for a while."""
         now_ms = self.clock.elapsed_ms()
-        if self._warned_ms is None or now_ms - self._warned_ms >= _WARNING_PAUSE_MS:
-            # A consumer's poll raises nothing when nobody is there: this is how one learns why.
-            self._warned_ms = now_ms
-            _log.warning("The cluster's metadata cannot be had: %s", error)
+        # A connection that breaks is no outage yet, one that cannot be made is. A consumer's poll
+        # raises nothing when nobody is there: this is how one learns why.
+        if isinstance(error.__cause__, NotConnected) or self._refresh_failures > 1:
+            self.outages.cluster_failed(error.message)
         if self._unreachable_since_ms is None:
             self._unreachable_since_ms = now_ms
         waited_ms = now_ms - self._unreachable_since_ms
@@ -554,6 +556,8 @@ class ClusterClient:
             return error_for(ErrorCode.REQUEST_TIMED_OUT, str(error))
         if self._closed:
             return ClosedError("the client was closed")
+        if isinstance(error, NotConnected):
+            return DisconnectError(f"cannot connect to {error.peer}: {error.reason}")
         return DisconnectError(str(error))
 
     def note_throttle(self, node_id: int, throttle_time_ms: int) -> None:
@@ -585,3 +589,11 @@ class ClusterClient:
             task.cancel()
         self._transport.close()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _reason(error: KafkaError | None) -> str:
+    """Why a node could not be asked, without what it was to be asked."""
+    if error is None:
+        return "there is none"
+    cause = error.__cause__
+    return cause.reason if isinstance(cause, NotConnected) else error.message

@@ -50,6 +50,9 @@ class PlainSerializer:
     #: The clients pass bytes and None on without a call.
     plain: Final = True
 
+    def __init__(self, side: str = "value") -> None:
+        self._side = side
+
     def __call__(self, topic: str, data: Any, headers: Any) -> bytes | None:
         if data is None or type(data) is bytes:
             return data
@@ -58,8 +61,8 @@ class PlainSerializer:
         if isinstance(data, (bytes, bytearray, memoryview)):
             return bytes(data)
         raise SerializationError(
-            f"a {type(data).__name__} for topic {topic} is neither bytes, text nor None",
-            advice="set key.serializer or value.serializer, to 'json' for one",
+            f"cannot serialize the {self._side} ({type(data).__name__}) for topic {topic}",
+            advice=f"use bytes, str or None, or set {self._side}.serializer, for example to 'json'",
         )
 
 
@@ -334,7 +337,7 @@ def resolve_serializer(
     """The callable that a setting stands for; its attribute `plain` is true if bytes and None
     stay what they are."""
     if setting is None:
-        return PlainSerializer()
+        return PlainSerializer("key" if is_key else "value")
     found = _resolve(setting, "Serializer", is_key, config or {})
     return found if isinstance(found, BytesSerializer) else serialize_function(found)
 

@@ -36,7 +36,16 @@ class CallTimedOut(ChannelError):
     """No response within the call's own time."""
 
 
-class ConnectionRefused(ChannelError):
+class NotConnected(ChannelError):
+    """A connection could not be made: to which peer, and for what reason."""
+
+    def __init__(self, message: str, peer: str, reason: str) -> None:
+        super().__init__(message)
+        self.peer = peer
+        self.reason = reason
+
+
+class ConnectionRefused(NotConnected):
     """The peer's machine answered that nothing listens at the address; nothing was sent."""
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from moldau.peers.channel import (
     ChannelError,
     ConnectionObserver,
     ConnectionRefused,
+    NotConnected,
     RawResponse,
     Reach,
 )
@@ -334,11 +336,20 @@ class NodeChannel:
             self._waiting.remove(call)
         call.fail(ChannelError("nobody waits for it"))
 
-    def _fail_waiting(self, reason: str, kind: type[ChannelError] = ChannelError) -> None:
+    def _fail_waiting(self, reason: str) -> None:
         calls = list(self._waiting)
         self._waiting.clear()
         for call in calls:
-            call.fail(kind(f"{call.api.name} to {self._peer} is not sent: {reason}"))
+            call.fail(ChannelError(f"{call.api.name} to {self._peer} is not sent: {reason}"))
+
+    def _fail_unconnected(self, error: OSError | ValueError) -> None:
+        calls = list(self._waiting)
+        self._waiting.clear()
+        reason = _reason(error).removeprefix(f"{self._peer}: ")
+        kind = ConnectionRefused if is_refusal(error) else NotConnected
+        for call in calls:
+            message = f"{call.api.name} to {self._peer} is not sent: {reason}"
+            call.fail(kind(message, self._peer, reason))
 
     # The connection.
 
@@ -352,12 +363,14 @@ class NodeChannel:
             # A ValueError: the host is no name that could be looked up.
             self._attempt = None
             self._note_failure()
-            # A ChannelError names the peer already, as the calls' own errors do.
-            self._fail_waiting(
-                str(error).removeprefix(f"{self._peer}: "),
-                ConnectionRefused if is_refusal(error) else ChannelError,
-            )
+            self._fail_unconnected(error)
             return
+        except asyncio.CancelledError:
+            # By the end of `asyncio.run` for one: who still calls after it connects again.
+            if not self._closed:
+                self._attempt = None
+                self._fail_waiting("connecting was cancelled")
+            raise
         self._attempt = None
         self._failures = 0
         self._connection = connection
@@ -428,6 +441,13 @@ def is_refusal(error: OSError | ValueError) -> bool:
     text = str(error)
     quoted = text.count("[Errno ")
     return quoted > 0 and quoted == text.count(f"[Errno {errno.ECONNREFUSED}]")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """Why a connection could not be made, in words: "connection refused"."""
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return str(error)
 
 
 class Deadline:

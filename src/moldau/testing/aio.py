@@ -16,7 +16,7 @@ from moldau.testing.disturbance import InstantFaults
 from moldau.testing.waiting import wait_until_async
 
 if TYPE_CHECKING:
-    from moldau.client._records import ConsumerRecord
+    from moldau.client.consumer_record import ConsumerRecord
     from moldau.testing.cluster import ClusterOptions
     from moldau.testing.groups import Group, GroupDescription, GroupMember
     from moldau.testing.nodes import Node

@@ -31,7 +31,7 @@ from moldau.testing.waiting import wait_until
 if TYPE_CHECKING:
     from os import PathLike
 
-    from moldau.client._records import ConsumerRecord
+    from moldau.client.consumer_record import ConsumerRecord
     from moldau.testing.aio import AsyncCluster
     from moldau.testing.data import DataClient
     from moldau.testing.groups import Group

@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
-from moldau.client._records import ConsumerRecord
 from moldau.client.cluster import LANE_FETCH, ClusterClient, CoordinatorType
 from moldau.client.config import parse_addresses
+from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.deadline import Deadline
 from moldau.client.errors import error_for
 from moldau.client.fetch_reader import FetchReader
@@ -341,7 +341,7 @@ class DataClient:
     ) -> list[ConsumerRecord]:
         position = await self._offset(client, leader, topic, index, _EARLIEST)
         end = await self._offset(client, leader, topic, index, _LATEST, committed)
-        found: list[ConsumerRecord] = []
+        found: list[Any] = []
         while position < end:
             reader = await self._fetch(client, leader, topic, index, position, committed)
             while records := reader.next(10_000):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 if TYPE_CHECKING:
-    from moldau.client._records import ConsumerRecord
+    from moldau.client.consumer_record import ConsumerRecord
     from moldau.testing.cluster import Cluster
     from moldau.testing.nodes import Node
 

@@ -144,7 +144,7 @@ class TransformingWorker:
         """How far the process has come; one that ended by itself or stands still is replaced.
 
         librdkafka 2.16 may wait in send_offsets_to_transaction for ever, for a broker that was gone
-        for a while.
+        for a while, with Apache Kafka too: docs/transactions.md has the cause.
         """
         assert self._process is not None
         now = time.monotonic()

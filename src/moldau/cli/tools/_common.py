@@ -41,6 +41,7 @@ __all__ = [
     "parse_properties",
     "print_json",
     "progress",
+    "read_client_config",
     "read_config_file",
     "read_text",
     "tabbed",
@@ -159,6 +160,14 @@ def read_text(path: str) -> str:
         raise Refused(f"{path} is no text") from None
 
 
+def read_client_config(path: str) -> dict[str, Any]:
+    """A client's settings in a file. As in Kafka's tools, keys that no client has are logged and
+    left out: such a file often serves other programs too."""
+    from moldau.client.config import known_keys
+
+    return known_keys(read_config_file(path))
+
+
 def parse_properties(option: str, entries: Iterable[str]) -> dict[str, str]:
     """Repeated key=value options; a key without a value stands for the empty one, as in Kafka."""
     properties: dict[str, str] = {}
@@ -174,7 +183,7 @@ def client_config(arguments: argparse.Namespace) -> dict[str, Any]:
     """Settings by Kafka's names: those of --command-config, and where the cluster is."""
     config: dict[str, Any] = {}
     if getattr(arguments, "command_config", None):
-        config.update(read_config_file(arguments.command_config))
+        config.update(read_client_config(arguments.command_config))
     controllers = getattr(arguments, "bootstrap_controller", None)
     if controllers:
         config.pop("bootstrap.servers", None)

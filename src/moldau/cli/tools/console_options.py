@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import parse_properties, read_config_file
+from moldau.cli.tools._common import parse_properties, read_client_config, read_config_file
 from moldau.cli.tools.formatters import FORMATTERS, MessageFormatter, make_formatter
 
 __all__ = [
@@ -52,10 +52,13 @@ def add_client_options(
 
 def client_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """The file's settings, over them the single ones, and where the cluster is."""
+    from moldau.client.config import known_keys
+
     settings: dict[str, Any] = {}
     if arguments.command_config:
-        settings.update(read_config_file(arguments.command_config))
-    settings.update(parse_properties("--command-property", arguments.command_property))
+        settings.update(read_client_config(arguments.command_config))
+    properties = parse_properties("--command-property", arguments.command_property)
+    settings.update(known_keys(properties))
     if arguments.bootstrap_server:
         settings["bootstrap.servers"] = arguments.bootstrap_server
     return settings

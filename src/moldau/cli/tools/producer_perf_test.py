@@ -170,6 +170,8 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    from moldau.client.config import known_keys
+
     settings: dict[str, Any] = {}
     if arguments.command_config:
         settings.update(read_config_file(arguments.command_config))
@@ -178,6 +180,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
         if not found or "=" in value or not key or not value:
             arguments.parser.error(f"Invalid property: {entry}")
         settings[key] = value
+    settings = known_keys(settings)
     for part in ("key.serializer", "value.serializer"):
         settings[part] = "org.apache.kafka.common.serialization.ByteArraySerializer"
     settings.setdefault("client.id", "perf-producer-client")

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import message_of, read_config_file, wait_until_reachable
+from moldau.cli.tools._common import message_of, read_client_config, wait_until_reachable
 from moldau.cli.tools.console_loop import POLL_SECONDS_MAX, Signals
 from moldau.cli.tools.perf_events import Events
 from moldau.client.errors import FencedInstanceIdError, KafkaError, WakeupError
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     if arguments.command_config:
-        settings.update(read_config_file(arguments.command_config))
+        settings.update(read_client_config(arguments.command_config))
     settings["group.protocol"] = arguments.group_protocol
     if arguments.group_protocol == "consumer":
         if arguments.group_remote_assignor is not None:

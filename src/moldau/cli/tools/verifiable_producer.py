@@ -13,7 +13,7 @@ from typing import Any
 from moldau.cli.arguments import Parser
 from moldau.cli.tools._common import (
     message_of,
-    read_config_file,
+    read_client_config,
     wait_until_reachable,
 )
 from moldau.cli.tools.console_loop import Signals
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         "retries": "0",
     }
     if arguments.command_config:
-        settings.update(read_config_file(arguments.command_config))
+        settings.update(read_client_config(arguments.command_config))
     wait_until_reachable(settings)
     from moldau.client.producer import Producer
 

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import message_of, read_config_file, wait_until_reachable
+from moldau.cli.tools._common import message_of, read_client_config, wait_until_reachable
 from moldau.cli.tools.console_loop import POLL_SECONDS_MAX, Signals
 from moldau.cli.tools.perf_events import Events
 from moldau.cli.tools.verifiable_consumer import tell_record
@@ -56,7 +56,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     config: dict[str, Any] = {}
     if arguments.command_config:
-        config.update(read_config_file(arguments.command_config))
+        config.update(read_client_config(arguments.command_config))
     config["bootstrap.servers"] = arguments.bootstrap_server
     wait_until_reachable(config)
     from moldau.client.share import ShareConsumer

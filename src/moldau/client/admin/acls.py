@@ -39,7 +39,10 @@ class AclOperations(AdminBase):
     async def describe_acls(
         self, filter: AclBindingFilter | None = None, *, timeout: float | None = None
     ) -> list[AclBinding]:
-        """The access control lists that a filter matches, all of them without one."""
+        """The access control lists that a filter matches, all of them without one.
+
+        >>> print(await admin.describe_acls())
+        """
         pattern, entry = wanted = filter or AclBindingFilter()
         if _unknown(wanted):
             raise InvalidRequestError("a filter of access control lists has UNKNOWN in it")
@@ -86,7 +89,14 @@ class AclOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[AclBinding, None]:
-        """Add access control lists; those that exist stay as they are."""
+        """Add access control lists; those that exist stay as they are.
+
+        >>> topic = ResourcePattern(ResourceType.TOPIC, "orders")
+        >>> entry = AccessControlEntry(
+        ...     "User:alice", "*", AclOperation.READ, AclPermissionType.ALLOW
+        ... )
+        >>> await admin.create_acls([AclBinding(topic, entry)])
+        """
         wanted = list(acls)
 
         async def ask(call: Call, keys: Sequence[AclBinding]) -> Answer[AclBinding, None]:
@@ -131,7 +141,10 @@ class AclOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[AclBindingFilter, tuple[DeletedAcl, ...]]:
-        """Delete the access control lists that each filter matches."""
+        """Delete the access control lists that each filter matches.
+
+        >>> await admin.delete_acls([AclBindingFilter.any()])
+        """
 
         async def ask(
             call: Call, keys: Sequence[AclBindingFilter]

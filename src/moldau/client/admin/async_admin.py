@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 from uuid import UUID
 
 from moldau.client.admin.acls import AclOperations
@@ -28,8 +28,10 @@ from moldau.client.admin.security import SecurityOperations
 from moldau.client.admin.share_offsets import ShareOffsetOperations
 from moldau.client.admin.topics import TopicOperations
 from moldau.client.admin.transactions import TransactionOperations
+from moldau.client.config.keywords import AdminKeywords
 from moldau.client.errors import IllegalStateError
 from moldau.client.metrics import KafkaMetric, MetricName
+from moldau.client.other_clients import ADMIN_NAMES, point_from
 
 __all__ = ["AsyncAdmin"]
 
@@ -74,6 +76,7 @@ _acls = _Area(AclOperations)
 _security = _Area(SecurityOperations)
 
 
+@point_from(ADMIN_NAMES)
 class AsyncAdmin:
     """Administers a cluster; made and used on one event loop.
 
@@ -82,7 +85,9 @@ class AsyncAdmin:
     Each retries what passes until its `timeout` (seconds), `default.api.timeout.ms` if None.
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, config: Mapping[str, Any] | None = None, **settings: Unpack[AdminKeywords]
+    ) -> None:
         self._connection = AdminConnection(config, settings)
         # Each area is created when its first operation is called.
         self._areas: dict[_Area[Any], Any] = {}
@@ -167,6 +172,14 @@ class AsyncAdmin:
     describe_user_scram_credentials = _security(SecurityOperations.describe_user_scram_credentials)
     alter_user_scram_credentials = _security(SecurityOperations.alter_user_scram_credentials)
 
+    def __repr__(self) -> str:
+        return f"<AsyncAdmin at {self._described()}>"
+
+    def _described(self) -> str:
+        """Where the cluster is, and whether the client is closed."""
+        closed = ", closed" if self._connection.closed else ""
+        return f"{self._connection.cluster.bootstrap}{closed}"
+
     async def __aenter__(self) -> AsyncAdmin:
         """Raises ConfigError if no name in `bootstrap.servers` resolves, as the first call does
         otherwise."""
@@ -182,15 +195,24 @@ class AsyncAdmin:
         await self.close()
 
     async def close(self, timeout: float | None = None) -> None:
-        """Let go of all connections. Operations under way fail."""
+        """Let go of all connections. Operations under way fail.
+
+        >>> await admin.close()
+        """
         await self._connection.close(timeout)
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
-        """What the client has measured, by Kafka's names."""
+        """What the client has measured, by Kafka's names.
+
+        >>> rates = {name.name: metric.value for name, metric in admin.metrics().items()}
+        """
         return self._connection.metrics.metrics()
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
-        """The id under which the cluster knows this client's metrics; always the same one."""
+        """The id under which the cluster knows this client's metrics; always the same one.
+
+        >>> print(await admin.client_instance_id(timeout=5))
+        """
         if self._connection.telemetry is None:
             raise IllegalStateError(
                 "this client pushes no metrics", advice="set enable.metrics.push to true"
@@ -199,11 +221,17 @@ class AsyncAdmin:
         return await self._connection.telemetry.client_instance_id(timeout_ms=timeout_ms)
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
-        """Push a metric of the application too, if the cluster subscribes to it."""
+        """Push a metric of the application too, if the cluster subscribes to it.
+
+        >>> admin.register_metric_for_subscription(metric)
+        """
         if self._connection.telemetry is not None:
             self._connection.telemetry.register(metric)
 
     def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
-        """Push it no longer."""
+        """Push it no longer.
+
+        >>> admin.unregister_metric_from_subscription(metric)
+        """
         if self._connection.telemetry is not None:
             self._connection.telemetry.unregister(metric)

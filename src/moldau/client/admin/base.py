@@ -75,10 +75,12 @@ class AdminBase:
 
 
 def several(names: Iterable[T]) -> list[T]:
-    """Names as a list. One text in place of several would be taken for its letters: to delete them
-    is not what anybody wants."""
+    """Names as a list. One in place of several is refused: a text would be taken for its letters,
+    and to delete those is not what anybody wants."""
     if isinstance(names, str):
         raise TypeError(f"several names are expected: [{names!r}], not {names!r}")
+    if not isinstance(names, Iterable) or (isinstance(names, tuple) and hasattr(names, "_fields")):
+        raise TypeError(f"a list is expected: [{names!r}], not {names!r}")
     return list(names)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 from uuid import UUID
 
 from moldau.client.admin.acl_values import AclBinding, AclBindingFilter, DeletedAcl
@@ -77,8 +77,10 @@ from moldau.client.admin.transaction_values import (
     TransactionListing,
     TransactionState,
 )
+from moldau.client.config.keywords import AdminKeywords
 from moldau.client.loop_thread import LoopThread
 from moldau.client.metrics import KafkaMetric, MetricName
+from moldau.client.other_clients import ADMIN_NAMES, point_from
 from moldau.client.results import Results
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
@@ -87,6 +89,7 @@ __all__ = ["Admin"]
 T = TypeVar("T")
 
 
+@point_from(ADMIN_NAMES)
 class Admin:
     """Administers a cluster.
 
@@ -95,7 +98,9 @@ class Admin:
     Each retries what passes until its `timeout` (seconds), `default.api.timeout.ms` if None.
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, config: Mapping[str, Any] | None = None, **settings: Unpack[AdminKeywords]
+    ) -> None:
         self._admin = AsyncAdmin(config, **settings)
         self._thread = LoopThread("moldau-admin")
         try:
@@ -105,6 +110,9 @@ class Admin:
             raise
         self._closed = False
         self._thread.ended_with(self, "Admin", self._admin.close)
+
+    def __repr__(self) -> str:
+        return f"<Admin at {self._admin._described()}>"
 
     def __enter__(self) -> Admin:
         return self
@@ -118,7 +126,10 @@ class Admin:
         self.close()
 
     def close(self, timeout: float | None = None) -> None:
-        """Let go of all connections. Operations under way in other threads fail."""
+        """Let go of all connections. Operations under way in other threads fail.
+
+        >>> admin.close()
+        """
         if self._closed:
             return
         self._closed = True
@@ -142,6 +153,8 @@ class Admin:
         """Create topics; a plain name takes the broker's defaults.
 
         With `validate_only` nothing is created, only checked.
+
+        >>> admin.create_topics([NewTopic("orders", 3, configs={"retention.ms": "3600000"})])
         """
         return self._call(
             self._admin.create_topics(
@@ -161,7 +174,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str | UUID, None]:
-        """Delete topics by name or by id."""
+        """Delete topics by name or by id.
+
+        >>> admin.delete_topics(["orders"])
+        """
         return self._call(
             self._admin.delete_topics(
                 topics,
@@ -174,7 +190,10 @@ class Admin:
     def list_topics(
         self, *, list_internal: bool = False, timeout: float | None = None
     ) -> dict[str, TopicListing]:
-        """All topics by name, the internal ones only if asked for."""
+        """All topics by name, the internal ones only if asked for.
+
+        >>> print(sorted(admin.list_topics()))
+        """
         return self._call(self._admin.list_topics(list_internal=list_internal, timeout=timeout))
 
     def describe_topics(
@@ -189,6 +208,8 @@ class Admin:
         """What topics are, by name or by id, with leader, replicas and ISR of each partition.
 
         By name, large topics come in pages, so that no response grows without bound.
+
+        >>> print(len(admin.describe_topics(["orders"])["orders"].partitions))
         """
         return self._call(
             self._admin.describe_topics(
@@ -209,7 +230,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, None]:
-        """Raise the number of partitions; a plain number is the total that is wanted."""
+        """Raise the number of partitions; a plain number is the total that is wanted.
+
+        >>> admin.create_partitions({"orders": 6})
+        """
         return self._call(
             self._admin.create_partitions(
                 new_partitions,
@@ -232,6 +256,9 @@ class Admin:
         """The values of all keys of each resource, by key.
 
         Synonyms tell where else the value could come from, nearest first.
+
+        >>> topic = ConfigResource.topic("orders")
+        >>> print(admin.describe_configs([topic])[topic]["retention.ms"].value)
         """
         return self._call(
             self._admin.describe_configs(
@@ -251,7 +278,11 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[ConfigResource, None]:
-        """Change single keys; all operations on one resource take effect together."""
+        """Change single keys; all operations on one resource take effect together.
+
+        >>> change = AlterConfigOp("retention.ms", "3600000")
+        >>> admin.incremental_alter_configs({ConfigResource.topic("orders"): [change]})
+        """
         return self._call(
             self._admin.incremental_alter_configs(
                 configs, validate_only=validate_only, timeout=timeout, check=check
@@ -261,11 +292,17 @@ class Admin:
     def list_config_resources(
         self, types: Collection[ConfigResourceType] = (), *, timeout: float | None = None
     ) -> list[ConfigResource]:
-        """What has configurations, of the given types or of all."""
+        """What has configurations, of the given types or of all.
+
+        >>> print(admin.list_config_resources([ConfigResourceType.GROUP]))
+        """
         return self._call(self._admin.list_config_resources(types, timeout=timeout))
 
     def list_client_metrics_resources(self, *, timeout: float | None = None) -> list[str]:
-        """The names of all subscriptions to client metrics."""
+        """The names of all subscriptions to client metrics.
+
+        >>> print(admin.list_client_metrics_resources())
+        """
         return self._call(self._admin.list_client_metrics_resources(timeout=timeout))
 
     def describe_cluster(
@@ -275,7 +312,10 @@ class Admin:
         include_fenced_brokers: bool = False,
         timeout: float | None = None,
     ) -> ClusterDescription:
-        """Id, controller and nodes: brokers, or controllers with `bootstrap.controllers`."""
+        """Id, controller and nodes: brokers, or controllers with `bootstrap.controllers`.
+
+        >>> print(admin.describe_cluster().nodes)
+        """
         return self._call(
             self._admin.describe_cluster(
                 include_authorized_operations=include_authorized_operations,
@@ -287,7 +327,10 @@ class Admin:
     def describe_features(
         self, *, node_id: int | None = None, timeout: float | None = None
     ) -> FeatureMetadata:
-        """Which features the cluster uses, and which a node supports."""
+        """Which features the cluster uses, and which a node supports.
+
+        >>> print(admin.describe_features().finalized_features)
+        """
         return self._call(self._admin.describe_features(node_id=node_id, timeout=timeout))
 
     def update_features(
@@ -298,7 +341,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, None]:
-        """Finalize levels of features, all or (with newer brokers) none of them."""
+        """Finalize levels of features, all or (with newer brokers) none of them.
+
+        >>> admin.update_features({"transaction.version": FeatureUpdate(2)})
+        """
         return self._call(
             self._admin.update_features(
                 feature_updates, validate_only=validate_only, timeout=timeout, check=check
@@ -306,7 +352,10 @@ class Admin:
         )
 
     def describe_metadata_quorum(self, *, timeout: float | None = None) -> QuorumInfo:
-        """The controllers' quorum: its leader, voters and observers, and how far each is."""
+        """The controllers' quorum: its leader, voters and observers, and how far each is.
+
+        >>> print(admin.describe_metadata_quorum().leader_id)
+        """
         return self._call(self._admin.describe_metadata_quorum(timeout=timeout))
 
     def add_raft_voter(
@@ -318,7 +367,11 @@ class Admin:
         cluster_id: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Let a controller that observes take part in the metadata quorum."""
+        """Let a controller that observes take part in the metadata quorum.
+
+        >>> endpoint = RaftVoterEndpoint("CONTROLLER", "10.0.0.4", 9093)
+        >>> admin.add_raft_voter(4, directory_id, [endpoint])
+        """
         self._call(
             self._admin.add_raft_voter(
                 voter_id, voter_directory_id, endpoints, cluster_id=cluster_id, timeout=timeout
@@ -333,7 +386,10 @@ class Admin:
         cluster_id: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Take a controller out of the metadata quorum."""
+        """Take a controller out of the metadata quorum.
+
+        >>> admin.remove_raft_voter(4, directory_id)
+        """
         self._call(
             self._admin.remove_raft_voter(
                 voter_id, voter_directory_id, cluster_id=cluster_id, timeout=timeout
@@ -341,7 +397,10 @@ class Admin:
         )
 
     def unregister_broker(self, broker_id: int, *, timeout: float | None = None) -> None:
-        """Forget a broker that is gone for good."""
+        """Forget a broker that is gone for good.
+
+        >>> admin.unregister_broker(4)
+        """
         self._call(self._admin.unregister_broker(broker_id, timeout=timeout))
 
     def list_groups(
@@ -356,6 +415,8 @@ class Admin:
         """All groups, or those of some states, types and protocols ("" is a protocol too).
 
         With `check=False` brokers that do not answer are in `errors` of the list.
+
+        >>> print([group.group_id for group in admin.list_groups()])
         """
         return self._call(
             self._admin.list_groups(
@@ -375,7 +436,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Listings[GroupListing]:
-        """The groups of consumers, of the classic and the new protocol, and simple ones."""
+        """The groups of consumers, of the classic and the new protocol, and simple ones.
+
+        >>> print([group.group_id for group in admin.list_consumer_groups()])
+        """
         return self._call(
             self._admin.list_consumer_groups(
                 group_states=group_states, types=types, timeout=timeout, check=check
@@ -389,7 +453,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Listings[GroupListing]:
-        """The share groups."""
+        """The share groups.
+
+        >>> print([group.group_id for group in admin.list_share_groups()])
+        """
         return self._call(
             self._admin.list_share_groups(group_states=group_states, timeout=timeout, check=check)
         )
@@ -401,7 +468,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Listings[GroupListing]:
-        """The streams groups."""
+        """The streams groups.
+
+        >>> print([group.group_id for group in admin.list_streams_groups()])
+        """
         return self._call(
             self._admin.list_streams_groups(group_states=group_states, timeout=timeout, check=check)
         )
@@ -414,7 +484,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, ConsumerGroupDescription]:
-        """Consumer groups of the new and of the classic protocol, with members and assignments."""
+        """Consumer groups of the new and of the classic protocol, with members and assignments.
+
+        >>> print(admin.describe_consumer_groups(["kitchen"])["kitchen"].state)
+        """
         return self._call(
             self._admin.describe_consumer_groups(
                 group_ids,
@@ -432,7 +505,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, ClassicGroupDescription]:
-        """Groups of the classic protocol, whatever they are used for."""
+        """Groups of the classic protocol, whatever they are used for.
+
+        >>> print(admin.describe_classic_groups(["kitchen"])["kitchen"].state)
+        """
         return self._call(
             self._admin.describe_classic_groups(
                 group_ids,
@@ -450,7 +526,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, ShareGroupDescription]:
-        """Share groups, with members and assignments."""
+        """Share groups, with members and assignments.
+
+        >>> print(admin.describe_share_groups(["workers"])["workers"].members)
+        """
         return self._call(
             self._admin.describe_share_groups(
                 group_ids,
@@ -468,7 +547,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, StreamsGroupDescription]:
-        """Streams groups, with topology, members and tasks."""
+        """Streams groups, with topology, members and tasks.
+
+        >>> print(admin.describe_streams_groups(["totals"])["totals"].members)
+        """
         return self._call(
             self._admin.describe_streams_groups(
                 group_ids,
@@ -481,7 +563,10 @@ class Admin:
     def delete_consumer_groups(
         self, group_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
     ) -> Results[str, None]:
-        """Delete groups without members, with all their offsets."""
+        """Delete groups without members, with all their offsets.
+
+        >>> admin.delete_consumer_groups(["kitchen"])
+        """
         return self._call(
             self._admin.delete_consumer_groups(group_ids, timeout=timeout, check=check)
         )
@@ -489,13 +574,19 @@ class Admin:
     def delete_share_groups(
         self, group_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
     ) -> Results[str, None]:
-        """Delete share groups without members, with all their state."""
+        """Delete share groups without members, with all their state.
+
+        >>> admin.delete_share_groups(["workers"])
+        """
         return self._call(self._admin.delete_share_groups(group_ids, timeout=timeout, check=check))
 
     def delete_streams_groups(
         self, group_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
     ) -> Results[str, None]:
-        """Delete streams groups without members, with all their offsets."""
+        """Delete streams groups without members, with all their offsets.
+
+        >>> admin.delete_streams_groups(["totals"])
+        """
         return self._call(
             self._admin.delete_streams_groups(group_ids, timeout=timeout, check=check)
         )
@@ -512,6 +603,8 @@ class Admin:
         """Remove static members, or all members if none are named.
 
         The results are by `group.instance.id`, or by member id where there is none.
+
+        >>> admin.remove_members_from_consumer_group("kitchen", [MemberToRemove("cook-1")])
         """
         return self._call(
             self._admin.remove_members_from_consumer_group(
@@ -530,6 +623,8 @@ class Admin:
         """The committed offsets of groups, None where a partition that was named has none.
 
         With `require_stable` offsets that an open transaction may still change are waited for.
+
+        >>> print(admin.list_consumer_group_offsets("kitchen")["kitchen"])
         """
         return self._call(
             self._admin.list_consumer_group_offsets(
@@ -545,7 +640,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, dict[TopicPartition, OffsetAndMetadata | None]]:
-        """The committed offsets of streams groups, as for consumer groups."""
+        """The committed offsets of streams groups, as for consumer groups.
+
+        >>> print(admin.list_streams_group_offsets("totals")["totals"])
+        """
         return self._call(
             self._admin.list_streams_group_offsets(
                 groups, require_stable=require_stable, timeout=timeout, check=check
@@ -560,7 +658,11 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Set the committed offsets of a group that has no members."""
+        """Set the committed offsets of a group that has no members.
+
+        >>> offsets = {TopicPartition("orders", 0): OffsetAndMetadata(0)}
+        >>> admin.alter_consumer_group_offsets("kitchen", offsets)
+        """
         return self._call(
             self._admin.alter_consumer_group_offsets(
                 group_id, offsets, timeout=timeout, check=check
@@ -575,7 +677,11 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Set the committed offsets of a streams group that has no members."""
+        """Set the committed offsets of a streams group that has no members.
+
+        >>> offsets = {TopicPartition("orders", 0): OffsetAndMetadata(0)}
+        >>> admin.alter_streams_group_offsets("totals", offsets)
+        """
         return self._call(
             self._admin.alter_streams_group_offsets(group_id, offsets, timeout=timeout, check=check)
         )
@@ -588,7 +694,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Delete committed offsets of partitions that the group is not subscribed to."""
+        """Delete committed offsets of partitions that the group is not subscribed to.
+
+        >>> admin.delete_consumer_group_offsets("kitchen", [TopicPartition("orders", 0)])
+        """
         return self._call(
             self._admin.delete_consumer_group_offsets(
                 group_id, partitions, timeout=timeout, check=check
@@ -603,7 +712,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Delete committed offsets of a streams group."""
+        """Delete committed offsets of a streams group.
+
+        >>> admin.delete_streams_group_offsets("totals", [TopicPartition("orders", 0)])
+        """
         return self._call(
             self._admin.delete_streams_group_offsets(
                 group_id, partitions, timeout=timeout, check=check
@@ -617,7 +729,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, dict[TopicPartition, SharePartitionOffsetInfo | None]]:
-        """Where share groups start, None where that is not decided yet."""
+        """Where share groups start, None where that is not decided yet.
+
+        >>> print(admin.list_share_group_offsets("workers")["workers"])
+        """
         return self._call(
             self._admin.list_share_group_offsets(groups, timeout=timeout, check=check)
         )
@@ -630,7 +745,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Set where a share group without members starts; deliveries so far are forgotten."""
+        """Set where a share group without members starts; deliveries so far are forgotten.
+
+        >>> admin.alter_share_group_offsets("workers", {TopicPartition("orders", 0): 0})
+        """
         return self._call(
             self._admin.alter_share_group_offsets(group_id, offsets, timeout=timeout, check=check)
         )
@@ -643,7 +761,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, None]:
-        """Forget the state of a share group without members for whole topics."""
+        """Forget the state of a share group without members for whole topics.
+
+        >>> admin.delete_share_group_offsets("workers", ["jobs"])
+        """
         return self._call(
             self._admin.delete_share_group_offsets(group_id, topics, timeout=timeout, check=check)
         )
@@ -656,7 +777,11 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, ListOffsetsResultInfo]:
-        """Offsets by time or by words as `OffsetSpec.latest()`, asked at the leaders."""
+        """Offsets by time or by words as `OffsetSpec.latest()`, asked at the leaders.
+
+        >>> found = admin.list_offsets({TopicPartition("orders", 0): OffsetSpec.latest()})
+        >>> print(found[TopicPartition("orders", 0)].offset)
+        """
         return self._call(
             self._admin.list_offsets(
                 topic_partition_offsets,
@@ -673,7 +798,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, DeletedRecords]:
-        """Delete what is before an offset in each partition."""
+        """Delete what is before an offset in each partition.
+
+        >>> admin.delete_records({TopicPartition("orders", 0): RecordsToDelete.before(100)})
+        """
         return self._call(
             self._admin.delete_records(records_to_delete, timeout=timeout, check=check)
         )
@@ -689,6 +817,8 @@ class Admin:
         """Let preferred replicas lead, or any replica where none in sync is left.
 
         Without partitions, of all of them; the results then have those that needed it.
+
+        >>> admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition("orders", 0)])
         """
         return self._call(
             self._admin.elect_leaders(election_type, partitions, timeout=timeout, check=check)
@@ -702,7 +832,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Move replicas to other brokers; None cancels what is under way for a partition."""
+        """Move replicas to other brokers; None cancels what is under way for a partition.
+
+        >>> admin.alter_partition_reassignments({TopicPartition("orders", 0): [2, 3, 1]})
+        """
         return self._call(
             self._admin.alter_partition_reassignments(
                 reassignments,
@@ -715,7 +848,10 @@ class Admin:
     def list_partition_reassignments(
         self, partitions: Collection[TopicPartition] | None = None, *, timeout: float | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """What is being reassigned now, of some partitions or of all."""
+        """What is being reassigned now, of some partitions or of all.
+
+        >>> print(admin.list_partition_reassignments())
+        """
         return self._call(self._admin.list_partition_reassignments(partitions, timeout=timeout))
 
     def alter_replica_log_dirs(
@@ -725,7 +861,11 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartitionReplica, None]:
-        """Move replicas to other directories of their brokers; returns when it has begun."""
+        """Move replicas to other directories of their brokers; returns when it has begun.
+
+        >>> replica = TopicPartitionReplica("orders", 0, broker_id=1)
+        >>> admin.alter_replica_log_dirs({replica: "/data2"})
+        """
         return self._call(
             self._admin.alter_replica_log_dirs(replica_assignment, timeout=timeout, check=check)
         )
@@ -733,7 +873,10 @@ class Admin:
     def describe_log_dirs(
         self, brokers: Collection[int], *, timeout: float | None = None, check: bool = True
     ) -> Results[int, dict[str, LogDirDescription]]:
-        """The log directories of brokers by path, with the replicas in them."""
+        """The log directories of brokers by path, with the replicas in them.
+
+        >>> print(admin.describe_log_dirs([1])[1])
+        """
         return self._call(self._admin.describe_log_dirs(brokers, timeout=timeout, check=check))
 
     def describe_replica_log_dirs(
@@ -743,7 +886,11 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartitionReplica, ReplicaLogDirInfo]:
-        """Where replicas are, and where they are being moved to."""
+        """Where replicas are, and where they are being moved to.
+
+        >>> replica = TopicPartitionReplica("orders", 0, broker_id=1)
+        >>> print(admin.describe_replica_log_dirs([replica])[replica])
+        """
         return self._call(
             self._admin.describe_replica_log_dirs(replicas, timeout=timeout, check=check)
         )
@@ -756,7 +903,11 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, PartitionProducerState]:
-        """The producers that partitions remember, as their leaders or one broker know them."""
+        """The producers that partitions remember, as their leaders or one broker know them.
+
+        >>> found = admin.describe_producers([TopicPartition("orders", 0)])
+        >>> print(found[TopicPartition("orders", 0)].active_producers)
+        """
         return self._call(
             self._admin.describe_producers(
                 partitions, broker_id=broker_id, timeout=timeout, check=check
@@ -766,7 +917,10 @@ class Admin:
     def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
     ) -> Results[str, TransactionDescription]:
-        """What the coordinators know of transactional ids."""
+        """What the coordinators know of transactional ids.
+
+        >>> print(admin.describe_transactions(["billing-1"])["billing-1"].state)
+        """
         return self._call(
             self._admin.describe_transactions(transactional_ids, timeout=timeout, check=check)
         )
@@ -785,6 +939,8 @@ class Admin:
 
         The duration is in milliseconds: open for longer than that. The pattern is a regular
         expression of RE2. With `check=False` brokers that do not answer are in `errors`.
+
+        >>> print(admin.list_transactions(filtered_duration=60_000))
         """
         return self._call(
             self._admin.list_transactions(
@@ -800,13 +956,20 @@ class Admin:
     def abort_transaction(
         self, spec: AbortTransactionSpec, *, timeout: float | None = None
     ) -> None:
-        """Abort a transaction in one partition that its coordinator has forgotten."""
+        """Abort a transaction in one partition that its coordinator has forgotten.
+
+        >>> spec = AbortTransactionSpec(TopicPartition("orders", 0), 4000, 1, 0)
+        >>> admin.abort_transaction(spec)
+        """
         self._call(self._admin.abort_transaction(spec, timeout=timeout))
 
     def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
     ) -> Results[str, ProducerIdAndEpoch]:
-        """Shut out the producers that use transactional ids; their open transactions abort."""
+        """Shut out the producers that use transactional ids; their open transactions abort.
+
+        >>> admin.fence_producers(["billing-1"])
+        """
         return self._call(
             self._admin.fence_producers(transactional_ids, timeout=timeout, check=check)
         )
@@ -814,19 +977,32 @@ class Admin:
     def force_terminate_transaction(
         self, transactional_id: str, *, timeout: float | None = None
     ) -> None:
-        """Abort the open transaction of a transactional id, and shut out its producer."""
+        """Abort the open transaction of a transactional id, and shut out its producer.
+
+        >>> admin.force_terminate_transaction("billing-1")
+        """
         self._call(self._admin.force_terminate_transaction(transactional_id, timeout=timeout))
 
     def describe_acls(
         self, filter: AclBindingFilter | None = None, *, timeout: float | None = None
     ) -> list[AclBinding]:
-        """The access control lists that a filter matches, all of them without one."""
+        """The access control lists that a filter matches, all of them without one.
+
+        >>> print(admin.describe_acls())
+        """
         return self._call(self._admin.describe_acls(filter, timeout=timeout))
 
     def create_acls(
         self, acls: Iterable[AclBinding], *, timeout: float | None = None, check: bool = True
     ) -> Results[AclBinding, None]:
-        """Add access control lists; those that exist stay as they are."""
+        """Add access control lists; those that exist stay as they are.
+
+        >>> topic = ResourcePattern(ResourceType.TOPIC, "orders")
+        >>> entry = AccessControlEntry(
+        ...     "User:alice", "*", AclOperation.READ, AclPermissionType.ALLOW
+        ... )
+        >>> admin.create_acls([AclBinding(topic, entry)])
+        """
         return self._call(self._admin.create_acls(acls, timeout=timeout, check=check))
 
     def delete_acls(
@@ -836,7 +1012,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[AclBindingFilter, tuple[DeletedAcl, ...]]:
-        """Delete the access control lists that each filter matches."""
+        """Delete the access control lists that each filter matches.
+
+        >>> admin.delete_acls([AclBindingFilter.any()])
+        """
         return self._call(self._admin.delete_acls(filters, timeout=timeout, check=check))
 
     def create_delegation_token(
@@ -847,7 +1026,10 @@ class Admin:
         max_lifetime_ms: int = -1,
         timeout: float | None = None,
     ) -> DelegationToken:
-        """A token to log in with, for oneself or another owner; -1: the broker's lifetime."""
+        """A token to log in with, for oneself or another owner; -1: the broker's lifetime.
+
+        >>> token = admin.create_delegation_token(max_lifetime_ms=86_400_000)
+        """
         return self._call(
             self._admin.create_delegation_token(
                 owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms, timeout=timeout
@@ -857,7 +1039,10 @@ class Admin:
     def renew_delegation_token(
         self, hmac: bytes, *, renew_time_period_ms: int = -1, timeout: float | None = None
     ) -> int:
-        """Let a token live on; gives the time, in milliseconds, when it expires."""
+        """Let a token live on; gives the time, in milliseconds, when it expires.
+
+        >>> admin.renew_delegation_token(token.hmac)
+        """
         return self._call(
             self._admin.renew_delegation_token(
                 hmac, renew_time_period_ms=renew_time_period_ms, timeout=timeout
@@ -867,7 +1052,10 @@ class Admin:
     def expire_delegation_token(
         self, hmac: bytes, *, expiry_time_period_ms: int = -1, timeout: float | None = None
     ) -> int:
-        """Let a token end after a time, at once if negative; gives the time when it expires."""
+        """Let a token end after a time, at once if negative; gives the time when it expires.
+
+        >>> admin.expire_delegation_token(token.hmac)
+        """
         return self._call(
             self._admin.expire_delegation_token(
                 hmac, expiry_time_period_ms=expiry_time_period_ms, timeout=timeout
@@ -877,13 +1065,19 @@ class Admin:
     def describe_delegation_token(
         self, owners: Collection[KafkaPrincipal] | None = None, *, timeout: float | None = None
     ) -> list[DelegationToken]:
-        """The tokens of some owners, or all that one may see."""
+        """The tokens of some owners, or all that one may see.
+
+        >>> print(admin.describe_delegation_token())
+        """
         return self._call(self._admin.describe_delegation_token(owners, timeout=timeout))
 
     def describe_client_quotas(
         self, filter: ClientQuotaFilter | None = None, *, timeout: float | None = None
     ) -> dict[ClientQuotaEntity, dict[str, float]]:
-        """Quotas by whom they are for, all of them without a filter."""
+        """Quotas by whom they are for, all of them without a filter.
+
+        >>> print(admin.describe_client_quotas())
+        """
         return self._call(self._admin.describe_client_quotas(filter, timeout=timeout))
 
     def alter_client_quotas(
@@ -894,7 +1088,12 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[ClientQuotaEntity, None]:
-        """Set and take away quotas."""
+        """Set and take away quotas.
+
+        >>> alice = ClientQuotaEntity({"user": "alice"})
+        >>> limit = ClientQuotaAlteration(alice, {"producer_byte_rate": 1_000_000.0})
+        >>> admin.alter_client_quotas([limit])
+        """
         return self._call(
             self._admin.alter_client_quotas(
                 entries, validate_only=validate_only, timeout=timeout, check=check
@@ -908,7 +1107,10 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, UserScramCredentialsDescription]:
-        """Which SCRAM credentials users have, all users if none are named."""
+        """Which SCRAM credentials users have, all users if none are named.
+
+        >>> print(admin.describe_user_scram_credentials(["alice"])["alice"])
+        """
         return self._call(
             self._admin.describe_user_scram_credentials(users, timeout=timeout, check=check)
         )
@@ -920,23 +1122,40 @@ class Admin:
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, None]:
-        """Set and delete the SCRAM credentials of users; passwords do not leave this process."""
+        """Set and delete the SCRAM credentials of users; passwords do not leave this process.
+
+        >>> info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+        >>> change = UserScramCredentialUpsertion("alice", info, b"secret")
+        >>> admin.alter_user_scram_credentials([change])
+        """
         return self._call(
             self._admin.alter_user_scram_credentials(alterations, timeout=timeout, check=check)
         )
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
-        """What the client has measured, by Kafka's names."""
+        """What the client has measured, by Kafka's names.
+
+        >>> rates = {name.name: metric.value for name, metric in admin.metrics().items()}
+        """
         return self._admin.metrics()
 
     def client_instance_id(self, timeout: float | None = None) -> UUID:
-        """The id under which the cluster knows this client's metrics; always the same one."""
+        """The id under which the cluster knows this client's metrics; always the same one.
+
+        >>> print(admin.client_instance_id(timeout=5))
+        """
         return self._call(self._admin.client_instance_id(timeout))
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
-        """Push a metric of the application too, if the cluster subscribes to it."""
+        """Push a metric of the application too, if the cluster subscribes to it.
+
+        >>> admin.register_metric_for_subscription(metric)
+        """
         self._admin.register_metric_for_subscription(metric)
 
     def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
-        """Push it no longer."""
+        """Push it no longer.
+
+        >>> admin.unregister_metric_from_subscription(metric)
+        """
         self._admin.unregister_metric_from_subscription(metric)

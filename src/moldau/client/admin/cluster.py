@@ -68,7 +68,10 @@ class ClusterOperations(AdminBase):
         include_fenced_brokers: bool = False,
         timeout: float | None = None,
     ) -> ClusterDescription:
-        """Id, controller and nodes: brokers, or controllers with `bootstrap.controllers`."""
+        """Id, controller and nodes: brokers, or controllers with `bootstrap.controllers`.
+
+        >>> print((await admin.describe_cluster()).nodes)
+        """
         controllers = self._driver.cluster.settings.controllers
         if controllers and include_fenced_brokers:
             raise InvalidRequestError(
@@ -110,7 +113,10 @@ class ClusterOperations(AdminBase):
     async def describe_features(
         self, *, node_id: int | None = None, timeout: float | None = None
     ) -> FeatureMetadata:
-        """Which features the cluster uses, and which a node supports."""
+        """Which features the cluster uses, and which a node supports.
+
+        >>> print((await admin.describe_features()).finalized_features)
+        """
 
         async def ask(call: Call) -> FeatureMetadata:
             response: ApiVersionsResponse = await call(
@@ -144,7 +150,10 @@ class ClusterOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, None]:
-        """Finalize levels of features, all or (with newer brokers) none of them."""
+        """Finalize levels of features, all or (with newer brokers) none of them.
+
+        >>> await admin.update_features({"transaction.version": FeatureUpdate(2)})
+        """
         if not feature_updates or not all(name.strip() for name in feature_updates):
             raise InvalidRequestError("give at least one feature to update, by its name")
 
@@ -184,7 +193,10 @@ class ClusterOperations(AdminBase):
         )
 
     async def describe_metadata_quorum(self, *, timeout: float | None = None) -> QuorumInfo:
-        """The controllers' quorum: its leader, voters and observers, and how far each is."""
+        """The controllers' quorum: its leader, voters and observers, and how far each is.
+
+        >>> print((await admin.describe_metadata_quorum()).leader_id)
+        """
 
         async def ask(call: Call) -> QuorumInfo:
             request = DescribeQuorumRequest
@@ -226,7 +238,11 @@ class ClusterOperations(AdminBase):
         cluster_id: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Let a controller that observes take part in the metadata quorum."""
+        """Let a controller that observes take part in the metadata quorum.
+
+        >>> endpoint = RaftVoterEndpoint("CONTROLLER", "10.0.0.4", 9093)
+        >>> await admin.add_raft_voter(4, directory_id, [endpoint])
+        """
 
         async def ask(call: Call) -> None:
             request = AddRaftVoterRequest
@@ -256,7 +272,10 @@ class ClusterOperations(AdminBase):
         cluster_id: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Take a controller out of the metadata quorum."""
+        """Take a controller out of the metadata quorum.
+
+        >>> await admin.remove_raft_voter(4, directory_id)
+        """
 
         async def ask(call: Call) -> None:
             response: RemoveRaftVoterResponse = await call(
@@ -273,7 +292,10 @@ class ClusterOperations(AdminBase):
         await self._run_one("RemoveRaftVoter", route, ask, timeout=timeout)
 
     async def unregister_broker(self, broker_id: int, *, timeout: float | None = None) -> None:
-        """Forget a broker that is gone for good."""
+        """Forget a broker that is gone for good.
+
+        >>> await admin.unregister_broker(4)
+        """
 
         async def ask(call: Call) -> None:
             response: UnregisterBrokerResponse = await call(

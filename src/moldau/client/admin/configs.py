@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from moldau.client.admin.base import AdminBase
+from moldau.client.admin.base import AdminBase, several
 from moldau.client.admin.config_values import (
     AlterConfigOp,
     ConfigEntry,
@@ -48,6 +48,9 @@ class ConfigOperations(AdminBase):
         """The values of all keys of each resource, by key.
 
         Synonyms tell where else the value could come from, nearest first.
+
+        >>> topic = ConfigResource.topic("orders")
+        >>> print((await admin.describe_configs([topic]))[topic]["retention.ms"].value)
         """
 
         async def ask(
@@ -94,8 +97,12 @@ class ConfigOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[ConfigResource, None]:
-        """Change single keys; all operations on one resource take effect together."""
-        wanted = {key: list(operations) for key, operations in configs.items()}
+        """Change single keys; all operations on one resource take effect together.
+
+        >>> change = AlterConfigOp("retention.ms", "3600000")
+        >>> await admin.incremental_alter_configs({ConfigResource.topic("orders"): [change]})
+        """
+        wanted = {key: _operations(key, operations) for key, operations in configs.items()}
 
         async def ask(call: Call, keys: Sequence[ConfigResource]) -> Answer[ConfigResource, None]:
             request = IncrementalAlterConfigsRequest
@@ -147,7 +154,10 @@ class ConfigOperations(AdminBase):
         *,
         timeout: float | None = None,
     ) -> list[ConfigResource]:
-        """What has configurations, of the given types or of all."""
+        """What has configurations, of the given types or of all.
+
+        >>> print(await admin.list_config_resources([ConfigResourceType.GROUP]))
+        """
 
         async def ask(call: Call) -> list[ConfigResource]:
             request = ListConfigResourcesRequest(resource_types=sorted(types))
@@ -167,9 +177,28 @@ class ConfigOperations(AdminBase):
         return await self._run_one("ListConfigResources", AnyRoute(), ask, timeout=timeout)
 
     async def list_client_metrics_resources(self, *, timeout: float | None = None) -> list[str]:
-        """The names of all subscriptions to client metrics."""
+        """The names of all subscriptions to client metrics.
+
+        >>> print(await admin.list_client_metrics_resources())
+        """
         types = [ConfigResourceType.CLIENT_METRICS]
         return [each.name for each in await self.list_config_resources(types, timeout=timeout)]
+
+
+def _operations(resource: ConfigResource, given: Iterable[AlterConfigOp]) -> list[AlterConfigOp]:
+    if not isinstance(resource, ConfigResource):
+        raise TypeError(
+            f"configs are given by resource, such as ConfigResource.topic({str(resource)!r}), "
+            f"not by {resource!r}"
+        )
+    if isinstance(given, Mapping):
+        how = ", ".join(f"AlterConfigOp({name!r}, {value!r})" for name, value in given.items())
+        raise TypeError(f"the changes of {resource.name} are a list: [{how}], not {given!r}")
+    changes = several(given)
+    for each in changes:
+        if not isinstance(each, AlterConfigOp):
+            raise TypeError(f"a change is an AlterConfigOp(name, value), not {each!r}")
+    return changes
 
 
 def _broker_of(resource: ConfigResource) -> int | None:

@@ -45,13 +45,13 @@ class AdminConnection:
             retries=values["retries"],
             on_use=self.telemetry.start if self.telemetry is not None else lambda: None,
         )
-        self._closed = False
+        self.closed = False
 
     async def close(self, timeout: float | None) -> None:
         """Close all connections. Operations under way fail."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         try:
             async with asyncio.timeout(timeout):
                 if self.telemetry is not None:

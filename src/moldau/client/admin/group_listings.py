@@ -32,6 +32,8 @@ class GroupListingOperations(AdminBase):
         """All groups, or those of some states, types and protocols ("" is a protocol too).
 
         With `check=False` brokers that do not answer are in `errors` of the list.
+
+        >>> print([group.group_id for group in await admin.list_groups()])
         """
         deadline = self._driver.deadline(timeout)
         route: AnyRoute[None] = AnyRoute()
@@ -83,7 +85,10 @@ class GroupListingOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Listings[GroupListing]:
-        """The groups of consumers, of the classic and the new protocol, and simple ones."""
+        """The groups of consumers, of the classic and the new protocol, and simple ones.
+
+        >>> print([group.group_id for group in await admin.list_consumer_groups()])
+        """
         return await self.list_groups(
             group_states=group_states,
             types=types,
@@ -99,7 +104,10 @@ class GroupListingOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Listings[GroupListing]:
-        """The share groups."""
+        """The share groups.
+
+        >>> print([group.group_id for group in await admin.list_share_groups()])
+        """
         return await self.list_groups(
             group_states=group_states, types=(GroupType.SHARE,), timeout=timeout, check=check
         )
@@ -111,7 +119,10 @@ class GroupListingOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Listings[GroupListing]:
-        """The streams groups."""
+        """The streams groups.
+
+        >>> print([group.group_id for group in await admin.list_streams_groups()])
+        """
         return await self.list_groups(
             group_states=group_states, types=(GroupType.STREAMS,), timeout=timeout, check=check
         )

@@ -51,6 +51,8 @@ class GroupOffsetOperations(AdminBase):
         """The committed offsets of groups, None where a partition that was named has none.
 
         With `require_stable` offsets that an open transaction may still change are waited for.
+
+        >>> print((await admin.list_consumer_group_offsets("kitchen"))["kitchen"])
         """
         specs = {groups: None} if isinstance(groups, str) else groups
         wanted = {group: None if spec is None else spec[0] for group, spec in specs.items()}
@@ -66,7 +68,10 @@ class GroupOffsetOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, dict[TopicPartition, OffsetAndMetadata | None]]:
-        """The committed offsets of streams groups, as for consumer groups."""
+        """The committed offsets of streams groups, as for consumer groups.
+
+        >>> print((await admin.list_streams_group_offsets("totals"))["totals"])
+        """
         specs = {groups: None} if isinstance(groups, str) else groups
         wanted = {group: None if spec is None else spec[0] for group, spec in specs.items()}
         return await self._list_offsets(
@@ -116,7 +121,11 @@ class GroupOffsetOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Set the committed offsets of a group that has no members."""
+        """Set the committed offsets of a group that has no members.
+
+        >>> offsets = {TopicPartition("orders", 0): OffsetAndMetadata(0)}
+        >>> await admin.alter_consumer_group_offsets("kitchen", offsets)
+        """
         return await self._alter_offsets(
             "AlterConsumerGroupOffsets", group_id, offsets, timeout, check
         )
@@ -129,7 +138,11 @@ class GroupOffsetOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Set the committed offsets of a streams group that has no members."""
+        """Set the committed offsets of a streams group that has no members.
+
+        >>> offsets = {TopicPartition("orders", 0): OffsetAndMetadata(0)}
+        >>> await admin.alter_streams_group_offsets("totals", offsets)
+        """
         return await self._alter_offsets(
             "AlterStreamsGroupOffsets", group_id, offsets, timeout, check
         )
@@ -172,7 +185,10 @@ class GroupOffsetOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Delete committed offsets of partitions that the group is not subscribed to."""
+        """Delete committed offsets of partitions that the group is not subscribed to.
+
+        >>> await admin.delete_consumer_group_offsets("kitchen", [TopicPartition("orders", 0)])
+        """
         return await self._delete_offsets(
             "DeleteConsumerGroupOffsets", group_id, partitions, timeout, check
         )
@@ -185,7 +201,10 @@ class GroupOffsetOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Delete committed offsets of a streams group."""
+        """Delete committed offsets of a streams group.
+
+        >>> await admin.delete_streams_group_offsets("totals", [TopicPartition("orders", 0)])
+        """
         return await self._delete_offsets(
             "DeleteStreamsGroupOffsets", group_id, partitions, timeout, check
         )

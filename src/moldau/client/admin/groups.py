@@ -61,7 +61,10 @@ class GroupOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, ConsumerGroupDescription]:
-        """Consumer groups of the new and of the classic protocol, with members and assignments."""
+        """Consumer groups of the new and of the classic protocol, with members and assignments.
+
+        >>> print((await admin.describe_consumer_groups(["kitchen"]))["kitchen"].state)
+        """
         # Groups that the new API does not know are asked for by the old one; its words about a
         # group that neither knows say more.
         classic: dict[str, str | None] = {}
@@ -93,7 +96,10 @@ class GroupOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, ClassicGroupDescription]:
-        """Groups of the classic protocol, whatever they are used for."""
+        """Groups of the classic protocol, whatever they are used for.
+
+        >>> print((await admin.describe_classic_groups(["kitchen"]))["kitchen"].state)
+        """
         return await self._describe_groups(
             "DescribeClassicGroups",
             lambda keys: DescribeGroupsRequest(
@@ -113,7 +119,10 @@ class GroupOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, ShareGroupDescription]:
-        """Share groups, with members and assignments."""
+        """Share groups, with members and assignments.
+
+        >>> print((await admin.describe_share_groups(["workers"]))["workers"].members)
+        """
         return await self._describe_groups(
             "DescribeShareGroups",
             lambda keys: ShareGroupDescribeRequest(
@@ -133,7 +142,10 @@ class GroupOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, StreamsGroupDescription]:
-        """Streams groups, with topology, members and tasks."""
+        """Streams groups, with topology, members and tasks.
+
+        >>> print((await admin.describe_streams_groups(["totals"]))["totals"].members)
+        """
         return await self._describe_groups(
             "DescribeStreamsGroups",
             lambda keys: StreamsGroupDescribeRequest(
@@ -182,19 +194,28 @@ class GroupOperations(AdminBase):
     async def delete_consumer_groups(
         self, group_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
     ) -> Results[str, None]:
-        """Delete groups without members, with all their offsets."""
+        """Delete groups without members, with all their offsets.
+
+        >>> await admin.delete_consumer_groups(["kitchen"])
+        """
         return await self._delete_groups("DeleteConsumerGroups", group_ids, timeout, check)
 
     async def delete_share_groups(
         self, group_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
     ) -> Results[str, None]:
-        """Delete share groups without members, with all their state."""
+        """Delete share groups without members, with all their state.
+
+        >>> await admin.delete_share_groups(["workers"])
+        """
         return await self._delete_groups("DeleteShareGroups", group_ids, timeout, check)
 
     async def delete_streams_groups(
         self, group_ids: Iterable[str], *, timeout: float | None = None, check: bool = True
     ) -> Results[str, None]:
-        """Delete streams groups without members, with all their offsets."""
+        """Delete streams groups without members, with all their offsets.
+
+        >>> await admin.delete_streams_groups(["totals"])
+        """
         return await self._delete_groups("DeleteStreamsGroups", group_ids, timeout, check)
 
     async def _delete_groups(
@@ -230,6 +251,8 @@ class GroupOperations(AdminBase):
         """Remove static members, or all members if none are named.
 
         The results are by `group.instance.id`, or by member id where there is none.
+
+        >>> await admin.remove_members_from_consumer_group("kitchen", [MemberToRemove("cook-1")])
         """
         request = LeaveGroupRequest
         why = reason or _REASON

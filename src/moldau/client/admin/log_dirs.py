@@ -37,7 +37,11 @@ class LogDirOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartitionReplica, None]:
-        """Move replicas to other directories of their brokers; returns when it has begun."""
+        """Move replicas to other directories of their brokers; returns when it has begun.
+
+        >>> replica = TopicPartitionReplica("orders", 0, broker_id=1)
+        >>> await admin.alter_replica_log_dirs({replica: "/data2"})
+        """
 
         async def ask(
             call: Call, keys: Sequence[TopicPartitionReplica]
@@ -66,7 +70,10 @@ class LogDirOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[int, dict[str, LogDirDescription]]:
-        """The log directories of brokers by path, with the replicas in them."""
+        """The log directories of brokers by path, with the replicas in them.
+
+        >>> print((await admin.describe_log_dirs([1]))[1])
+        """
 
         async def ask(call: Call, keys: Sequence[int]) -> Answer[int, dict[str, LogDirDescription]]:
             response: DescribeLogDirsResponse = await call(DescribeLogDirsRequest(topics=None))
@@ -89,7 +96,11 @@ class LogDirOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartitionReplica, ReplicaLogDirInfo]:
-        """Where replicas are, and where they are being moved to."""
+        """Where replicas are, and where they are being moved to.
+
+        >>> replica = TopicPartitionReplica("orders", 0, broker_id=1)
+        >>> print((await admin.describe_replica_log_dirs([replica]))[replica])
+        """
 
         async def ask(
             call: Call, keys: Sequence[TopicPartitionReplica]

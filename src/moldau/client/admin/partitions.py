@@ -58,7 +58,11 @@ class PartitionOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, ListOffsetsResultInfo]:
-        """Offsets by time or by words as `OffsetSpec.latest()`, asked at the leaders."""
+        """Offsets by time or by words as `OffsetSpec.latest()`, asked at the leaders.
+
+        >>> found = await admin.list_offsets({TopicPartition("orders", 0): OffsetSpec.latest()})
+        >>> print(found[TopicPartition("orders", 0)].offset)
+        """
         if isolation_level not in _ISOLATION:
             raise InvalidRequestError(
                 f"isolation_level is read_uncommitted or read_committed, not {isolation_level!r}"
@@ -96,7 +100,10 @@ class PartitionOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, DeletedRecords]:
-        """Delete what is before an offset in each partition."""
+        """Delete what is before an offset in each partition.
+
+        >>> await admin.delete_records({TopicPartition("orders", 0): RecordsToDelete.before(100)})
+        """
 
         async def ask(
             call: Call, keys: Sequence[TopicPartition]
@@ -148,6 +155,8 @@ class PartitionOperations(AdminBase):
         """Let preferred replicas lead, or any replica where none in sync is left.
 
         Without partitions, of all of them; the results then have those that needed it.
+
+        >>> await admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition("orders", 0)])
         """
 
         async def ask(call: Call) -> Results[TopicPartition, None]:
@@ -186,7 +195,10 @@ class PartitionOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Move replicas to other brokers; None cancels what is under way for a partition."""
+        """Move replicas to other brokers; None cancels what is under way for a partition.
+
+        >>> await admin.alter_partition_reassignments({TopicPartition("orders", 0): [2, 3, 1]})
+        """
         wanted = {
             key: each.target_replicas if isinstance(each, NewPartitionReassignment) else each
             for key, each in reassignments.items()
@@ -240,7 +252,10 @@ class PartitionOperations(AdminBase):
         *,
         timeout: float | None = None,
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """What is being reassigned now, of some partitions or of all."""
+        """What is being reassigned now, of some partitions or of all.
+
+        >>> print(await admin.list_partition_reassignments())
+        """
         for error in _bad_partitions(partitions or ()).values():
             raise error
 

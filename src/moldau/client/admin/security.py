@@ -64,7 +64,10 @@ class SecurityOperations(AdminBase):
         max_lifetime_ms: int = -1,
         timeout: float | None = None,
     ) -> DelegationToken:
-        """A token to log in with, for oneself or another owner; -1: the broker's lifetime."""
+        """A token to log in with, for oneself or another owner; -1: the broker's lifetime.
+
+        >>> token = await admin.create_delegation_token(max_lifetime_ms=86_400_000)
+        """
 
         async def ask(call: Call) -> DelegationToken:
             request = CreateDelegationTokenRequest
@@ -102,7 +105,10 @@ class SecurityOperations(AdminBase):
     async def renew_delegation_token(
         self, hmac: bytes, *, renew_time_period_ms: int = -1, timeout: float | None = None
     ) -> int:
-        """Let a token live on; gives the time, in milliseconds, when it expires."""
+        """Let a token live on; gives the time, in milliseconds, when it expires.
+
+        >>> await admin.renew_delegation_token(token.hmac)
+        """
 
         async def ask(call: Call) -> int:
             response: RenewDelegationTokenResponse = await call(
@@ -117,7 +123,10 @@ class SecurityOperations(AdminBase):
     async def expire_delegation_token(
         self, hmac: bytes, *, expiry_time_period_ms: int = -1, timeout: float | None = None
     ) -> int:
-        """Let a token end after a time, at once if negative; gives the time when it expires."""
+        """Let a token end after a time, at once if negative; gives the time when it expires.
+
+        >>> await admin.expire_delegation_token(token.hmac)
+        """
 
         async def ask(call: Call) -> int:
             response: ExpireDelegationTokenResponse = await call(
@@ -135,7 +144,10 @@ class SecurityOperations(AdminBase):
         *,
         timeout: float | None = None,
     ) -> list[DelegationToken]:
-        """The tokens of some owners, or all that one may see."""
+        """The tokens of some owners, or all that one may see.
+
+        >>> print(await admin.describe_delegation_token())
+        """
 
         async def ask(call: Call) -> list[DelegationToken]:
             request = DescribeDelegationTokenRequest
@@ -157,7 +169,10 @@ class SecurityOperations(AdminBase):
     async def describe_client_quotas(
         self, filter: ClientQuotaFilter | None = None, *, timeout: float | None = None
     ) -> dict[ClientQuotaEntity, dict[str, float]]:
-        """Quotas by whom they are for, all of them without a filter."""
+        """Quotas by whom they are for, all of them without a filter.
+
+        >>> print(await admin.describe_client_quotas())
+        """
         wanted = filter or ClientQuotaFilter.all()
 
         async def ask(call: Call) -> dict[ClientQuotaEntity, dict[str, float]]:
@@ -194,7 +209,12 @@ class SecurityOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[ClientQuotaEntity, None]:
-        """Set and take away quotas."""
+        """Set and take away quotas.
+
+        >>> alice = ClientQuotaEntity({"user": "alice"})
+        >>> limit = ClientQuotaAlteration(alice, {"producer_byte_rate": 1_000_000.0})
+        >>> await admin.alter_client_quotas([limit])
+        """
         wanted = {each.entity: each for each in entries}
 
         async def ask(
@@ -225,7 +245,10 @@ class SecurityOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, UserScramCredentialsDescription]:
-        """Which SCRAM credentials users have, all users if none are named."""
+        """Which SCRAM credentials users have, all users if none are named.
+
+        >>> print((await admin.describe_user_scram_credentials(["alice"]))["alice"])
+        """
 
         async def ask(call: Call) -> Results[str, UserScramCredentialsDescription]:
             request = DescribeUserScramCredentialsRequest
@@ -258,7 +281,12 @@ class SecurityOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, None]:
-        """Set and delete the SCRAM credentials of users; passwords do not leave this process."""
+        """Set and delete the SCRAM credentials of users; passwords do not leave this process.
+
+        >>> info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+        >>> change = UserScramCredentialUpsertion("alice", info, b"secret")
+        >>> await admin.alter_user_scram_credentials([change])
+        """
         by_user: dict[str, list[UserScramCredentialAlteration]] = {}
         refused: dict[str, KafkaError] = {}
         for each in alterations:

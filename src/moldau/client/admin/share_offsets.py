@@ -37,7 +37,10 @@ class ShareOffsetOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, dict[TopicPartition, SharePartitionOffsetInfo | None]]:
-        """Where share groups start, None where that is not decided yet."""
+        """Where share groups start, None where that is not decided yet.
+
+        >>> print((await admin.list_share_group_offsets("workers"))["workers"])
+        """
         specs = {groups: None} if isinstance(groups, str) else groups
 
         async def ask(call: Call, keys: Sequence[str]) -> Answer[str, Offsets]:
@@ -83,7 +86,10 @@ class ShareOffsetOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Set where a share group without members starts; deliveries so far are forgotten."""
+        """Set where a share group without members starts; deliveries so far are forgotten.
+
+        >>> await admin.alter_share_group_offsets("workers", {TopicPartition("orders", 0): 0})
+        """
 
         async def ask(call: Call, keys: Sequence[TopicPartition]) -> Answer[TopicPartition, None]:
             request = AlterShareGroupOffsetsRequest
@@ -131,7 +137,10 @@ class ShareOffsetOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, None]:
-        """Forget the state of a share group without members for whole topics."""
+        """Forget the state of a share group without members for whole topics.
+
+        >>> await admin.delete_share_group_offsets("workers", ["jobs"])
+        """
 
         async def ask(call: Call, keys: Sequence[str]) -> Answer[str, None]:
             request = DeleteShareGroupOffsetsRequest

@@ -59,13 +59,10 @@ class TopicOperations(AdminBase):
         """Create topics; a plain name takes the broker's defaults.
 
         With `validate_only` nothing is created, only checked.
+
+        >>> await admin.create_topics([NewTopic("orders", 3, configs={"retention.ms": "3600000"})])
         """
-        wanted = {
-            each.name: each
-            for each in (
-                NewTopic(each) if isinstance(each, str) else each for each in several(topics)
-            )
-        }
+        wanted = {each.name: each for each in map(_new_topic, several(topics))}
 
         async def ask(call: Call, names: Sequence[str]) -> Answer[str, CreatedTopic]:
             response: CreateTopicsResponse = await call(
@@ -102,7 +99,10 @@ class TopicOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str | UUID, None]:
-        """Delete topics by name or by id."""
+        """Delete topics by name or by id.
+
+        >>> await admin.delete_topics(["orders"])
+        """
 
         async def ask(call: Call, keys: Sequence[str | UUID]) -> Answer[str | UUID, None]:
             response = await _delete(call, keys)
@@ -130,7 +130,10 @@ class TopicOperations(AdminBase):
     async def list_topics(
         self, *, list_internal: bool = False, timeout: float | None = None
     ) -> dict[str, TopicListing]:
-        """All topics by name, the internal ones only if asked for."""
+        """All topics by name, the internal ones only if asked for.
+
+        >>> print(sorted(await admin.list_topics()))
+        """
 
         async def ask(call: Call) -> dict[str, TopicListing]:
             response: MetadataResponse = await call(MetadataRequest(topics=None))
@@ -154,6 +157,8 @@ class TopicOperations(AdminBase):
         """What topics are, by name or by id, with leader, replicas and ISR of each partition.
 
         By name, large topics come in pages, so that no response grows without bound.
+
+        >>> print(len((await admin.describe_topics(["orders"]))["orders"].partitions))
         """
         describer = _Describer(include_authorized_operations, partition_size_limit_per_response)
 
@@ -189,7 +194,10 @@ class TopicOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, None]:
-        """Raise the number of partitions; a plain number is the total that is wanted."""
+        """Raise the number of partitions; a plain number is the total that is wanted.
+
+        >>> await admin.create_partitions({"orders": 6})
+        """
         wanted = {
             name: NewPartitions(each) if isinstance(each, int) else each
             for name, each in new_partitions.items()
@@ -218,6 +226,14 @@ class TopicOperations(AdminBase):
             retried=_QUOTA if retry_on_quota_violation else NO_CODES,
             refused=_bad_names(wanted),
         )
+
+
+def _new_topic(given: NewTopic | str) -> NewTopic:
+    if isinstance(given, str):
+        return NewTopic(given)
+    if not isinstance(given, NewTopic):
+        raise TypeError(f"a topic to create is a name or a NewTopic, not {given!r}")
+    return given
 
 
 def _bad_names(keys: Iterable[Any]) -> dict[Any, KafkaError]:

@@ -51,7 +51,11 @@ class TransactionOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[TopicPartition, PartitionProducerState]:
-        """The producers that partitions remember, as their leaders or one broker know them."""
+        """The producers that partitions remember, as their leaders or one broker know them.
+
+        >>> found = await admin.describe_producers([TopicPartition("orders", 0)])
+        >>> print(found[TopicPartition("orders", 0)].active_producers)
+        """
 
         async def ask(
             call: Call, keys: Sequence[TopicPartition]
@@ -90,7 +94,10 @@ class TransactionOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, TransactionDescription]:
-        """What the coordinators know of transactional ids."""
+        """What the coordinators know of transactional ids.
+
+        >>> print((await admin.describe_transactions(["billing-1"]))["billing-1"].state)
+        """
 
         async def ask(call: Call, keys: Sequence[str]) -> Answer[str, TransactionDescription]:
             response: DescribeTransactionsResponse = await call(
@@ -131,6 +138,8 @@ class TransactionOperations(AdminBase):
 
         The duration is in milliseconds: open for longer than that. The pattern is a regular
         expression of RE2. With `check=False` brokers that do not answer are in `errors`.
+
+        >>> print(await admin.list_transactions(filtered_duration=60_000))
         """
         deadline = self._driver.deadline(timeout)
         anywhere: AnyRoute[None] = AnyRoute()
@@ -175,7 +184,11 @@ class TransactionOperations(AdminBase):
     async def abort_transaction(
         self, spec: AbortTransactionSpec, *, timeout: float | None = None
     ) -> None:
-        """Abort a transaction in one partition that its coordinator has forgotten."""
+        """Abort a transaction in one partition that its coordinator has forgotten.
+
+        >>> spec = AbortTransactionSpec(TopicPartition("orders", 0), 4000, 1, 0)
+        >>> await admin.abort_transaction(spec)
+        """
 
         async def ask(call: Call, keys: Sequence[TopicPartition]) -> Answer[TopicPartition, None]:
             request = WriteTxnMarkersRequest
@@ -212,7 +225,10 @@ class TransactionOperations(AdminBase):
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[str, ProducerIdAndEpoch]:
-        """Shut out the producers that use transactional ids; their open transactions abort."""
+        """Shut out the producers that use transactional ids; their open transactions abort.
+
+        >>> await admin.fence_producers(["billing-1"])
+        """
         deadline = self._driver.deadline(timeout)
 
         async def ask(call: Call, keys: Sequence[str]) -> Answer[str, ProducerIdAndEpoch]:
@@ -248,7 +264,10 @@ class TransactionOperations(AdminBase):
     async def force_terminate_transaction(
         self, transactional_id: str, *, timeout: float | None = None
     ) -> None:
-        """Abort the open transaction of a transactional id, and shut out its producer."""
+        """Abort the open transaction of a transactional id, and shut out its producer.
+
+        >>> await admin.force_terminate_transaction("billing-1")
+        """
         await self.fence_producers([transactional_id], timeout=timeout)
 
 

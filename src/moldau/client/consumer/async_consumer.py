@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Self, Unpack
 from uuid import UUID
 
-from moldau.client._records import ConsumerRecord
+from moldau.client.arguments import checked_partition, checked_partitions
 from moldau.client.callbacks import InlineCallbacks
-from moldau.client.consumer.blocking_consumer import CLOSE_TIMEOUT_S
+from moldau.client.config.keywords import ConsumerKeywords
+from moldau.client.consumer.blocking_consumer import CLOSE_TIMEOUT_S, POLL_TIMEOUT_S
 from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.core import ConsumerCore
 from moldau.client.consumer.face import ConsumerFace, check_times
@@ -18,6 +19,7 @@ from moldau.client.consumer.guard import TaskGuard
 from moldau.client.consumer.membership_interface import GroupMembershipOperation
 from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.consumer.topic_queries import list_topics, partitions_for
+from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.errors import IllegalStateError
 from moldau.client.topics import (
     OffsetAndMetadata,
@@ -28,20 +30,23 @@ from moldau.client.topics import (
     TimesLike,
     TopicPartition,
 )
+from moldau.client.type_parameters import K, V
 
 __all__ = ["AsyncConsumer"]
 
 _ITERATION_S = 1.0
 
 
-class AsyncConsumer(ConsumerFace):
+class AsyncConsumer(ConsumerFace[K, V]):
     """Reads topics. One task at a time may use it; only `wakeup` may come from elsewhere.
 
     As `Consumer`; what may wait there is a coroutine here. Rebalance listeners and commit
     callbacks may be coroutine functions.
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, config: Mapping[str, Any] | None = None, **settings: Unpack[ConsumerKeywords]
+    ) -> None:
         checked = ConsumerSettings.of(config, settings)
         self._guard = TaskGuard()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -57,11 +62,14 @@ class AsyncConsumer(ConsumerFace):
         else:
             self._loop.call_soon_threadsafe(callback, *arguments)
 
-    async def poll(self, timeout: float = 0.0) -> ConsumerRecords:
+    async def poll(self, timeout: float = POLL_TIMEOUT_S) -> ConsumerRecords[K, V]:
         """Records, as soon as there are any; none if there are none within `timeout` seconds.
 
         Joins the group, takes part in rebalances and commits automatically on the way: call it
         again within `max.poll.interval.ms`.
+
+        >>> for record in await consumer.poll(1.0):
+        ...     print(record.value)
         """
         with self._guard:
             core = self._core
@@ -84,7 +92,7 @@ class AsyncConsumer(ConsumerFace):
             finally:
                 core.leave_poll()
 
-    async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+    async def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
         """Records without end, until `close`. One that was not given yet is not consumed."""
         while not self._guard.closed:
             records = await self.poll(_ITERATION_S)
@@ -96,7 +104,10 @@ class AsyncConsumer(ConsumerFace):
                 self._end_iteration(iteration)
 
     async def unsubscribe(self) -> None:
-        """Give up topics and partitions, and leave the group."""
+        """Give up topics and partitions, and leave the group.
+
+        >>> await consumer.unsubscribe()
+        """
         with self._guard:
             await self._core.unsubscribe(self._core.deadline(None))
 
@@ -106,20 +117,26 @@ class AsyncConsumer(ConsumerFace):
     # Offsets.
 
     async def position(self, partition: PartitionLike, timeout: float | None = None) -> int:
-        """The offset of the next record to be given."""
+        """The offset of the next record to be given.
+
+        >>> print(await consumer.position(TopicPartition("orders", 0)))
+        """
         with self._guard:
             core = self._core
             return await core.wakeup.wakeable(
-                core.position(TopicPartition(*partition), core.deadline(timeout))
+                core.position(checked_partition(partition), core.deadline(timeout))
             )
 
     async def committed(
         self, partitions: Iterable[PartitionLike], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed; None where it has nothing."""
+        """What the group has committed; None where it has nothing.
+
+        >>> print(await consumer.committed([TopicPartition("orders", 0)]))
+        """
         with self._guard:
             core = self._core
-            keys = [TopicPartition(*each) for each in partitions]
+            keys = checked_partitions(partitions)
             return await core.wakeup.wakeable(core.committed(keys, core.deadline(timeout)))
 
     async def commit_sync(
@@ -127,7 +144,10 @@ class AsyncConsumer(ConsumerFace):
         offsets: OffsetsLike | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Commit these offsets, or the current positions, and wait for it."""
+        """Commit these offsets, or the current positions, and wait for it.
+
+        >>> await consumer.commit_sync({TopicPartition("orders", 0): 42})
+        """
         with self._guard:
             core = self._core
             core.require_group()
@@ -137,7 +157,11 @@ class AsyncConsumer(ConsumerFace):
     async def offsets_for_times(
         self, timestamps: TimesLike, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after each time (ms since 1970); None where there is none."""
+        """The first record at or after each time (ms since 1970); None where there is none.
+
+        >>> times = {TopicPartition("orders", 0): 1_700_000_000_000}
+        >>> found = await consumer.offsets_for_times(times)
+        """
         with self._guard:
             core = self._core
             return await core.wakeup.wakeable(
@@ -147,26 +171,37 @@ class AsyncConsumer(ConsumerFace):
     async def beginning_offsets(
         self, partitions: Iterable[PartitionLike], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The first offset of each partition."""
+        """The first offset of each partition.
+
+        >>> print(await consumer.beginning_offsets([TopicPartition("orders", 0)]))
+        """
         with self._guard:
             core = self._core
             return await core.wakeup.wakeable(
-                core.finder.beginnings(partitions, core.deadline(timeout))
+                core.finder.beginnings(checked_partitions(partitions), core.deadline(timeout))
             )
 
     async def end_offsets(
         self, partitions: Iterable[PartitionLike], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The offset after the last record of each partition; with read_committed the last stable
-        offset."""
+        offset.
+
+        >>> print(await consumer.end_offsets([TopicPartition("orders", 0)]))
+        """
         with self._guard:
             core = self._core
-            return await core.wakeup.wakeable(core.finder.ends(partitions, core.deadline(timeout)))
+            return await core.wakeup.wakeable(
+                core.finder.ends(checked_partitions(partitions), core.deadline(timeout))
+            )
 
     # Topics.
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
-        """The partitions of a topic; none if there is no such topic."""
+        """The partitions of a topic; none if there is no such topic.
+
+        >>> print(len(await consumer.partitions_for("orders")))
+        """
         with self._guard:
             core = self._core
             return await core.wakeup.wakeable(
@@ -174,13 +209,19 @@ class AsyncConsumer(ConsumerFace):
             )
 
     async def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
-        """All topics that may be seen, with their partitions."""
+        """All topics that may be seen, with their partitions.
+
+        >>> print(sorted(await consumer.list_topics()))
+        """
         with self._guard:
             core = self._core
             return await core.wakeup.wakeable(list_topics(core.cluster, core.deadline(timeout)))
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
-        """Under which the cluster knows this client's metrics (KIP-714)."""
+        """Under which the cluster knows this client's metrics (KIP-714).
+
+        >>> print(await consumer.client_instance_id(timeout=5))
+        """
         with self._guard:
             core = self._core
             return await core.wakeup.wakeable(core.client_instance_id(core.deadline(timeout)))
@@ -193,7 +234,10 @@ class AsyncConsumer(ConsumerFace):
         operation: GroupMembershipOperation | str = GroupMembershipOperation.DEFAULT,
     ) -> None:
         """Commit if that is automatic, leave the group as `operation` says, and let go of
-        everything. A second call does nothing."""
+        everything. A second call does nothing.
+
+        >>> await consumer.close(timeout=5)
+        """
         if self._guard.closed:
             return
         how = GroupMembershipOperation(operation)
@@ -204,7 +248,7 @@ class AsyncConsumer(ConsumerFace):
             finally:
                 self._guard.closed = True
 
-    async def __aenter__(self) -> AsyncConsumer:
+    async def __aenter__(self) -> Self:
         """Raises ConfigError if no name in `bootstrap.servers` resolves, as the first call does
         otherwise."""
         await self._core.cluster.bootstrap.resolve()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
+from moldau.client.arguments import checked_offsets, checked_partition, checked_partitions
 from moldau.client.consumer.committer import CommitCallback
 from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.core import ConsumerCore
@@ -14,8 +15,10 @@ from moldau.client.consumer.guard import Guard
 from moldau.client.consumer.iteration import RecordIteration
 from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
 from moldau.client.consumer.positions import EARLIEST, LATEST, ResetStrategy
+from moldau.client.consumer.rebalance_listener import ConsumerRebalanceListener
 from moldau.client.errors import IllegalStateError, InvalidTopicError
 from moldau.client.metrics import KafkaMetric, MetricName
+from moldau.client.other_clients import CONSUMER_NAMES, point_from
 from moldau.client.topics import (
     OffsetAndMetadata,
     OffsetLike,
@@ -24,6 +27,7 @@ from moldau.client.topics import (
     TimesLike,
     TopicPartition,
 )
+from moldau.client.type_parameters import K, V
 
 __all__ = ["ConsumerFace", "SubscriptionPattern"]
 
@@ -34,24 +38,40 @@ class SubscriptionPattern(NamedTuple):
     pattern: str
 
 
-class ConsumerFace(ABC):
+@point_from(CONSUMER_NAMES)
+class ConsumerFace(ABC, Generic[K, V]):
     """See the module. Within `with self._guard` nobody else is inside the consumer."""
 
     _core: ConsumerCore
     _guard: Guard
+
+    def __repr__(self) -> str:
+        core = self._core
+        with core.subscription.lock:
+            topics = sorted(core.subscription.topics)
+            count = len(core.subscription.assignment)
+        group = "" if core.settings.group_id is None else f", group {core.settings.group_id!r}"
+        what = f", topics {topics}" if topics else ""
+        state = "closed" if self._guard.closed else f"{count} partitions assigned"
+        return (
+            f"<{type(self).__name__} {core.settings.client_id!r} at {core.cluster.bootstrap}"
+            f"{group}{what}, {state}>"
+        )
 
     # Subscribing.
 
     def subscribe(
         self,
         topics: Iterable[str] | re.Pattern[str] | SubscriptionPattern,
-        listener: Any = None,
+        listener: ConsumerRebalanceListener | None = None,
     ) -> None:
         """Read these topics as a member of the group `group.id`, which divides their partitions.
 
         `topics` are names, replacing those before; a compiled `re` pattern, which whole names
         have to match, also those of topics made later; or a `SubscriptionPattern`, which the
         broker evaluates. `listener` is a `ConsumerRebalanceListener`.
+
+        >>> consumer.subscribe(["orders"])
         """
         with self._guard:
             core = self._core
@@ -91,9 +111,12 @@ class ConsumerFace(ABC):
 
     def assign(self, partitions: Iterable[PartitionLike]) -> None:
         """Read exactly these partitions, without a group dividing them. They replace those before;
-        partitions in both keep their positions."""
+        partitions in both keep their positions.
+
+        >>> consumer.assign([TopicPartition("orders", 0)])
+        """
         with self._guard:
-            wanted = _partitions(partitions)
+            wanted = checked_partitions(partitions)
             if wanted:
                 self._core.assign(wanted)
             else:
@@ -104,54 +127,82 @@ class ConsumerFace(ABC):
         """As `unsubscribe`."""
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions that are read now, given by hand or by the group."""
+        """The partitions that are read now, given by hand or by the group.
+
+        >>> print(sorted(consumer.assignment()))
+        """
         with self._guard, self._core.subscription.lock:
             return set(self._core.subscription.assignment)
 
     def subscription(self) -> set[str]:
-        """The topics subscribed to, with a pattern those that match it."""
+        """The topics subscribed to, with a pattern those that match it.
+
+        >>> print(consumer.subscription())
+        """
         with self._guard, self._core.subscription.lock:
             return set(self._core.subscription.topics)
 
     # Positions.
 
     def seek(self, partition: PartitionLike, offset: OffsetLike) -> None:
-        """Go on at an offset; with OffsetAndMetadata the epoch in it is validated first."""
+        """Go on at an offset; with OffsetAndMetadata the epoch in it is validated first.
+
+        >>> consumer.seek(TopicPartition("orders", 0), 42)
+        """
         with self._guard:
-            self._core.seek(TopicPartition(*partition), offset)
+            self._core.seek(checked_partition(partition), offset)
 
     def seek_to_beginning(self, partitions: Iterable[PartitionLike] = ()) -> None:
-        """Of these partitions, of all assigned ones if none are given."""
+        """Of these partitions, of all assigned ones if none are given.
+
+        >>> consumer.seek_to_beginning()
+        """
         self._request_reset(partitions, EARLIEST)
 
     def seek_to_end(self, partitions: Iterable[PartitionLike] = ()) -> None:
         """Of these partitions, of all assigned ones if none are given; with read_committed to the
-        last stable offset."""
+        last stable offset.
+
+        >>> consumer.seek_to_end([TopicPartition("orders", 0)])
+        """
         self._request_reset(partitions, LATEST)
 
     def _request_reset(self, partitions: Iterable[PartitionLike], strategy: ResetStrategy) -> None:
         with self._guard:
-            self._core.request_reset(_partitions(partitions), strategy)
+            self._core.request_reset(checked_partitions(partitions), strategy)
 
     def pause(self, partitions: Iterable[PartitionLike]) -> None:
-        """Give no records of them until `resume`; their positions and the membership stay."""
+        """Give no records of them until `resume`; their positions and the membership stay.
+
+        >>> consumer.pause([TopicPartition("orders", 0)])
+        """
         with self._guard:
-            self._core.set_paused(_partitions(partitions), True)
+            self._core.set_paused(checked_partitions(partitions), True)
 
     def resume(self, partitions: Iterable[PartitionLike]) -> None:
-        """Give records of them again; those that are not paused are left as they are."""
+        """Give records of them again; those that are not paused are left as they are.
+
+        >>> consumer.resume(consumer.paused())
+        """
         with self._guard:
-            self._core.set_paused(_partitions(partitions), False)
+            self._core.set_paused(checked_partitions(partitions), False)
 
     def paused(self) -> set[TopicPartition]:
+        """The partitions that `pause` holds back.
+
+        >>> consumer.resume(consumer.paused())
+        """
         with self._guard:
             return self._core.subscription.paused()
 
     def current_lag(self, partition: PartitionLike) -> int | None:
         """Records between the position and the partition's end; None if it is not known now, and
-        then it is asked for."""
+        then it is asked for.
+
+        >>> print(consumer.current_lag(TopicPartition("orders", 0)))
+        """
         with self._guard:
-            return self._core.current_lag(TopicPartition(*partition))
+            return self._core.current_lag(checked_partition(partition))
 
     def commit_async(
         self,
@@ -161,6 +212,8 @@ class ConsumerFace(ABC):
         """Commit without waiting: these offsets, or the current positions. It is not tried again.
 
         `callback(offsets, error)` is called inside a later call of the consumer.
+
+        >>> consumer.commit_async(callback=lambda offsets, error: print(offsets, error))
         """
         with self._guard:
             self._core.require_group()
@@ -169,48 +222,62 @@ class ConsumerFace(ABC):
     def _offsets(self, offsets: OffsetsLike | None) -> Mapping[TopicPartition, OffsetAndMetadata]:
         if offsets is None:
             return self._core.consumed()
-        found = {}
-        for key, each in offsets.items():
-            offset = each if isinstance(each, OffsetAndMetadata) else OffsetAndMetadata(each)
-            if offset.offset < 0:
-                raise ValueError(f"Invalid negative offset {offset.offset} of {key}")
-            found[TopicPartition(*key)] = offset
-        return found
+        return checked_offsets(offsets)
 
     # The group and the client.
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Who this member is, for `Producer.send_offsets_to_transaction`."""
+        """Who this member is, for `Producer.send_offsets_to_transaction`.
+
+        >>> producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+        """
         with self._guard:
             self._core.require_group()
             return self._core.group.group_metadata()
 
     def enforce_rebalance(self, reason: str | None = None) -> None:
-        """Ask for a rebalance at the next `poll`; without effect with group.protocol=consumer."""
+        """Ask for a rebalance at the next `poll`; without effect with group.protocol=consumer.
+
+        >>> consumer.enforce_rebalance("new weights")
+        """
         with self._guard:
             self._core.enforce_rebalance(reason)
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
+        """What the consumer has measured, by Kafka's names.
+
+        >>> rates = {name.name: metric.value for name, metric in consumer.metrics().items()}
+        """
         return self._core.registry.metrics()
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
-        """Push a metric of the application's with the client's own, where the cluster wants it."""
+        """Push a metric of the application's with the client's own, where the cluster wants it.
+
+        >>> consumer.register_metric_for_subscription(metric)
+        """
         telemetry = self._core.telemetry
         if telemetry is not None and metric.metric_name not in self.metrics():
             telemetry.register(metric)
 
     def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
+        """Push it no longer.
+
+        >>> consumer.unregister_metric_from_subscription(metric)
+        """
         if self._core.telemetry is not None:
             self._core.telemetry.unregister(metric)
 
     def wakeup(self) -> None:
-        """From any thread: the call that waits, or the next that would, raises WakeupError."""
+        """From any thread: the call that waits, or the next that would, raises WakeupError.
+
+        >>> signal.signal(signal.SIGTERM, lambda *_: consumer.wakeup())
+        """
         if not self._guard.closed:
             self._core.wakeup.ask()
 
     # Iterating.
 
-    def _begin_iteration(self, records: ConsumerRecords) -> RecordIteration:
+    def _begin_iteration(self, records: ConsumerRecords[K, V]) -> RecordIteration:
         iteration = RecordIteration(self._core.subscription, records)
         self._core.iteration = iteration
         return iteration
@@ -236,21 +303,15 @@ def _check_listener(listener: Any) -> None:
         raise TypeError(f"a listener has some of the methods {', '.join(methods)}: {listener!r}")
 
 
-def _partitions(given: Iterable[PartitionLike]) -> list[TopicPartition]:
-    partitions = []
-    for each in given:
-        if not isinstance(each, tuple) or len(each) != 2 or not isinstance(each[1], int):
-            raise TypeError(f"a partition is a TopicPartition or (topic, number), not {each!r}")
-        topic, partition = each
-        if not isinstance(topic, str) or not topic.strip():
-            raise ValueError(f"a topic partition cannot have a null or empty topic: {each}")
-        partitions.append(TopicPartition(topic, partition))
-    return partitions
-
-
 def check_times(timestamps: TimesLike) -> dict[TopicPartition, int]:
     """For `offsets_for_times`, whose special times are other methods."""
+    if not isinstance(timestamps, Mapping):
+        raise TypeError(
+            "times are a mapping from partitions to milliseconds, such as "
+            f"{{TopicPartition('orders', 0): 1700000000000}}, not {timestamps!r}"
+        )
     for key, timestamp in timestamps.items():
+        checked_partition(key)
         if timestamp < 0:
             raise ValueError(
                 f"The target time for partition {TopicPartition(*key)} is {timestamp}. "

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from moldau.client._records import ConsumerRecord
 from moldau.client.consumer.positions import PositionState
 from moldau.client.consumer.subscription import SubscriptionState
+from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.errors import KafkaError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.wire.records import LOG_OVERHEAD, MAGIC, MAGIC_POSITION

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from moldau.client._records import ConsumerRecord
 from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.positions import PositionState
 from moldau.client.consumer.subscription import SubscriptionState
+from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
 __all__ = ["RecordIteration"]

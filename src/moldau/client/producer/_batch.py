@@ -205,10 +205,26 @@ class RecordFuture:
             index -= first
         return batch, index
 
+    def __repr__(self) -> str:
+        batch, index = self.where()
+        if not batch.done:
+            return f"<RecordFuture {batch.queue.key} pending>"
+        error = batch.error_of(index)
+        if error is not None:
+            return f"<RecordFuture {batch.queue.key} failed: {error}>"
+        return f"<RecordFuture {self.metadata()}>"
+
     def done(self) -> bool:
+        """Whether it is known what became of the record.
+
+        if future.done(): print(future.result().offset)
+
+        >>> if future.done(): ...
+        """
         return self.where()[0].done
 
     def cancelled(self) -> bool:
+        """Never: a record that was accepted cannot be called back."""
         return False
 
     def cancel(self) -> bool:
@@ -216,14 +232,20 @@ class RecordFuture:
         return False
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Wait, in a thread that may; raises what went wrong, or KafkaTimeoutError."""
+        """Wait, in a thread that may; raises what went wrong, or KafkaTimeoutError.
+
+        >>> print(future.result(timeout=10).offset)
+        """
         error = self.exception(timeout)
         if error is not None:
             raise error
         return self.metadata()
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
-        """What went wrong, or None."""
+        """What went wrong, or None.
+
+        >>> if future.exception(timeout=10) is not None: ...
+        """
         while True:
             batch, index = self.where()
             if batch.done:
@@ -231,7 +253,10 @@ class RecordFuture:
             self._wait(batch, timeout)
 
     def metadata(self) -> RecordMetadata:
-        """What is known of the record; complete once it is done."""
+        """What is known of the record; complete once it is done.
+
+        >>> print(future.metadata().partition)
+        """
         batch, index = self.where()
         queue = batch.queue
         offset = NO_OFFSET if batch.base_offset < 0 else batch.base_offset + index
@@ -245,7 +270,10 @@ class RecordFuture:
         )
 
     def add_done_callback(self, callback: Callable[[RecordFuture], Any]) -> None:
-        """Call it with this future once it is done, in the client's thread; at once if it is."""
+        """Call it with this future once it is done, in the client's thread; at once if it is.
+
+        >>> future.add_done_callback(lambda done: print(done.exception()))
+        """
 
         def tell() -> None:
             # A batch that was split has ended, the record's own may not have.

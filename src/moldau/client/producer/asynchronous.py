@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from uuid import UUID
 
-from moldau.client.errors import KafkaError
+from moldau.client.config.keywords import ProducerKeywords
+from moldau.client.errors import KafkaError, KafkaTimeoutError
 from moldau.client.metrics import KafkaMetric, MetricName
+from moldau.client.other_clients import PRODUCER_NAMES, point_from
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
+from moldau.client.producer.at_exit import close_with_loop
 from moldau.client.producer.core import ProducerCore
 from moldau.client.producer.records import ProducerRecord
 from moldau.client.producer.settings import producer_settings
 from moldau.client.topics import OffsetsLike, PartitionInfo
 
+if TYPE_CHECKING:
+    from moldau.client.consumer import ConsumerGroupMetadata
+
 __all__ = ["AsyncProducer"]
 
+_keepers: set[AsyncGenerator[None, None]] = set()
 
+
+@point_from(PRODUCER_NAMES)
 class AsyncProducer:
     """Sends records to a Kafka cluster, as `Producer` does.
 
@@ -28,18 +37,23 @@ class AsyncProducer:
     has arrived. Use it in an `async with` statement, or `close` it.
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, config: Mapping[str, Any] | None = None, **settings: Unpack[ProducerKeywords]
+    ) -> None:
         self._core = ProducerCore(producer_settings(config, settings))
         self._path = self._core.path
         self._starting: asyncio.Task[None] | None = None
         self._started = False
         self._closed = False
         self._batches_seen = 0
+        self._keeper: AsyncGenerator[None, None] | None = None
 
     async def start(self) -> None:
         """Begin on the running loop; `async with` and the first call do this too.
 
         Raises ConfigError if no name in `bootstrap.servers` resolves.
+
+        >>> await producer.start()
         """
         if self._started:
             return
@@ -52,6 +66,11 @@ class AsyncProducer:
             self._starting = None
             raise
         self._started = True
+        if self._keeper is None:
+            self._keeper = close_with_loop(self._core)
+            # Held until it is closed: the loop closes only generators that somebody holds.
+            _keepers.add(self._keeper)
+            await anext(self._keeper)
 
     async def send(
         self,
@@ -68,6 +87,9 @@ class AsyncProducer:
         Waits for at most `max.block.ms`, while the topic is not known or `buffer.memory` is full.
         What goes wrong with the record is in the future, which can be awaited, and
         `on_delivery(metadata, error)` is called in order within a partition.
+
+        >>> future = await producer.send("orders", b"two beers", key=b"table 5")
+        >>> print((await future).offset)
         """
         if not self._started:
             await self.start()
@@ -95,57 +117,135 @@ class AsyncProducer:
             core.release(outgoing)
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Send everything now, and wait until it is done."""
+        """Send everything now, and wait until it is done.
+
+        >>> await producer.flush(timeout=10)
+        """
         await self._core.flush(timeout)
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """The partitions of a topic, which is asked for if it is not known."""
+        """The partitions of a topic, which is asked for if it is not known.
+
+        >>> print(len(await producer.partitions_for("orders")))
+        """
         await self.start()
         return await self._core.partitions_for(topic)
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
-        """What the producer has measured, by Kafka's names."""
+        """What the producer has measured, by Kafka's names.
+
+        >>> rates = {name.name: metric.value for name, metric in producer.metrics().items()}
+        """
         return self._core.registry.metrics()
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
-        """The id under which the cluster knows this client's metrics; always the same one."""
+        """The id under which the cluster knows this client's metrics; always the same one.
+
+        >>> print(await producer.client_instance_id(timeout=5))
+        """
         await self.start()
         return await self._core.client_instance_id(timeout)
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
-        """Push a metric of the application's with the client's own, where the cluster wants it."""
+        """Push a metric of the application's with the client's own, where the cluster wants it.
+
+        >>> producer.register_metric_for_subscription(metric)
+        """
         self._core.register_metric_for_subscription(metric)
 
     def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
-        """Push it no longer."""
+        """Push it no longer.
+
+        >>> producer.unregister_metric_from_subscription(metric)
+        """
         self._core.unregister_metric_from_subscription(metric)
 
     # Transactions.
 
-    async def init_transactions(self) -> None:
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Self]:
+        """A transaction around an `async with` block: committed at its end, aborted if it raises.
+
+        Calls `init_transactions` before the first one. If the commit times out, it may still
+        succeed: call `commit_transaction` again to learn how it ended.
+
+        >>> async with producer.transaction():
+        ...     await producer.send("bills", b"5 EUR")
+        """
+        if self._core.needs_init:
+            await self.init_transactions()
+        await self.begin_transaction()
+        try:
+            yield self
+        except BaseException:
+            await self._abort_if_open()
+            raise
+        if not self._core.in_transaction:
+            return
+        try:
+            await self.commit_transaction()
+        except KafkaTimeoutError:
+            raise
+        except KafkaError:
+            await self._abort_if_open()
+            raise
+
+    async def _abort_if_open(self) -> None:
+        # What is raised already says more than why it could not be aborted.
+        with suppress(KafkaError):
+            if self._core.in_transaction:
+                await self.abort_transaction()
+
+    async def init_transactions(self, timeout: float | None = None) -> None:
         """Before the first transaction, once: fences other producers with the same
-        transactional.id and waits for the end of what they left."""
+        transactional.id and waits for the end of what they left.
+
+        >>> await producer.init_transactions()
+        """
         await self.start()
-        await self._core.init_transactions()
+        await self._core.init_transactions(timeout)
 
     async def begin_transaction(self) -> None:
+        """Begin a transaction: what is sent from now on belongs to it.
+
+        >>> await producer.begin_transaction()
+        """
         await self._core.begin_transaction()
 
-    async def send_offsets_to_transaction(self, offsets: OffsetsLike, group_metadata: Any) -> None:
-        """Commit a consumer's offsets together with what is sent in the transaction."""
-        await self._core.send_offsets_to_transaction(offsets, group_metadata)
+    async def send_offsets_to_transaction(
+        self,
+        offsets: OffsetsLike,
+        group_metadata: ConsumerGroupMetadata,
+        timeout: float | None = None,
+    ) -> None:
+        """Commit a consumer's offsets together with what is sent in the transaction.
 
-    async def commit_transaction(self) -> None:
-        """Send what is left and commit; raises if a record of the transaction failed."""
-        await self._core.commit_transaction()
+        >>> offsets = {TopicPartition("orders", 0): 42}
+        >>> await producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+        """
+        await self._core.send_offsets_to_transaction(offsets, group_metadata, timeout)
 
-    async def abort_transaction(self) -> None:
-        await self._core.abort_transaction()
+    async def commit_transaction(self, timeout: float | None = None) -> None:
+        """Send what is left and commit; raises if a record of the transaction failed.
+
+        >>> await producer.commit_transaction()
+        """
+        await self._core.commit_transaction(timeout)
+
+    async def abort_transaction(self, timeout: float | None = None) -> None:
+        """Drop what the transaction has sent; readers of committed records never see it.
+
+        >>> await producer.abort_transaction()
+        """
+        await self._core.abort_transaction(timeout)
 
     # The end.
 
     async def close(self, timeout: float | None = None) -> None:
-        """Send what is left, and fail what is not done within `timeout` seconds."""
+        """Send what is left, and fail what is not done within `timeout` seconds.
+
+        >>> await producer.close(timeout=5)
+        """
         if self._closed:
             return
         self._closed = True
@@ -154,6 +254,12 @@ class AsyncProducer:
                 await self.start()
         # What was never started has nothing to send.
         await self._core.close(timeout if self._started else 0.0)
+        if self._keeper is not None:
+            _keepers.discard(self._keeper)
+            await self._keeper.aclose()
+
+    def __repr__(self) -> str:
+        return f"<AsyncProducer {self._core.described(closed=self._closed)}>"
 
     async def __aenter__(self) -> AsyncProducer:
         await self.start()

@@ -16,6 +16,7 @@ from time import perf_counter_ns
 from typing import Any
 from uuid import UUID
 
+from moldau.client.arguments import checked_offsets
 from moldau.client.cluster import ClusterClient
 from moldau.client.deadline import Deadline
 from moldau.client.errors import (
@@ -25,6 +26,7 @@ from moldau.client.errors import (
     KafkaError,
     KafkaTimeoutError,
     SerializationError,
+    UnknownTopicOrPartitionError,
     error_for,
 )
 from moldau.client.interceptors import Interceptors
@@ -45,10 +47,10 @@ from moldau.client.producer.queues import AccumulatorLimits, MemoryWaiter, Parti
 from moldau.client.producer.records import ProducerRecord, RecordMetadata, check_place
 from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings
-from moldau.client.producer.transaction_state import Operation
+from moldau.client.producer.transaction_state import Operation, State
 from moldau.client.producer.transactions import Features, TransactionManager
 from moldau.client.telemetry import TelemetryReporter
-from moldau.client.topics import OffsetAndMetadata, OffsetsLike, PartitionInfo, TopicPartition
+from moldau.client.topics import OffsetsLike, PartitionInfo, TopicPartition
 from moldau.wire.errors import ErrorCode
 
 __all__ = ["ProducerCore"]
@@ -93,6 +95,8 @@ class ProducerCore:
         self.sender = Sender(
             settings, self.cluster, self.accumulator, self.transactions, self.metrics
         )
+        #: How many records were not acknowledged when it was closed.
+        self.lost_at_close = 0
         #: Closing leaves an open transaction as it is: somebody else ends it, or its timeout.
         self.keeps_transaction = False
         self.interceptors = settings.interceptors
@@ -315,6 +319,7 @@ class ProducerCore:
 
     async def _await_metadata(self, topic: str, partition: int | None, timeout_ms: int) -> None:
         deadline = Deadline(self.cluster.clock, timeout_ms)
+        started_ms = self.cluster.clock.elapsed_ms()
         with self.accumulator.lock:
             self.accumulator.topic(topic).used_ms = self.cluster.clock.elapsed_ms()
         failures = 0
@@ -324,6 +329,12 @@ class ProducerCore:
                 with self.accumulator.lock:
                     self.accumulator.update_leaders(self.cluster.metadata)
                 return
+            # Asked twice: the first broker may not have heard yet of partitions that are new.
+            if count and failures >= 2 and self._answered_after(started_ms):
+                raise UnknownTopicOrPartitionError(
+                    f"topic {topic} has no partition {partition}: it has {count}, numbered from 0",
+                    advice="leave partition out, or create more with Admin.create_partitions",
+                )
             code = self.cluster.metadata.errors.get(topic)
             if code in _FAILS_AT_ONCE and failures:
                 if self.cluster.wanted_topics is not None:
@@ -343,6 +354,11 @@ class ProducerCore:
                 raise
             except (KafkaError, TimeoutError):
                 continue
+
+    def _answered_after(self, moment_ms: int) -> bool:
+        """Whether the cluster has described its topics since then."""
+        age_ms = self.cluster.metadata_age_ms
+        return age_ms is not None and self.cluster.clock.elapsed_ms() - age_ms >= moment_ms
 
     def _no_metadata(
         self, topic: str, partition: int | None, timeout_ms: int, code: ErrorCode | None
@@ -412,58 +428,71 @@ class ProducerCore:
             raise ClosedError("the producer is closed")
         return self.transactions
 
-    async def init_transactions(self) -> None:
+    @property
+    def needs_init(self) -> bool:
+        """Whether `init_transactions` has not been called yet."""
+        return self._manager().state is State.UNINITIALIZED
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, so that it can be committed or aborted."""
+        return self.transactions is not None and self.transactions.has_ongoing_transaction
+
+    async def init_transactions(self, timeout: float | None) -> None:
         with self._spent("txn-init"):
-            await self._finish(self._manager().initialize())
+            await self._finish(self._manager().initialize(), timeout)
 
     async def begin_transaction(self) -> None:
         with self._spent("txn-begin"):
             self._manager().begin()
 
-    async def send_offsets_to_transaction(self, offsets: OffsetsLike, group_metadata: Any) -> None:
+    async def send_offsets_to_transaction(
+        self, offsets: OffsetsLike, group_metadata: Any, timeout: float | None
+    ) -> None:
         manager = self._manager()
         if group_metadata is None:
             raise ValueError("group_metadata must not be None: pass consumer.group_metadata()")
         if not hasattr(group_metadata, "generation_id"):
             raise TypeError(f"pass consumer.group_metadata(), not {group_metadata!r}")
-        found = {TopicPartition(*key): _offset(each) for key, each in offsets.items()}
+        found = checked_offsets(offsets)
         if group_metadata.generation_id > 0 and not group_metadata.member_id:
             raise ValueError(f"{group_metadata} has a generation but no member id")
         if found:
             with self._spent("txn-send-offsets"):
-                await self._finish(manager.send_offsets(found, group_metadata))
+                await self._finish(manager.send_offsets(found, group_metadata), timeout)
 
-    async def commit_transaction(self) -> None:
+    async def commit_transaction(self, timeout: float | None) -> None:
         with self._spent("txn-commit"):
             manager, features = self._manager(), self._features()
             with self.accumulator.lock:
                 operation = manager.begin_commit(features)
-            await self._finish(operation)
+            await self._finish(operation, timeout)
 
-    async def abort_transaction(self) -> None:
+    async def abort_transaction(self, timeout: float | None) -> None:
         with self._spent("txn-abort"):
             manager, features = self._manager(), self._features()
             with self.accumulator.lock:
                 operation = manager.begin_abort(features)
-            await self._finish(operation)
+            await self._finish(operation, timeout)
 
     def _features(self) -> Features:
         epoch, levels = self.cluster.finalized_features()
         return epoch, levels.get("transaction.version", 0)
 
-    async def _finish(self, operation: Operation) -> None:
+    async def _finish(self, operation: Operation, timeout: float | None) -> None:
         """Wait for an operation for `max.block.ms`; later it may be called again."""
+        limit_ms = self.settings.max_block_ms if timeout is None else max(0, int(timeout * 1000))
         if not operation.done:
             done = asyncio.Event()
             operation.listeners.append(done.set)
             self.sender.wake_now()
             try:
-                await asyncio.wait_for(done.wait(), self.settings.max_block_ms / 1000)
+                await asyncio.wait_for(done.wait(), limit_ms / 1000)
             except TimeoutError:
+                limit = "max.block.ms, " if timeout is None else ""
                 raise KafkaTimeoutError(
-                    f"{operation.name} was not done within max.block.ms, "
-                    f"{self.settings.max_block_ms} ms",
-                    advice="call it again to go on waiting",
+                    f"{operation.name} was not done within {limit}{limit_ms} ms",
+                    advice="call it again to continue waiting",
                 ) from None
         operation.acknowledged = True
         if operation.error is not None:
@@ -487,6 +516,20 @@ class ProducerCore:
             self.telemetry.unregister(metric)
 
     # The end.
+
+    def described(self, *, closed: bool) -> str:
+        """For the `repr` of a producer."""
+        state = "closed" if closed else f"{self.unacknowledged_count()} records to be acknowledged"
+        return f"{self.settings.client_id!r} at {self.cluster.bootstrap}, {state}"
+
+    def unacknowledged_count(self) -> int:
+        """How many records were taken on and are not done."""
+        with self.accumulator.lock:
+            batches = list(self.accumulator.incomplete)
+        return sum(
+            each.record_count or (each.builder.record_count if each.builder is not None else 0)
+            for each in batches
+        )
 
     async def close(self, timeout: float | None = None) -> None:
         """Take on nothing more, send what is left, and fail what is not done in time."""
@@ -540,12 +583,13 @@ class ProducerCore:
             await self._until_quiet(deadline)
 
     def _force_close(self) -> None:
-        error = ClosedError("the producer was closed before the record was sent")
+        error = ClosedError(
+            "the producer was closed before the record was acknowledged: it may or may not have "
+            "been written",
+            advice="flush() first, or close() with a longer timeout",
+        )
         self.sender.stop()
+        self.lost_at_close = self.unacknowledged_count()
         if self.transactions is not None:
             self.transactions.close(ClosedError("the producer was closed"))
         self.sender.fail_rest(error)
-
-
-def _offset(given: OffsetAndMetadata | int) -> OffsetAndMetadata:
-    return given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)

@@ -276,9 +276,10 @@ class Sender:
         try:
             await self._cluster.versions(node_id)
         except KafkaError as error:
-            _log.warning("Node %d cannot be sent to: %s", node_id, error)
+            self._cluster.outages.node_failed(node_id, error.message)
             self._cluster.request_refresh()
         else:
+            self._cluster.outages.node_reached(node_id, self._cluster.metadata.nodes)
             self._connected.add(node_id)
         finally:
             self._connecting.pop(node_id, None)

@@ -73,8 +73,7 @@ def producer_settings(
 ) -> ProducerSettings:
     """From what a user gave; raises ConfigError."""
     given = gather(PRODUCER_KEYS, config, arguments)
-    known = {name: value for name, value in given.items() if not _is_of_serializer(name)}
-    values = parse_settings(PRODUCER_KEYS, known, no_effect=no_effect.PRODUCER)
+    values = parse_settings(PRODUCER_KEYS, given, no_effect=no_effect.PRODUCER)
     explicit = {name for name, value in given.items() if value is not None}
     acks = ACKS_ALL if values["acks"] == "all" else int(values["acks"])
     idempotent = _idempotence(values, explicit, acks)
@@ -123,11 +122,6 @@ def producer_settings(
         client_id=client_id,
         values={**values, "client.id": client_id, "enable.idempotence": idempotent},
     )
-
-
-def _is_of_serializer(name: str) -> bool:
-    """Whether a key is none of the producer's, but one of the serializers of Kafka's."""
-    return name.endswith("serializer.encoding") or name.startswith(("list.", "default.list."))
 
 
 def _idempotence(values: Mapping[str, Any], explicit: set[str], acks: int) -> bool:

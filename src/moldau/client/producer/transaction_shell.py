@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.client.cluster import ClusterClient, CoordinatorType
-from moldau.client.errors import KafkaError
+from moldau.client.errors import DisconnectError, KafkaError
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.transaction_state import RETRY, TransactionRequest, Verdict
 from moldau.client.producer.transactions import TransactionManager
@@ -37,6 +37,8 @@ class TransactionShell:
         self._accumulator = accumulator
         self._wake = wake
         self._task: asyncio.Task[None] | None = None
+        self._request: TransactionRequest | None = None
+        self._stopped = False
 
     @property
     def is_busy(self) -> bool:
@@ -47,25 +49,40 @@ class TransactionShell:
         if self._task is None and self._txn.has_requests:
             request = self._next_request()
             if request is not None:
+                self._request = request
                 self._task = asyncio.get_running_loop().create_task(self._work(request))
                 self._task.add_done_callback(self._on_done)
 
     def stop(self) -> None:
+        self._stopped = True
         if self._task is not None:
             self._task.cancel()
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._task = None
-        if not task.cancelled() and task.exception() is not None:
+        if task.cancelled():
+            self._on_cancelled()
+        elif task.exception() is not None:
             _log.error("A transactional request failed", exc_info=task.exception())
             self._txn.to_fatal_error(KafkaError(f"an error inside the client: {task.exception()}"))
         self._wake()
+
+    def _on_cancelled(self) -> None:
+        """The end of `asyncio.run` cancels all tasks. What is left is still sent after that, so the
+        request counts as lost with its connection."""
+        if self._stopped or self._request is None:
+            return
+        request, self._request = self._request, None
+        if self._txn.on_failure(request, DisconnectError("the request was cancelled")).retry:
+            self._txn.enqueue(request)
 
     async def _work(self, first: TransactionRequest) -> None:
         request: TransactionRequest | None = first
         failures = 0
         while request is not None:
+            self._request = request
             verdict = await self._send(request)
+            self._request = None
             self._wake()
             if verdict.find_coordinator and request.coordinator is not None:
                 self._cluster.forget_coordinator(*request.coordinator)

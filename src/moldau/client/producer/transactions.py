@@ -207,6 +207,16 @@ class TransactionManager(TransactionRequests):
         self._ensure_transactional()
         self._refuse_pending("begin_transaction")
         self.fail_if_error()
+        if self.state is State.UNINITIALIZED:
+            raise IllegalStateError(
+                "the producer has not joined its transactions yet",
+                advice="call init_transactions() first",
+            )
+        if self.state is State.IN_TRANSACTION:
+            raise IllegalStateError(
+                "a transaction is open already",
+                advice="call commit_transaction() or abort_transaction() first",
+            )
         self.transition_to(State.IN_TRANSACTION)
 
     def begin_commit(self, features: Features) -> Operation:
@@ -215,6 +225,7 @@ class TransactionManager(TransactionRequests):
         if known is not None:
             return known
         self.fail_if_error()
+        self._require_open_transaction()
         self.transition_to(State.COMMITTING)
         return self._complete(features, committed=True)
 
@@ -225,6 +236,7 @@ class TransactionManager(TransactionRequests):
             return known
         if not self.has_abortable_error:
             self.fail_if_error()
+            self._require_open_transaction()
         self.transition_to(State.ABORTING)
         self.new_partitions.clear()
         return self._complete(features, committed=False)
@@ -248,11 +260,7 @@ class TransactionManager(TransactionRequests):
         self._ensure_transactional()
         self._refuse_pending("send_offsets_to_transaction")
         self.fail_if_error()
-        if self.state is not State.IN_TRANSACTION:
-            raise IllegalStateError(
-                f"cannot send offsets: no transaction is in progress ({self.state.name})",
-                advice="call begin_transaction() first",
-            )
+        self._require_open_transaction()
         if self.is_v2:
             self.started = True
             request = self.offsets_request(Operation("TxnOffsetCommit"), offsets, group)
@@ -266,12 +274,7 @@ class TransactionManager(TransactionRequests):
         self.fail_if_error()
         self._refuse_pending("send")
         if self.is_transactional and self.state is not State.IN_TRANSACTION:
-            raise IllegalStateError(
-                f"cannot send outside of a transaction (state {self.state.name})",
-                advice="call begin_transaction() first"
-                if self.producer_id.is_valid
-                else "call init_transactions() and begin_transaction() first",
-            )
+            raise IllegalStateError("no transaction is open", advice=self._how_to_begin())
 
     def add_partition(self, key: TopicPartition) -> bool:
         """A record was appended there. True if the coordinator has to be told."""
@@ -283,6 +286,15 @@ class TransactionManager(TransactionRequests):
             return False
         self.new_partitions.add(key)
         return True
+
+    def _require_open_transaction(self) -> None:
+        if self.state in (State.UNINITIALIZED, State.INITIALIZING, State.READY):
+            raise IllegalStateError("no transaction is open", advice=self._how_to_begin())
+
+    def _how_to_begin(self) -> str:
+        if self.producer_id.is_valid:
+            return "call begin_transaction() first"
+        return "call init_transactions() and begin_transaction() first"
 
     def _ensure_transactional(self) -> None:
         if not self.is_transactional:

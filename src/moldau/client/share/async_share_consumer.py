@@ -6,26 +6,30 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self, Unpack
 from uuid import UUID
 
+from moldau.client.config.keywords import ShareConsumerKeywords
 from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.guard import TaskGuard
 from moldau.client.errors import IllegalStateError, KafkaError
 from moldau.client.share.acknowledgements import TopicIdPartition
-from moldau.client.share.blocking_share_consumer import CLOSE_TIMEOUT_S
+from moldau.client.share.blocking_share_consumer import CLOSE_TIMEOUT_S, POLL_TIMEOUT_S
 from moldau.client.share.core import ShareCore
 from moldau.client.share.face import ShareFace, callback_error
 from moldau.client.share.settings import ShareSettings
+from moldau.client.type_parameters import K, V
 
 __all__ = ["AsyncShareConsumer"]
 
 
-class AsyncShareConsumer(ShareFace):
+class AsyncShareConsumer(ShareFace[K, V]):
     """As `ShareConsumer`; what may wait there is a coroutine here. One task at a time may use it,
     only `wakeup` may come from elsewhere. The commit callback may be a coroutine function."""
 
-    def __init__(self, config: Mapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, config: Mapping[str, Any] | None = None, **settings: Unpack[ShareConsumerKeywords]
+    ) -> None:
         checked = ShareSettings.of(config, settings)
         self._guard = TaskGuard()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -48,16 +52,22 @@ class AsyncShareConsumer(ShareFace):
         )
 
     async def unsubscribe(self) -> None:
-        """Leave the group. Records that were given may still be acknowledged."""
+        """Leave the group. Records that were given may still be acknowledged.
+
+        >>> await consumer.unsubscribe()
+        """
         with self._inside():
             core = self._core
             await core.unsubscribe(core.deadline(None))
 
-    async def poll(self, timeout: float = 0.0) -> ConsumerRecords:
+    async def poll(self, timeout: float = POLL_TIMEOUT_S) -> ConsumerRecords[K, V]:
         """Records, as soon as there are any; none if there are none within `timeout` seconds.
 
         Accepts all records of the last poll, unless `share.acknowledgement.mode` is explicit: then
         each of them must have been acknowledged.
+
+        >>> for record in await consumer.poll(1.0):
+        ...     print(record.value)
         """
         with self._inside():
             core = self._core
@@ -85,7 +95,11 @@ class AsyncShareConsumer(ShareFace):
     async def commit_sync(
         self, timeout: float | None = None
     ) -> dict[TopicIdPartition, KafkaError | None]:
-        """Send acknowledgements and wait: the error of each partition, None if it went well."""
+        """Send acknowledgements and wait: the error of each partition, None if it went well.
+
+        >>> results = await consumer.commit_sync()
+        >>> print([error for error in results.values() if error is not None])
+        """
         with self._inside():
             core = self._core
             await self._settle()
@@ -98,20 +112,29 @@ class AsyncShareConsumer(ShareFace):
             return results
 
     async def commit_async(self) -> None:
-        """Send acknowledgements; the commit callback is told what became of them."""
+        """Send acknowledgements; the commit callback is told what became of them.
+
+        >>> await consumer.commit_async()
+        """
         with self._inside():
             await self._settle()
             self._core.acknowledge_if_implied()
             self._core.send(self._core.in_flight.take())
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
-        """By which the cluster knows this client's metrics (KIP-714)."""
+        """By which the cluster knows this client's metrics (KIP-714).
+
+        >>> print(await consumer.client_instance_id(timeout=5))
+        """
         with self._inside():
             core = self._core
             return await core.client_instance_id(core.deadline(timeout))
 
     async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Send acknowledgements, release all other records, leave the group."""
+        """Send acknowledgements, release all other records, leave the group.
+
+        >>> await consumer.close(timeout=5)
+        """
         if self._guard.closed:
             return
         with self._inside():
@@ -140,7 +163,7 @@ class AsyncShareConsumer(ShareFace):
         if problem is not None:
             raise callback_error(problem) from problem
 
-    async def __aenter__(self) -> AsyncShareConsumer:
+    async def __aenter__(self) -> Self:
         """Raises ConfigError if no name in `bootstrap.servers` resolves, as the first call does
         otherwise."""
         await self._core.cluster.bootstrap.resolve()

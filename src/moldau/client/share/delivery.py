@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from moldau.client._records import ConsumerRecord, acquired_records
+from moldau.client._records import acquired_records
+from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.errors import CorruptRecordError, KafkaError, RecordDeserializationError
 from moldau.client.fetch_reader import FetchReader
 from moldau.client.serialization import Deserialize
@@ -102,7 +103,7 @@ class Delivery:
             if not given:
                 self._gaps_until(self._ranges[-1][1] + 1, (), acknowledgements)
                 break
-            taken = acquired_records(given, self._ranges)
+            taken: Any = acquired_records(given, self._ranges)
             self._gaps_until(given[-1].offset + 1, taken, acknowledgements)
             records = records + taken if records else taken
         return Portion(records, acknowledgements)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, overload
+from typing import Any, Generic, overload
 
-from moldau.client._records import ConsumerRecord
 from moldau.client.consumer.guard import Guard
+from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.errors import IllegalStateError, KafkaError
 from moldau.client.metrics import KafkaMetric, MetricName
+from moldau.client.other_clients import SHARE_CONSUMER_NAMES, point_from
 from moldau.client.share.acknowledgements import AcknowledgeType, TopicIdPartition
 from moldau.client.share.core import ShareCore
 from moldau.client.topics import TopicPartition
+from moldau.client.type_parameters import K, V
 
 __all__ = ["AcknowledgementCommitCallback", "Kind", "ShareFace"]
 
@@ -22,7 +24,8 @@ AcknowledgementCommitCallback = Callable[[dict[TopicIdPartition, set[int]], Kafk
 Kind = AcknowledgeType | str | int
 
 
-class ShareFace:
+@point_from(SHARE_CONSUMER_NAMES)
+class ShareFace(Generic[K, V]):
     """See the module."""
 
     _core: ShareCore
@@ -38,8 +41,19 @@ class ShareFace:
             )
         return self._guard
 
+    def __repr__(self) -> str:
+        core = self._core
+        state = "closed" if self._guard.closed else f"topics {sorted(core.topics)}"
+        return (
+            f"<{type(self).__name__} {core.settings.client_id!r} at {core.cluster.bootstrap}, "
+            f"group {core.settings.group_id!r}, {state}>"
+        )
+
     def subscribe(self, topics: Iterable[str]) -> None:
-        """To these topics instead of others; the group is joined at the next poll."""
+        """To these topics instead of others; the group is joined at the next poll.
+
+        >>> consumer.subscribe(["jobs"])
+        """
         with self._inside():
             wanted = _checked_topics(topics)
             if wanted:
@@ -52,22 +66,27 @@ class ShareFace:
         """As `unsubscribe`."""
 
     def subscription(self) -> set[str]:
-        """The topics subscribed to."""
+        """The topics subscribed to.
+
+        >>> print(consumer.subscription())
+        """
         with self._inside():
             return set(self._core.topics)
 
     @overload
-    def acknowledge(self, record: ConsumerRecord, type: Kind = ..., /) -> None: ...
+    def acknowledge(self, record: ConsumerRecord[K, V], type: Kind = ..., /) -> None: ...
 
     @overload
     def acknowledge(self, topic: str, partition: int, offset: int, type: Kind, /) -> None: ...
 
-    def acknowledge(self, record: ConsumerRecord | str, *said: Any) -> None:
+    def acknowledge(self, record: ConsumerRecord[K, V] | str, *said: Any) -> None:
         """Say what became of a record that the last poll gave; ACCEPT if nothing else is said.
 
         One that the last poll could not deserialize is named by topic, partition and offset; it is
         released if nothing is said about it. Sent with the next poll or commit. Only with
         `share.acknowledgement.mode=explicit`.
+
+        >>> consumer.acknowledge(record, AcknowledgeType.RELEASE)
         """
         with self._inside():
             self._core.check_explicit()
@@ -85,29 +104,51 @@ class ShareFace:
         self, callback: AcknowledgementCommitCallback | None
     ) -> None:
         """Have the outcome of acknowledgements told, during later calls of poll, commit and close;
-        None for nobody."""
+        None for nobody.
+
+        >>> consumer.set_acknowledgement_commit_callback(
+        ...     lambda offsets, error: print(offsets, error)
+        ... )
+        """
         with self._inside():
             self._callback = callback
 
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """How long records of the last fetch stay acquired; None before the first."""
+        """How long records of the last fetch stay acquired; None before the first.
+
+        >>> print(consumer.acquisition_lock_timeout_ms())
+        """
         with self._inside():
             return self._core.in_flight.lock_timeout_ms
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
+        """What the consumer has measured, by Kafka's names.
+
+        >>> rates = {name.name: metric.value for name, metric in consumer.metrics().items()}
+        """
         return self._core.registry.metrics()
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
-        """Push this metric of the application with the client's own (KIP-1076)."""
+        """Push this metric of the application with the client's own (KIP-1076).
+
+        >>> consumer.register_metric_for_subscription(metric)
+        """
         if self._core.telemetry is not None and metric.metric_name not in self.metrics():
             self._core.telemetry.register(metric)
 
     def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
+        """Push it no longer.
+
+        >>> consumer.unregister_metric_from_subscription(metric)
+        """
         if self._core.telemetry is not None:
             self._core.telemetry.unregister(metric)
 
     def wakeup(self) -> None:
-        """From any thread: the call that waits, or the next that would, raises WakeupError."""
+        """From any thread: the call that waits, or the next that would, raises WakeupError.
+
+        >>> signal.signal(signal.SIGTERM, lambda *_: consumer.wakeup())
+        """
         self._core.wakeup.ask()
 
 

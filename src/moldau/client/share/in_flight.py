@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from moldau.client._records import ConsumerRecord
+from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.errors import IllegalStateError, KafkaError
 from moldau.client.share.acknowledgements import (
     Acknowledgements,

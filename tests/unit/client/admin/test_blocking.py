@@ -13,7 +13,10 @@ from moldau.client.admin import Admin, AsyncAdmin
 from moldau.client.admin.base import AdminBase
 
 ROOT = Path(__file__).resolve().parents[4]
-OPERATIONS = sorted(name for name in dir(AsyncAdmin) if not name.startswith("_"))
+# Names of other clients are there only to be refused with a hint.
+OPERATIONS = sorted(
+    name for name in dir(AsyncAdmin) if not name.startswith("_") and hasattr(AsyncAdmin, name)
+)
 
 
 def test_committed_file_is_up_to_date() -> None:
@@ -28,7 +31,12 @@ def test_same_signature_and_words(name: str) -> None:
     assert inspect.signature(blocking) == inspect.signature(other)
     assert not inspect.iscoroutinefunction(blocking)
     if name != "close":
-        assert inspect.getdoc(blocking) == inspect.getdoc(other)
+        # The examples differ: one of them awaits.
+        assert words(blocking) == words(other)
+
+
+def words(method: object) -> str:
+    return (inspect.getdoc(method) or "").partition(">>>")[0]
 
 
 def test_every_operation_of_kafka_is_there() -> None:

@@ -1,0 +1,211 @@
+"""The keyword arguments of the clients. Made by tools/generate_settings.py; edit the key tables.
+
+Each is one of Kafka's keys with underscores for dots. Where Kafka has a list of words they are
+listed here; numbers may be given as text too, as they come from a file or the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypedDict
+
+__all__ = [
+    "AdminKeywords",
+    "ConsumerKeywords",
+    "ProducerKeywords",
+    "ShareConsumerKeywords",
+]
+
+
+class CommonKeywords(TypedDict, total=False):
+    bootstrap_servers: str | Sequence[Any]
+    client_dns_lookup: Literal["use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"]
+    client_id: str
+    config_providers: str | Sequence[Any]
+    connections_max_idle_ms: int | str
+    enable_metrics_push: bool | str
+    metadata_max_age_ms: int | str
+    metadata_recovery_rebootstrap_trigger_ms: int | str
+    metadata_recovery_strategy: Literal["REBOOTSTRAP", "rebootstrap", "NONE", "none"]
+    metric_reporters: str | Sequence[Any]
+    metrics_num_samples: int | str
+    metrics_recording_level: Literal["INFO", "DEBUG", "TRACE"]
+    metrics_sample_window_ms: int | str
+    receive_buffer_bytes: int | str
+    reconnect_backoff_max_ms: int | str
+    reconnect_backoff_ms: int | str
+    request_timeout_ms: int | str
+    retry_backoff_max_ms: int | str
+    retry_backoff_ms: int | str
+    sasl_client_callback_handler_class: Any
+    sasl_jaas_config: str | None
+    sasl_kerberos_kinit_cmd: str
+    sasl_kerberos_min_time_before_relogin: int | str
+    sasl_kerberos_service_name: str | None
+    sasl_kerberos_ticket_renew_jitter: float | str
+    sasl_kerberos_ticket_renew_window_factor: float | str
+    sasl_login_callback_handler_class: Any
+    sasl_login_class: Any
+    sasl_login_connect_timeout_ms: int | str | None
+    sasl_login_read_timeout_ms: int | str | None
+    sasl_login_refresh_buffer_seconds: int | str
+    sasl_login_refresh_min_period_seconds: int | str
+    sasl_login_refresh_window_factor: float | str
+    sasl_login_refresh_window_jitter: float | str
+    sasl_login_retry_backoff_max_ms: int | str
+    sasl_login_retry_backoff_ms: int | str
+    sasl_mechanism: str
+    sasl_oauthbearer_assertion_algorithm: Literal["ES256", "es256", "RS256", "rs256"]
+    sasl_oauthbearer_assertion_claim_aud: str | None
+    sasl_oauthbearer_assertion_claim_exp_seconds: int | str
+    sasl_oauthbearer_assertion_claim_iss: str | None
+    sasl_oauthbearer_assertion_claim_jti_include: bool | str
+    sasl_oauthbearer_assertion_claim_nbf_seconds: int | str
+    sasl_oauthbearer_assertion_claim_sub: str | None
+    sasl_oauthbearer_assertion_file: str | None
+    sasl_oauthbearer_assertion_private_key_file: str | None
+    sasl_oauthbearer_assertion_private_key_passphrase: str | None
+    sasl_oauthbearer_assertion_template_file: str | None
+    sasl_oauthbearer_client_credentials_client_id: str | None
+    sasl_oauthbearer_client_credentials_client_secret: str | None
+    sasl_oauthbearer_clock_skew_seconds: int | str
+    sasl_oauthbearer_expected_audience: str | Sequence[Any]
+    sasl_oauthbearer_expected_issuer: str | None
+    sasl_oauthbearer_header_urlencode: bool | str
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int | str
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int | str
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int | str
+    sasl_oauthbearer_jwks_endpoint_url: str | None
+    sasl_oauthbearer_jwt_retriever_class: Any
+    sasl_oauthbearer_jwt_validator_class: Any
+    sasl_oauthbearer_scope: str | None
+    sasl_oauthbearer_scope_claim_name: str
+    sasl_oauthbearer_sub_claim_name: str
+    sasl_oauthbearer_token_endpoint_url: str | None
+    security_protocol: Literal[
+        "SASL_SSL",
+        "sasl_ssl",
+        "PLAINTEXT",
+        "plaintext",
+        "SSL",
+        "ssl",
+        "SASL_PLAINTEXT",
+        "sasl_plaintext",
+    ]
+    security_providers: str | None
+    send_buffer_bytes: int | str
+    socket_connection_setup_timeout_max_ms: int | str
+    socket_connection_setup_timeout_ms: int | str
+    ssl_cipher_suites: str | Sequence[Any]
+    ssl_enabled_protocols: str | Sequence[Any]
+    ssl_endpoint_identification_algorithm: str
+    ssl_engine_factory_class: Any
+    ssl_key_password: str | None
+    ssl_keymanager_algorithm: str
+    ssl_keystore_certificate_chain: str | None
+    ssl_keystore_key: str | None
+    ssl_keystore_location: str | None
+    ssl_keystore_password: str | None
+    ssl_keystore_type: str
+    ssl_protocol: str
+    ssl_provider: str | None
+    ssl_secure_random_implementation: str | None
+    ssl_trustmanager_algorithm: str
+    ssl_truststore_certificates: str | None
+    ssl_truststore_location: str | None
+    ssl_truststore_password: str | None
+    ssl_truststore_type: str
+
+
+class ProducerKeywords(CommonKeywords, total=False):
+    acks: Literal["all", "-1", -1, "0", 0, "1", 1]
+    batch_size: int | str
+    buffer_memory: int | str
+    compression_gzip_level: int | str
+    compression_lz4_level: int | str
+    compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"]
+    compression_zstd_level: int | str
+    default_list_key_serde_inner: Any
+    default_list_key_serde_type: Any
+    default_list_value_serde_inner: Any
+    default_list_value_serde_type: Any
+    delivery_timeout_ms: int | str
+    enable_idempotence: bool | str
+    interceptor_classes: str | Sequence[Any]
+    key_serializer: Any
+    key_serializer_encoding: Any
+    linger_ms: int | str
+    list_key_serializer_inner: Any
+    list_key_serializer_type: Any
+    list_value_serializer_inner: Any
+    list_value_serializer_type: Any
+    max_block_ms: int | str
+    max_in_flight_requests_per_connection: int | str
+    max_request_size: int | str
+    metadata_max_idle_ms: int | str
+    partitioner_adaptive_partitioning_enable: bool | str
+    partitioner_availability_timeout_ms: int | str
+    partitioner_class: Any
+    partitioner_ignore_keys: bool | str
+    retries: int | str
+    serializer_encoding: Any
+    transaction_timeout_ms: int | str
+    transaction_two_phase_commit_enable: bool | str
+    transactional_id: str | None
+    value_serializer: Any
+    value_serializer_encoding: Any
+
+
+class ShareConsumerKeywords(CommonKeywords, total=False):
+    allow_auto_create_topics: bool | str
+    auto_commit_interval_ms: int | str
+    check_crcs: bool | str
+    client_rack: str
+    default_api_timeout_ms: int | str
+    default_list_key_serde_inner: Any
+    default_list_key_serde_type: Any
+    default_list_value_serde_inner: Any
+    default_list_value_serde_type: Any
+    deserializer_encoding: Any
+    exclude_internal_topics: bool | str
+    fetch_max_bytes: int | str
+    fetch_max_wait_ms: int | str
+    fetch_min_bytes: int | str
+    group_id: str | None
+    key_deserializer: Any
+    key_deserializer_encoding: Any
+    list_key_deserializer_inner: Any
+    list_key_deserializer_type: Any
+    list_value_deserializer_inner: Any
+    list_value_deserializer_type: Any
+    max_partition_fetch_bytes: int | str
+    max_poll_interval_ms: int | str
+    max_poll_records: int | str
+    share_acknowledgement_mode: Literal["implicit", "explicit"]
+    share_acquire_mode: Literal[
+        "BATCH_OPTIMIZED",
+        "batch_optimized",
+        "RECORD_LIMIT",
+        "record_limit",
+    ]
+    value_deserializer: Any
+    value_deserializer_encoding: Any
+
+
+class ConsumerKeywords(ShareConsumerKeywords, total=False):
+    auto_offset_reset: str
+    enable_auto_commit: bool | str
+    group_instance_id: str | None
+    group_protocol: Literal["CONSUMER", "consumer", "CLASSIC", "classic"]
+    group_remote_assignor: str | None
+    heartbeat_interval_ms: int | str
+    interceptor_classes: str | Sequence[Any]
+    isolation_level: Literal["read_committed", "read_uncommitted"]
+    partition_assignment_strategy: str | Sequence[Any]
+    session_timeout_ms: int | str
+
+
+class AdminKeywords(CommonKeywords, total=False):
+    bootstrap_controllers: str | Sequence[Any]
+    default_api_timeout_ms: int | str
+    retries: int | str
