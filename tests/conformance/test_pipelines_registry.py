@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from moldau.client import Admin, ConfigResource, Producer
-from moldau.pipelines.control.records import (
+from moldau.pipelines.control.machine.records import (
     Desired,
     ErrorRecord,
     PipelineRecord,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from moldau.broker.config import BrokerConfig
-from moldau.broker.coordinator.topics import ImageTopics
+from moldau.broker.coordinator.machine.topics import ImageTopics
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
 from moldau.broker.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
@@ -66,13 +66,13 @@ from moldau.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
 from moldau.broker.handlers.write_share_group_state import WriteShareGroupStateHandler
 from moldau.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
 from moldau.broker.log_moves import LogMoves
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.machine.telemetry import ClientTelemetry
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.routes import Route
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.service import ReplicationService
 from moldau.broker.share.manager import SharePartitionManager
 from moldau.broker.shared import Shared
-from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
 from moldau.wire.apis import ApiKey
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from moldau import __version__
-from moldau.cli.cluster_plan import CONTROLLERS_MAX, Layout, NodePlan, plan_nodes, ports_of
 from moldau.cli.configuration import DEFAULT_PORT, load_config, parse_overrides
 from moldau.cli.failures import Failure, listen_problem, unusable_folder
+from moldau.cli.machine.cluster_plan import CONTROLLERS_MAX, Layout, NodePlan, plan_nodes, ports_of
 from moldau.cli.start import PARENT_VARIABLE, try_lines
 from moldau.config.errors import ConfigError
 from moldau.config.properties import dump_properties, load_properties

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from moldau.pipelines import daemon
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import follow, is_headline, tail
-from moldau.pipelines.control.records import (
+from moldau.pipelines.control.machine.records import (
     Desired,
     ErrorRecord,
     PipelineRecord,

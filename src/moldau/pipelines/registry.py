@@ -28,7 +28,7 @@ from moldau.client.errors import (
     TransactionAbortedError,
     UnknownTopicOrPartitionError,
 )
-from moldau.pipelines.control.records import (
+from moldau.pipelines.control.machine.records import (
     STATUS_SUFFIX,
     PipelineRecord,
     StatusRecord,

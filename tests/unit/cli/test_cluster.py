@@ -16,8 +16,8 @@ import pytest
 
 from moldau.broker.config import BrokerConfig
 from moldau.cli.cluster import ClusterRun, prepare, ready_text
-from moldau.cli.cluster_plan import Layout, NodePlan, plan_nodes, ports_of
 from moldau.cli.failures import Failure
+from moldau.cli.machine.cluster_plan import Layout, NodePlan, plan_nodes, ports_of
 from moldau.cli.main import main
 from moldau.config import load_properties
 

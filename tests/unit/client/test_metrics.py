@@ -21,10 +21,10 @@ from moldau.client.metrics import (
     Windows,
     add_app_info,
     resolve_reporters,
-    stats,
 )
+from moldau.client.metrics import _stats as stats
+from moldau.client.metrics._stats import CumulativeSum
 from moldau.client.metrics.registry import IDLE_MS
-from moldau.client.metrics.stats import CumulativeSum
 from moldau.config.errors import ConfigError
 from support.plain import load_plain
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from moldau.broker.fetch_sessions.fetch_data import PartitionFetch
 from moldau.broker.fetch_sessions.reader import FetchLimits, SlotReader
 from moldau.broker.fetch_sessions.slot import FetchSlot
-from moldau.broker.replication.throttle import ReplicationThrottle, is_throttled_replica
+from moldau.broker.replication.machine.fetch_data import PartitionFetch
+from moldau.broker.replication.machine.throttle import ReplicationThrottle, is_throttled_replica
 from support.hosting import NODE_ID, OTHER_NODE_ID, Host
 
 

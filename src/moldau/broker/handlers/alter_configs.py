@@ -13,8 +13,8 @@ from typing import TypeAlias, TypeVar, cast
 
 from moldau.broker.config import ConfigResourceType
 from moldau.broker.loggers import BrokerLoggers
+from moldau.broker.machine.topics import check_topic_name
 from moldau.broker.network.context import RequestContext
-from moldau.broker.topics import check_topic_name
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message

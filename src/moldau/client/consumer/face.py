@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from moldau.client.consumer.committer import CommitCallback
-from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.core import ConsumerCore
 from moldau.client.consumer.guard import Guard
-from moldau.client.consumer.iteration import RecordIteration
+from moldau.client.consumer.machine.consumer_records import ConsumerRecords
+from moldau.client.consumer.machine.iteration import RecordIteration
+from moldau.client.consumer.machine.positions import EARLIEST, LATEST, ResetStrategy
 from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
-from moldau.client.consumer.positions import EARLIEST, LATEST, ResetStrategy
 from moldau.client.errors import IllegalStateError, InvalidTopicError
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.topics import (

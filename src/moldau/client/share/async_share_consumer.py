@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.guard import TaskGuard
+from moldau.client.consumer.machine.consumer_records import ConsumerRecords
 from moldau.client.errors import IllegalStateError, KafkaError
-from moldau.client.share.acknowledgements import TopicIdPartition
 from moldau.client.share.blocking_share_consumer import CLOSE_TIMEOUT_S
 from moldau.client.share.core import ShareCore
 from moldau.client.share.face import ShareFace, callback_error
+from moldau.client.share.machine.acknowledgements import TopicIdPartition
 from moldau.client.share.settings import ShareSettings
 
 __all__ = ["AsyncShareConsumer"]

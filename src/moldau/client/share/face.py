@@ -11,8 +11,8 @@ from moldau.client._records import ConsumerRecord
 from moldau.client.consumer.guard import Guard
 from moldau.client.errors import IllegalStateError, KafkaError
 from moldau.client.metrics import KafkaMetric, MetricName
-from moldau.client.share.acknowledgements import AcknowledgeType, TopicIdPartition
 from moldau.client.share.core import ShareCore
+from moldau.client.share.machine.acknowledgements import AcknowledgeType, TopicIdPartition
 from moldau.client.topics import TopicPartition
 
 __all__ = ["AcknowledgementCommitCallback", "Kind", "ShareFace"]

@@ -5,6 +5,16 @@
 streaming; `start_sink` starts the query that writes a streaming DataFrame into it.
 """
 
+from moldau.spark.tables.machine.options import (
+    FILE_KINDS,
+    KINDS,
+    SINK,
+    SOURCE,
+    Options,
+    check_options,
+    check_output_mode,
+)
+
 from .errors import (
     ChangedRowsError,
     OptionError,
@@ -13,7 +23,6 @@ from .errors import (
     TableError,
 )
 from .frames import read, register, start_sink
-from .options import FILE_KINDS, KINDS, SINK, SOURCE, Options, check_options, check_output_mode
 
 __all__ = [
     "FILE_KINDS",

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .batches import Attempt
+from moldau.spark.tables.machine.batches import Attempt
 
 
 @dataclass(frozen=True, slots=True)

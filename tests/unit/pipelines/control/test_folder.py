@@ -12,7 +12,7 @@ import pytest
 from moldau.pipelines import daemon
 from moldau.pipelines.control.folder import ControlFolder, Heartbeat
 from moldau.pipelines.control.logs import FILES_MAX, PipelineLogs, follow, is_headline, tail
-from moldau.pipelines.control.records import State, StatusRecord
+from moldau.pipelines.control.machine.records import State, StatusRecord
 from moldau.pipelines.errors import PipelineError
 
 BEAT = Heartbeat(

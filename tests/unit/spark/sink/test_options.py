@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.spark.sink.options import SinkOptionError, check_columns, parse
+from moldau.spark.sink.machine.options import SinkOptionError, check_columns, parse
 
 BASE = {"kafka.bootstrap.servers": "127.0.0.1:9092", "topic": "out"}
 STREAM = BASE | {"checkpointLocation": "/tmp/cp"}
