@@ -105,7 +105,7 @@ class Parts:
 def parts_of(size: int) -> Parts:
     """A batch grown, built and read again, over and over; the best of the rounds."""
     from moldau.client._batch_builder import BatchBuilder
-    from moldau.client.fetch_reader import FetchReader
+    from moldau.client._fetch_reader import FetchReader
 
     value = b"x" * size
     now_ms = time.time_ns() // 1_000_000

@@ -21,8 +21,8 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from bench.calls import Connection, Unreachable
 from bench.nodes import Node, Nodes
-from moldau.broker.metadata.model import MetadataError
-from moldau.broker.raft.batches import MetadataBatch, decode_metadata_batches
+from moldau.broker.metadata.machine.model import MetadataError
+from moldau.broker.raft.machine.batches import MetadataBatch, decode_metadata_batches
 from moldau.wire.messages import BrokerRegistrationChangeRecord
 
 POLL_SECONDS = 0.003

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from moldau.broker.log.producer_state import KeptBatch, ProducerEntry, encode_snapshot
+from moldau.broker.log.machine.producer_state import KeptBatch, ProducerEntry, encode_snapshot
 from moldau.cli.main import main
 from moldau.wire import messages
 from moldau.wire.codec import encode
@@ -29,7 +29,7 @@ from moldau.wire.messages import (
     RemotePartitionDeleteMetadataRecord,
     VotersRecord,
 )
-from moldau.wire.messages._tables import RECORD_TYPES
+from moldau.wire.messages.tables import RECORD_TYPES
 from moldau.wire.record_values import (
     encode_coordinator_key,
     encode_coordinator_value,

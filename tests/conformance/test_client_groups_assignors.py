@@ -16,7 +16,7 @@ import pytest
 
 from moldau.client.consumer.assignors.interface import Subscription
 from moldau.client.consumer.assignors.resolve import Assignor, resolve_assignors
-from moldau.client.metadata import EMPTY, ClusterMetadata, PartitionView, TopicView
+from moldau.client.machine.metadata import EMPTY, ClusterMetadata, PartitionView, TopicView
 from moldau.client.topics import Node, TopicPartition
 from moldau.wire.uuids import ZERO_UUID
 from support.java import JAVA, SOURCES

@@ -14,11 +14,11 @@ import pytest
 
 from moldau.broker.controller_channel import ControllerChannel, ControllerNode
 from moldau.broker.forwarding import ForwardingManager
-from moldau.broker.lifecycle.events import BrokerState
-from moldau.broker.lifecycle.machine import BrokerLifecycle, Identity
+from moldau.broker.lifecycle.machine.events import BrokerState
+from moldau.broker.lifecycle.machine.lifecycle import BrokerLifecycle, Identity
 from moldau.broker.lifecycle.shell import BrokerLifecycleManager
-from moldau.broker.metadata.features import SUPPORTED_FEATURES
-from moldau.broker.metadata.model import Endpoint
+from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.machine.model import Endpoint
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.interface import InvalidRequest
 from moldau.clock import LoopClock

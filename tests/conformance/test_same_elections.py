@@ -10,12 +10,17 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.metadata.elections import Election, ElectionRules, Target, change_partition
-from moldau.broker.metadata.features import (
+from moldau.broker.metadata.machine.elections import (
+    Election,
+    ElectionRules,
+    Target,
+    change_partition,
+)
+from moldau.broker.metadata.machine.features import (
     DIRECTORY_METADATA_VERSION,
     SHRINK_WITHOUT_EPOCH_METADATA_VERSION,
 )
-from moldau.broker.metadata.model import LeaderRecoveryState, Partition
+from moldau.broker.metadata.machine.model import LeaderRecoveryState, Partition
 from moldau.wire.messages import PartitionChangeRecord
 from support.java import run_program
 from support.processes import kafka_missing

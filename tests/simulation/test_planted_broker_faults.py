@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.group.consumer import reconciliation
-from moldau.broker.coordinator.group.offsets import NO_PRODUCER_ID, OffsetStore
+from moldau.broker.coordinator.group.machine.consumer import reconciliation
+from moldau.broker.coordinator.group.machine.offsets import NO_PRODUCER_ID, OffsetStore
 from moldau.broker.coordinator.shell import ShardShell
-from moldau.broker.coordinator.transaction.shard import TransactionShard
+from moldau.broker.coordinator.transaction.machine.shard import TransactionShard
 from moldau.broker.log import producer_snapshots
 from moldau.broker.share.persister import RetryingPersister
 from moldau.broker.transactions.verification import UNVERIFIED, TransactionVerifier

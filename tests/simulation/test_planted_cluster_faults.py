@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.group.shard import GroupShard
+from moldau.broker.coordinator.group.machine.shard import GroupShard
 from moldau.broker.coordinator.partition_log import PartitionLog
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
 from moldau.broker.coordinator.shell import ShardShell
-from moldau.broker.log.producer_state import ProducerStates
-from moldau.broker.metadata import brokers, elections
+from moldau.broker.log.machine.producer_state import ProducerStates
+from moldau.broker.metadata.machine import brokers, elections
 from moldau.broker.replication import reading
-from moldau.broker.replication.leader import PartitionLeader
+from moldau.broker.replication.machine.leader import PartitionLeader
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.replica import FollowerReplica
 from moldau.broker.transactions.cluster_markers import ClusterMarkers

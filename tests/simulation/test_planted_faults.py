@@ -10,9 +10,9 @@ import pytest
 from moldau.broker.log import producer_snapshots, recovery
 from moldau.broker.log.cleaner.filtering import BatchFilter
 from moldau.broker.log.flusher import Flusher, FlushPlan
-from moldau.broker.log.leader_epochs import LeaderEpochs
 from moldau.broker.log.log_checkpoints import LogCheckpoints
-from moldau.broker.log.names import CLEAN_SHUTDOWN_FILE, LOG_START_CHECKPOINT
+from moldau.broker.log.machine.leader_epochs import LeaderEpochs
+from moldau.broker.log.machine.names import CLEAN_SHUTDOWN_FILE, LOG_START_CHECKPOINT
 from moldau.broker.log.segment import Segment
 from moldau.broker.log.transaction_index import TransactionIndex
 from moldau.broker.raft.log import RaftLog

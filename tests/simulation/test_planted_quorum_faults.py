@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from moldau.broker.raft import log as raft_log
-from moldau.broker.raft import requests
-from moldau.broker.raft.leadership import Leadership
 from moldau.broker.raft.log import RaftLog
-from moldau.broker.raft.quorum import QuorumMachine
-from moldau.broker.raft.quorum_state import Election
-from moldau.broker.raft.rpcs import EndOfEpoch
+from moldau.broker.raft.machine import requests
+from moldau.broker.raft.machine.leadership import Leadership
+from moldau.broker.raft.machine.quorum import QuorumMachine
+from moldau.broker.raft.machine.quorum_state import Election
+from moldau.broker.raft.machine.rpcs import EndOfEpoch
 from moldau.sim.quorum import QuorumScenario
 from moldau.sim.runner import Outcome, run_seed
 from moldau.sim.world import Invariant

@@ -12,9 +12,9 @@ import pytest
 
 from moldau.client import Admin, Consumer, TopicPartition
 from moldau.client.admin import FeatureUpdate, OffsetSpec, UpgradeType
-from moldau.spark.sink import protocol
+from moldau.spark.sink.machine import protocol
+from moldau.spark.sink.machine.protocol import BatchLostError, Opened, RerunDiffersError, TaskResult
 from moldau.spark.sink.operations import TakenOverError
-from moldau.spark.sink.protocol import BatchLostError, Opened, RerunDiffersError, TaskResult
 from moldau.spark.sink.shell import SinkCluster
 from moldau.spark.sink.tasks import Destination, write_part
 from moldau.testing import Broker

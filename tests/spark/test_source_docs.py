@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from moldau.spark.sink import options as writing
-from moldau.spark.source import options as reading
+from moldau.spark.sink.machine import options as writing
+from moldau.spark.source.machine import options as reading
 from spark.running import committed, patiently
 from support.processes import ROOT
 

@@ -26,12 +26,12 @@ from moldau.client.errors import (
 from moldau.client.topics import TopicPartition
 from moldau.spark.source import stream
 from moldau.spark.source.cluster import SourceCluster
-from moldau.spark.source.lag import LAG_KEY
+from moldau.spark.source.machine.lag import LAG_KEY
+from moldau.spark.source.machine.offsets import Offsets, offsets_to_json
+from moldau.spark.source.machine.options import parse_options
+from moldau.spark.source.machine.planning import DataLoss, PlanError
+from moldau.spark.source.machine.ranges import OffsetRange
 from moldau.spark.source.mirror import GroupTaken, announce, query_group
-from moldau.spark.source.offsets import Offsets, offsets_to_json
-from moldau.spark.source.options import parse_options
-from moldau.spark.source.planning import DataLoss, PlanError
-from moldau.spark.source.ranges import OffsetRange
 from moldau.spark.source.readers import TopicStreamReader, topic_reader, topic_stream_reader
 from moldau.spark.source.schema import topic_schema
 from moldau.spark.source.stream import StreamRun

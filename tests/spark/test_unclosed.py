@@ -14,7 +14,7 @@ import pyarrow
 from moldau.spark.columns.reading import read_range
 from moldau.spark.columns.writing import ColumnWriter
 from moldau.spark.sink.shell import clusters
-from moldau.spark.source.options import parse_options
+from moldau.spark.source.machine.options import parse_options
 from moldau.spark.source.stream import StreamRun
 
 config = {"bootstrap.servers": where["bootstrap_servers"]}

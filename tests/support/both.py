@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.coordinator.hashing import partition_for
-from moldau.broker.topics import GROUP_OFFSETS_TOPIC
+from moldau.broker.coordinator.machine.hashing import partition_for
+from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message

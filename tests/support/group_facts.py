@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from moldau.broker.config.resource_keys import GROUP_KEYS
-from moldau.broker.coordinator.topics import TopicFacts
+from moldau.broker.coordinator.machine.topics import TopicFacts
 
 
 class FakeTopics:

@@ -13,8 +13,8 @@ from moldau.broker.config import BrokerConfig, LogConfig
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
 from moldau.broker.log.manager import LogManager
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.replication.manager import ReplicaManager, Replication
 from moldau.broker.replication.partition import Partition
 from moldau.times import ElapsedMs, WallMs

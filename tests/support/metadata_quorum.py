@@ -16,14 +16,14 @@ from uuid import UUID
 from moldau.broker.config import BrokerConfig
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.formatting import format_storage
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import Endpoint
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import Endpoint
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.raft.machine.voters import ReplicaKey
 from moldau.broker.raft.service import RaftService
-from moldau.broker.raft.voters import ReplicaKey
 from moldau.peers.channel import ChannelError
 from moldau.sim.loop import VirtualLoop
 from moldau.sim.process import PROCESS, Process

@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
-from moldau.broker.coordinator.brokers import BrokerChannels, PartitionLeaders
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.calls.brokers import BrokerChannels, PartitionLeaders
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.peers.channel import ChannelError, RawResponse
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.codec import decode, encode

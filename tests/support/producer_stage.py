@@ -6,12 +6,12 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from moldau.client.metadata import EMPTY, ClusterMetadata, PartitionView, TopicView
+from moldau.client.machine.metadata import EMPTY, ClusterMetadata, PartitionView, TopicView
 from moldau.client.producer._batch import ProducerBatch
 from moldau.client.producer.accumulator import Accumulator
-from moldau.client.producer.queues import AccumulatorLimits, Drained, PartitionQueue
+from moldau.client.producer.machine.queues import AccumulatorLimits, Drained, PartitionQueue
 from moldau.client.topics import Node
-from moldau.peers.backoff import ExponentialBackoff
+from moldau.peers.machine.backoff import ExponentialBackoff
 
 BATCH = 1000
 

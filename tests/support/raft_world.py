@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.raft import quorum_events as e
-from moldau.broker.raft.core import QuorumSettings
-from moldau.broker.raft.quorum import QuorumMachine
-from moldau.broker.raft.quorum_state import Election
-from moldau.broker.raft.roles import Leader
-from moldau.broker.raft.rpcs import (
+from moldau.broker.raft.machine import quorum_events as e
+from moldau.broker.raft.machine.core import QuorumSettings
+from moldau.broker.raft.machine.quorum import QuorumMachine
+from moldau.broker.raft.machine.quorum_state import Election
+from moldau.broker.raft.machine.roles import Leader
+from moldau.broker.raft.machine.rpcs import (
     EndOfEpoch,
     Peer,
     Reply,
@@ -29,9 +29,9 @@ from moldau.broker.raft.rpcs import (
     VoterAdditionAsked,
     VoterRemovalAsked,
 )
+from moldau.broker.raft.machine.voter_history import VoterHistory
+from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.snapshots import SnapshotId
-from moldau.broker.raft.voter_history import VoterHistory
-from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.wire.errors import ErrorCode
 
 LISTENER = "CONTROLLER"

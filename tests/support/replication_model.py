@@ -16,9 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from moldau.broker.fetch_sessions.fetch_data import PartitionFetch
-from moldau.broker.log.leader_epochs import LeaderEpochs
-from moldau.broker.replication.events import (
+from moldau.broker.log.machine.leader_epochs import LeaderEpochs
+from moldau.broker.replication.machine.events import (
     CommitUpTo,
     Effect,
     Event,
@@ -29,9 +28,10 @@ from moldau.broker.replication.events import (
     ProposeIsr,
     Tick,
 )
-from moldau.broker.replication.fetch_session import SessionRequest
-from moldau.broker.replication.follower import FetchedPartition, Fetcher
-from moldau.broker.replication.leader import PartitionLeader
+from moldau.broker.replication.machine.fetch_data import PartitionFetch
+from moldau.broker.replication.machine.fetch_session import SessionRequest
+from moldau.broker.replication.machine.follower import FetchedPartition, Fetcher
+from moldau.broker.replication.machine.leader import PartitionLeader
 from moldau.wire.errors import ErrorCode
 
 KEY = (bytes(16), 0)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from moldau.broker.coordinator.topics import ImageTopics
+from moldau.broker.coordinator.machine.topics import ImageTopics
 from moldau.broker.handlers.share_acknowledge import ShareAcknowledgeHandler
 from moldau.broker.handlers.share_fetch import ShareFetchHandler
 from moldau.broker.network.context import ConnectionInfo

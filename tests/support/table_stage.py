@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from moldau.spark.tables.batches import Attempt
-from moldau.spark.tables.jdbc.address import parse_address
-from moldau.spark.tables.options import check_options
+from moldau.spark.tables.jdbc.machine.address import parse_address
+from moldau.spark.tables.machine.batches import Attempt
+from moldau.spark.tables.machine.options import check_options
 from moldau.spark.tables.sinks import Staged
 from support.postgres import Postgres
 

@@ -10,24 +10,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.broker.coordinator.decision import (
+from moldau.broker.coordinator.machine.decision import (
     NO_PRODUCER_ID,
     Act,
     Cancel,
     Decision,
     Schedule,
 )
+from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.broker.coordinator.shell import client_error
-from moldau.broker.coordinator.timers import TimerQueue
-from moldau.broker.coordinator.transaction.config import TransactionConfig
-from moldau.broker.coordinator.transaction.events import (
+from moldau.broker.coordinator.transaction.interface import TV_0, TV_2, ProducerIdAndEpoch
+from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
+from moldau.broker.coordinator.transaction.machine.events import (
     AbortTimedOut,
     NeedProducerId,
     SendMarkers,
 )
-from moldau.broker.coordinator.transaction.interface import TV_0, TV_2, ProducerIdAndEpoch
-from moldau.broker.coordinator.transaction.metadata import TransactionMetadata
-from moldau.broker.coordinator.transaction.shard import TransactionShard
+from moldau.broker.coordinator.transaction.machine.metadata import TransactionMetadata
+from moldau.broker.coordinator.transaction.machine.shard import TransactionShard
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.record_values import decode_coordinator_record
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.transaction.config import TransactionConfig
 from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
+from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
 from moldau.broker.transactions.markers import Marker, MarkerResult
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.records import encode_batch, iterate_headers

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from moldau.broker.config import BrokerConfig
-from moldau.broker.coordinator.topics import ImageTopics
+from moldau.broker.coordinator.machine.topics import ImageTopics
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
 from moldau.broker.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
@@ -70,14 +70,14 @@ from moldau.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
 from moldau.broker.handlers.write_share_group_state import WriteShareGroupStateHandler
 from moldau.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
 from moldau.broker.log_moves import LogMoves
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.machine.supported import RACK_AWARE_SELECTOR
+from moldau.broker.machine.telemetry import ClientTelemetry
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.routes import Route
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.service import ReplicationService
 from moldau.broker.share.manager import SharePartitionManager
 from moldau.broker.shared import Shared
-from moldau.broker.supported import RACK_AWARE_SELECTOR
-from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
 from moldau.clock import Clock
 from moldau.wire.apis import ApiKey

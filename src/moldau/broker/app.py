@@ -26,15 +26,15 @@ from moldau.broker.controller_server import ControllerServer
 from moldau.broker.environment import Environment
 from moldau.broker.local_channel import LoopbackTransport
 from moldau.broker.log.log_dirs import LogDir, MetaProperties, WrongLogDir
+from moldau.broker.log.machine.names import META_PROPERTIES
 from moldau.broker.log.manager import LogManager
-from moldau.broker.log.names import META_PROPERTIES
 from moldau.broker.loggers import BrokerLoggers
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import ResourceType
+from moldau.broker.machine.supported import check_supported
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import ResourceType
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.shared import Shared, endpoints_of
-from moldau.broker.supported import check_supported
 from moldau.wire.uuids import random_uuid
 
 logger = logging.getLogger(__name__)

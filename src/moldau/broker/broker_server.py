@@ -24,25 +24,25 @@ from moldau.broker.coordinators import Coordinators, Surroundings
 from moldau.broker.directory_reports import DirectoryReports
 from moldau.broker.forwarding import ForwardingManager
 from moldau.broker.image_waits import ImageWaits
-from moldau.broker.lifecycle.machine import BrokerLifecycle, Identity
+from moldau.broker.lifecycle.machine.lifecycle import BrokerLifecycle, Identity
 from moldau.broker.lifecycle.shell import BrokerLifecycleManager, LifecycleFailed
 from moldau.broker.log.cleaner.shell import Cleaner
 from moldau.broker.log.log_dirs import LogDir
 from moldau.broker.log_moves import LogMoves
+from moldau.broker.machine.telemetry import ClientTelemetry
 from moldau.broker.maintenance import Maintenance
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.features import (
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.features import (
     CORDONED_DIRECTORIES_METADATA_VERSION,
     SUPPORTED_FEATURES,
 )
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import ResourceType
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import ResourceType
 from moldau.broker.network.dispatcher import Dispatcher
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.service import ReplicationService
 from moldau.broker.share.manager import SharePartitionManager
 from moldau.broker.shared import Shared, endpoints_of
-from moldau.broker.telemetry import ClientTelemetry
 from moldau.broker.topic_creation import TopicCreation
 from moldau.clock import pause
 from moldau.wire.apis import ApiKey

@@ -12,13 +12,13 @@ from typing import Final
 from uuid import UUID
 
 from moldau.broker.controller_channel import ControllerChannel
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.features import (
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.features import (
     CONTROLLER_REGISTRATION_METADATA_VERSION,
     SUPPORTED_FEATURES,
 )
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import Endpoint
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import Endpoint
 from moldau.clock import Clock, pause
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey

@@ -42,7 +42,7 @@ from moldau.broker.handlers.update_features import UpdateFeaturesHandler
 from moldau.broker.handlers.update_raft_voter import UpdateRaftVoterHandler
 from moldau.broker.handlers.vote import VoteHandler
 from moldau.broker.loggers import BrokerLoggers
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.routes import Route

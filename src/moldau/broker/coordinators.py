@@ -13,43 +13,43 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
+from moldau.broker.calls.brokers import BrokerChannels, PartitionLeaders
 from moldau.broker.config import BrokerConfig
-from moldau.broker.coordinator.brokers import BrokerChannels, PartitionLeaders
-from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
-from moldau.broker.coordinator.group.settings import LayeredGroupSettings
-from moldau.broker.coordinator.group.share.events import InitializeShareState
+from moldau.broker.coordinator.group.machine.config import GroupConfig
+from moldau.broker.coordinator.group.machine.settings import LayeredGroupSettings
+from moldau.broker.coordinator.group.machine.share.events import InitializeShareState
+from moldau.broker.coordinator.group.machine.streams.events import CreateInternalTopics
 from moldau.broker.coordinator.group.share.service import ShareGroupService
 from moldau.broker.coordinator.group.streams.creation import InternalTopicCreation
-from moldau.broker.coordinator.group.streams.events import CreateInternalTopics
 from moldau.broker.coordinator.latest_offsets import LatestOffsets
-from moldau.broker.coordinator.log import CoordinatorLog
+from moldau.broker.coordinator.machine.log import CoordinatorLog
+from moldau.broker.coordinator.machine.topics import ImageClusterTopics, ImageTopics
 from moldau.broker.coordinator.partition_log import PartitionLog
 from moldau.broker.coordinator.producer_ids import (
     ControllerBlocks,
     ControllerCalls,
     ProducerIds,
 )
-from moldau.broker.coordinator.share.config import ShareCoordinatorConfig
 from moldau.broker.coordinator.share.coordinator import ShareCoordinator
-from moldau.broker.coordinator.topics import ImageClusterTopics, ImageTopics
-from moldau.broker.coordinator.transaction.config import TransactionConfig
+from moldau.broker.coordinator.share.machine.config import ShareCoordinatorConfig
 from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
+from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
 from moldau.broker.environment import Environment
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import ResourceType, Topic
+from moldau.broker.machine.topics import (
+    GROUP_OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import ResourceType, Topic
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.partition import Partition
 from moldau.broker.share.cluster_persister import ClusterShareCoordinator
 from moldau.broker.share.persister import RetryingPersister
 from moldau.broker.topic_creation import TopicCreation
-from moldau.broker.topics import (
-    GROUP_OFFSETS_TOPIC,
-    SHARE_STATE_TOPIC,
-    TRANSACTION_STATE_TOPIC,
-)
 from moldau.broker.transactions.cluster_markers import ClusterMarkers
 from moldau.broker.transactions.cluster_partitions import ClusterTransactionPartitions
 from moldau.broker.transactions.lost import lost_transactions

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from moldau.broker.config import BrokerConfig
 from moldau.broker.log.background import Background, ThreadBackground
 from moldau.broker.log.disk import Disk, OsDisk
-from moldau.broker.metadata.placement import RandomSource
+from moldau.broker.metadata.machine.placement import RandomSource
 from moldau.broker.network.interface import Network
 from moldau.broker.network.server import SocketNetwork
 from moldau.clock import Clock, LoopClock

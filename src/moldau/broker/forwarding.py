@@ -11,10 +11,10 @@ import logging
 from typing import Final
 
 from moldau.broker.controller_channel import ControllerChannel, ControllerUnavailable
-from moldau.broker.envelopes import unwrap_response, wrap_request
+from moldau.broker.machine.envelopes import unwrap_response, wrap_request
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.interface import InvalidRequest
-from moldau.broker.network.refusals import refusal
+from moldau.broker.network.machine.refusals import refusal
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ApiError, ErrorCode, WireError

@@ -13,8 +13,8 @@ from moldau.broker.handlers.api_versions import FeatureLevels
 from moldau.broker.local_channel import LoopbackTransport
 from moldau.broker.log.manager import LogManager
 from moldau.broker.loggers import BrokerLoggers
-from moldau.broker.metadata.features import SUPPORTED_FEATURES
-from moldau.broker.metadata.model import Endpoint
+from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.machine.model import Endpoint
 from moldau.broker.metadata.shell import MetadataShell
 
 SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}

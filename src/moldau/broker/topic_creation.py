@@ -16,14 +16,14 @@ from typing import Any, Final, Protocol
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.controller_channel import ControllerUnavailable
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.topics import (
+from moldau.broker.machine.topics import (
     GROUP_OFFSETS_TOPIC,
     INTERNAL_TOPICS,
     TRANSACTION_STATE_TOPIC,
     topic_name_problem,
 )
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.clock import Clock
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey

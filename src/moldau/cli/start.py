@@ -188,9 +188,9 @@ def _run(config: BrokerConfig, *, verbose: bool) -> int:
     # The broker is imported last: a wrong value should be told before anything is loaded.
     from moldau.broker.app import run
     from moldau.broker.log.log_dirs import WrongLogDir
-    from moldau.broker.metadata.model import MetadataError
+    from moldau.broker.metadata.machine.model import MetadataError
     from moldau.broker.network.server import ListenError
-    from moldau.broker.raft.quorum_state import CorruptQuorumState
+    from moldau.broker.raft.machine.quorum_state import CorruptQuorumState
     from moldau.wire.errors import ApiError
 
     def on_ready(ready: Ready) -> None:

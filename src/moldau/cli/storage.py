@@ -166,7 +166,7 @@ def _print_info(found: list[str], metadata: dict[str, str] | None, problems: lis
 
 
 def run_version_mapping(arguments: argparse.Namespace) -> int:
-    from moldau.broker.metadata.features import (
+    from moldau.broker.metadata.machine.features import (
         KRAFT_VERSION,
         LATEST_METADATA_VERSION,
         METADATA_VERSION,
@@ -192,7 +192,7 @@ def run_version_mapping(arguments: argparse.Namespace) -> int:
 
 
 def run_feature_dependencies(arguments: argparse.Namespace) -> int:
-    from moldau.broker.metadata.features import feature_dependencies
+    from moldau.broker.metadata.machine.features import feature_dependencies
 
     for entry in arguments.feature:
         name, level = _parse_known_feature(entry)
@@ -208,7 +208,7 @@ def run_feature_dependencies(arguments: argparse.Namespace) -> int:
 
 
 def _parse_known_feature(entry: str) -> tuple[str, int]:
-    from moldau.broker.metadata.features import METADATA_VERSION, SUPPORTED_FEATURES
+    from moldau.broker.metadata.machine.features import METADATA_VERSION, SUPPORTED_FEATURES
 
     name, separator, text = (part.strip() for part in entry.partition("="))
     if not separator:
@@ -230,7 +230,7 @@ def _parse_known_feature(entry: str) -> tuple[str, int]:
 
 
 def _feature_text(name: str, level: int) -> str:
-    from moldau.broker.metadata.features import METADATA_VERSION, METADATA_VERSION_NAMES
+    from moldau.broker.metadata.machine.features import METADATA_VERSION, METADATA_VERSION_NAMES
 
     suffix = f" ({METADATA_VERSION_NAMES[level]})" if name == METADATA_VERSION else ""
     return f"{name}={level}{suffix}"

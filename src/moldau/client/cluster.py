@@ -28,12 +28,11 @@ from moldau.client.errors import (
     UnsupportedVersionError,
     error_for,
 )
-from moldau.client.metadata import EMPTY, ClusterMetadata
+from moldau.client.machine.metadata import EMPTY, ClusterMetadata
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.outages import OutageLog, addresses
 from moldau.client.topics import Node
 from moldau.clock import Alarm, Clock, LoopClock, pause
-from moldau.peers.backoff import ExponentialBackoff, RandomSource
 from moldau.peers.channel import (
     CallTimedOut,
     ChannelError,
@@ -42,8 +41,9 @@ from moldau.peers.channel import (
     RawResponse,
     UnsupportedVersion,
 )
+from moldau.peers.machine.backoff import ExponentialBackoff, RandomSource
+from moldau.peers.machine.peer_versions import PeerVersions
 from moldau.peers.node_channel import ChannelSettings, NodeChannel, NodeTransport
-from moldau.peers.peer_versions import PeerVersions
 from moldau.wire.apis import API_BY_KEY, Api
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message

@@ -22,7 +22,6 @@ from typing import Any, Protocol
 
 import moldau
 from moldau.clock import Alarm, Clock, pause
-from moldau.peers.backoff import ExponentialBackoff, RandomSource
 from moldau.peers.channel import (
     CallTimedOut,
     ChannelError,
@@ -32,9 +31,10 @@ from moldau.peers.channel import (
     RawResponse,
     Reach,
 )
+from moldau.peers.machine.backoff import ExponentialBackoff, RandomSource
+from moldau.peers.machine.peer_versions import PeerVersions, api_versions_request
+from moldau.peers.machine.responses import SpareBuffers
 from moldau.peers.node_connection import Call, NodeConnection
-from moldau.peers.peer_versions import PeerVersions, api_versions_request
-from moldau.peers.responses import SpareBuffers
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.codec import decode
 from moldau.wire.errors import WireError

@@ -20,13 +20,13 @@ from moldau.peers.channel import (
     RawResponse,
     UnsupportedVersion,
 )
-from moldau.peers.peer_versions import (
+from moldau.peers.machine.peer_versions import (
     API_VERSIONS,
     PeerVersions,
     api_versions_request,
     read_api_versions,
 )
-from moldau.peers.responses import InvalidResponse, ResponseFrames, SpareBuffers
+from moldau.peers.machine.responses import InvalidResponse, ResponseFrames, SpareBuffers
 from moldau.wire.apis import Api
 from moldau.wire.errors import WireError
 from moldau.wire.framing import decode_response_header, encode_request_parts

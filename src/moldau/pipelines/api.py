@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 from moldau.pipelines import daemon
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import follow, is_headline, tail
-from moldau.pipelines.control.records import (
+from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.records import (
     Desired,
     ErrorRecord,
     PipelineRecord,
@@ -33,7 +34,6 @@ from moldau.pipelines.control.records import (
     StatusRecord,
     View,
 )
-from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.registry import Registry
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 

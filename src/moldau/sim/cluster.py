@@ -16,7 +16,7 @@ from moldau.broker.app import Node as BrokerNode
 from moldau.broker.config import BrokerConfig
 from moldau.broker.environment import Environment
 from moldau.broker.metadata.formatting import format_storage
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.raft.node import RaftNode
 from moldau.broker.replication.manager import ReplicaManager

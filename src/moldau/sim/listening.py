@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from moldau.broker.network.connection import Connection
 from moldau.broker.network.context import ConnectionInfo
-from moldau.broker.network.frames import BufferPool
 from moldau.broker.network.interface import FrameReceiver, Reply
+from moldau.broker.network.machine.frames import BufferPool
 from moldau.broker.network.server import ListenerAddress
 from moldau.broker.network.settings import NetworkSettings
 from moldau.sim.network import End, Net, SimSocket

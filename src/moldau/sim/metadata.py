@@ -13,11 +13,11 @@ from typing import Any
 from uuid import UUID
 
 from moldau.broker.config import BrokerConfig
-from moldau.broker.metadata.controller import Controller
-from moldau.broker.metadata.decision import Decision
-from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.formatting import format_storage
-from moldau.broker.metadata.model import Endpoint
+from moldau.broker.metadata.machine.controller import Controller
+from moldau.broker.metadata.machine.decision import Decision
+from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.machine.model import Endpoint
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.clock import Alarm
 from moldau.peers.channel import Channel

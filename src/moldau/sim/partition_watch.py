@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.partition import Partition
 from moldau.sim.quorum_watch import READ_BYTES, Entry

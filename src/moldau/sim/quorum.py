@@ -23,18 +23,18 @@ from moldau.broker.handlers.end_quorum_epoch import EndQuorumEpochHandler
 from moldau.broker.handlers.fetch_snapshot import FetchSnapshotHandler
 from moldau.broker.handlers.update_raft_voter import UpdateRaftVoterHandler
 from moldau.broker.handlers.vote import VoteHandler
-from moldau.broker.metadata.features import KRAFT_VERSION
 from moldau.broker.metadata.formatting import format_storage
+from moldau.broker.metadata.machine.features import KRAFT_VERSION
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.dispatcher import Dispatcher, Route
-from moldau.broker.raft.batches import MetadataBatch, encode_records
-from moldau.broker.raft.core import QuorumSettings
 from moldau.broker.raft.log import RaftLog, RaftLogConfig
+from moldau.broker.raft.machine.batches import MetadataBatch, encode_records
+from moldau.broker.raft.machine.core import QuorumSettings
+from moldau.broker.raft.machine.rpcs import Peer
+from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.node import RaftNode
-from moldau.broker.raft.rpcs import Peer
 from moldau.broker.raft.service import RaftService
 from moldau.broker.raft.snapshots import Snapshot, SnapshotId, snapshot_parts
-from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.sim.background import SimBackground
 from moldau.sim.disk import SimDisk, Stopped
 from moldau.sim.fleet_faults import WEIGHTS, FleetFaults, PowerRule

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from moldau.broker.raft.machine.quorum_state import NO_NODE, Election
 from moldau.broker.raft.node import RaftNode
-from moldau.broker.raft.quorum_state import NO_NODE, Election
 from moldau.sim.world import Invariant, require
 from moldau.wire.records import iterate_headers
 

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from moldau.spark.runtime.errors import SparkRuntimeError
     from moldau.spark.runtime.server import ConnectServer
     from moldau.spark.sessions import session, topic_format
-    from moldau.spark.source.lag import lag
+    from moldau.spark.source.machine.lag import lag
 
 __all__ = ["ConnectServer", "SparkRuntimeError", "lag", "session", "topic_format"]
 
 _MODULES = {
     "ConnectServer": "runtime.server",
     "SparkRuntimeError": "runtime.errors",
-    "lag": "source.lag",
+    "lag": "source.machine.lag",
     "session": "sessions",
     "topic_format": "sessions",
 }

@@ -37,7 +37,7 @@ class TopicDataSource(DataSource):
     def schema(self) -> StructType:
         # Spark asks for it when a DataFrame to read is made: options are refused there, not when
         # the query starts.
-        from moldau.spark.source.options import parse_options
+        from moldau.spark.source.machine.options import parse_options
         from moldau.spark.source.schema import topic_schema
 
         options = parse_options(self.options)

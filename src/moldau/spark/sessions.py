@@ -21,11 +21,11 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from moldau.spark.runtime import probe
-from moldau.spark.runtime.command import CONNECTOR_KEY
 from moldau.spark.runtime.errors import SparkRuntimeError, require
+from moldau.spark.runtime.machine.command import CONNECTOR_KEY
+from moldau.spark.runtime.machine.settings import CONNECTORS
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 from moldau.spark.runtime.server import ConnectServer
-from moldau.spark.runtime.settings import CONNECTORS
 
 __all__ = ["session", "topic_format"]
 

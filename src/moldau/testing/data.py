@@ -13,16 +13,16 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
+from moldau.client._fetch_reader import FetchReader
 from moldau.client.cluster import LANE_FETCH, ClusterClient, CoordinatorType
 from moldau.client.config import parse_addresses
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.deadline import Deadline
 from moldau.client.errors import error_for
-from moldau.client.fetch_reader import FetchReader
 from moldau.client.loop_thread import LoopThread
 from moldau.client.network_settings import NetworkSettings
 from moldau.testing.errors import WaitTimeout
-from moldau.testing.rules import HELPER
+from moldau.testing.machine.rules import HELPER
 from moldau.wire.errors import COORDINATOR_MOVED, ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (

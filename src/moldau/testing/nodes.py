@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 from moldau.testing import wire_format
 from moldau.testing.errors import BrokerError, BrokerNotRunning, BrokerStartError
-from moldau.testing.rules import Rule
+from moldau.testing.machine.rules import Rule
 from moldau.testing.settings import HOST, node_properties
 from moldau.testing.template import Template
 
@@ -350,12 +350,12 @@ class Node:
 
     def fail(self, *apis: str, error: str | int, **options: Unpack[FaultOptions]) -> Fault:
         """Answer with an error, by Kafka's name or code, and carry nothing out."""
-        from moldau.testing.names import error_number
+        from moldau.testing.machine.names import error_number
 
         return self._set("fail", apis, options, error=error_number(error))
 
     def _set(self, kind: Any, apis: tuple[str, ...], options: FaultOptions, **values: Any) -> Fault:
-        from moldau.testing.names import api_keys
+        from moldau.testing.machine.names import api_keys
 
         probability = options.get("probability", 1.0)
         if not 0 <= probability <= 1:

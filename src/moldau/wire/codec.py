@@ -18,11 +18,11 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
 
-from moldau.wire._codec_source import SHORT_ARRAY
-from moldau.wire._reader_source import reader_source
-from moldau.wire._writer_source import writer_source
+from moldau.wire.codec_source import SHORT_ARRAY
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message
+from moldau.wire.reader_source import reader_source
+from moldau.wire.writer_source import writer_source
 
 M = TypeVar("M", bound=Message)
 

@@ -29,7 +29,7 @@ from moldau.pipelines import daemon
 from moldau.pipelines.api import Pipelines
 from moldau.pipelines.definition import Definition
 from moldau.spark import ConnectServer
-from moldau.spark.sink.log import PARTITION_COUNT, TOPIC
+from moldau.spark.sink.machine.log import PARTITION_COUNT, TOPIC
 from spark.chaos.counting import Counts, Numbers, await_record
 from spark.chaos.victims import KINDS, Deployment, kill
 from support.processes import BrokerProcess, free_port, moldau

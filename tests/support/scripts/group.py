@@ -10,7 +10,11 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.coordinator.decision import (
+from moldau.broker.coordinator.group.machine.config import GroupConfig
+from moldau.broker.coordinator.group.machine.events import Join
+from moldau.broker.coordinator.group.machine.group import ClientInfo
+from moldau.broker.coordinator.group.machine.shard import GroupShard
+from moldau.broker.coordinator.machine.decision import (
     NO_PRODUCER_ID,
     Answer,
     Cancel,
@@ -19,11 +23,7 @@ from moldau.broker.coordinator.decision import (
     Schedule,
     Ticket,
 )
-from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.events import Join
-from moldau.broker.coordinator.group.group import ClientInfo
-from moldau.broker.coordinator.group.shard import GroupShard
-from moldau.broker.coordinator.timers import TimerQueue
+from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ConsumerGroupHeartbeatRequest,

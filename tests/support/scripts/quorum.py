@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from moldau.broker.raft import quorum_events as e
-from moldau.broker.raft.core import QuorumSettings
-from moldau.broker.raft.quorum import QuorumMachine
-from moldau.broker.raft.quorum_state import NO_NODE, Election
-from moldau.broker.raft.rpcs import (
+from moldau.broker.raft.machine import quorum_events as e
+from moldau.broker.raft.machine.core import QuorumSettings
+from moldau.broker.raft.machine.quorum import QuorumMachine
+from moldau.broker.raft.machine.quorum_state import NO_NODE, Election
+from moldau.broker.raft.machine.rpcs import (
     EpochBegun,
     EpochEnded,
     FetchAsked,
@@ -30,9 +30,9 @@ from moldau.broker.raft.rpcs import (
     VoteReply,
     VoterRemovalAsked,
 )
-from moldau.broker.raft.snapshot_id import SnapshotId
-from moldau.broker.raft.voter_history import VoterHistory
-from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
+from moldau.broker.raft.machine.snapshot_id import SnapshotId
+from moldau.broker.raft.machine.voter_history import VoterHistory
+from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.wire.errors import ErrorCode
 from support.raft_world import LISTENER, Entry, MemoryLog, StoredSnapshot
 from support.scripts.files import Command, ScriptError

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from moldau.broker.fetch_sessions.fetch_data import PartitionFetch
-from moldau.broker.replication.events import (
+from moldau.broker.replication.machine.events import (
     CommitUpTo,
     Effect,
     Event,
@@ -21,8 +20,9 @@ from moldau.broker.replication.events import (
     ProposeIsr,
     Tick,
 )
-from moldau.broker.replication.follower import FetchedPartition, Fetcher
-from moldau.broker.replication.leader import PartitionLeader
+from moldau.broker.replication.machine.fetch_data import PartitionFetch
+from moldau.broker.replication.machine.follower import FetchedPartition, Fetcher
+from moldau.broker.replication.machine.leader import PartitionLeader
 from moldau.invariant import InvariantError
 from moldau.wire.errors import ErrorCode
 from support.replication_model import KEY, MemoryLog

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.envelopes import (
+from moldau.broker.handlers.envelope import EnvelopeHandler
+from moldau.broker.machine.envelopes import (
     decode_address,
     decode_principal,
     encode_address,
@@ -18,9 +19,8 @@ from moldau.broker.envelopes import (
     unwrap_request,
     wrap_request,
 )
-from moldau.broker.handlers.envelope import EnvelopeHandler
 from moldau.broker.network.context import RequestContext
-from moldau.broker.network.refusals import refusal
+from moldau.broker.network.machine.refusals import refusal
 from moldau.wire.apis import API_BY_KEY, Api, ApiKey
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ApiError, ErrorCode

@@ -11,10 +11,10 @@ import pytest
 from moldau.broker.controller_registration import ControllerRegistrationManager
 from moldau.broker.image_waits import ImageWaits
 from moldau.broker.local_channel import LoopbackTransport
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.features import LATEST_METADATA_VERSION, METADATA_VERSION
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import ControllerNode, Endpoint
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.features import LATEST_METADATA_VERSION, METADATA_VERSION
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import ControllerNode, Endpoint
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.dispatcher import Dispatcher
 from moldau.broker.network.routes import Route

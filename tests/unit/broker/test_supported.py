@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moldau.broker.config import BrokerConfig
-from moldau.broker.supported import check_supported
+from moldau.broker.machine.supported import check_supported
 from moldau.cli.configuration import standalone_properties
 from moldau.config.errors import ConfigError
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moldau.broker.log.cleaner.offset_map import ENTRY_SIZE
+from moldau.broker.log.cleaner.machine.offset_map import ENTRY_SIZE
 from moldau.broker.log.log import Log
 from moldau.wire.records import Compression, Record, decode_batches
 from support.compaction import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.log.cleaner.schedule import (
+from moldau.broker.log.cleaner.machine.schedule import (
     CleaningPolicy,
     CleanRange,
     LogFacts,

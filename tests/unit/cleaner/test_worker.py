@@ -21,8 +21,8 @@ from moldau.broker.log.cleaner.job import (
     decode_event,
     encode_event,
 )
+from moldau.broker.log.cleaner.machine.schedule import SourceSegment
 from moldau.broker.log.cleaner.process import WORKER_MODULE, InlineWorker, SubprocessWorker
-from moldau.broker.log.cleaner.schedule import SourceSegment
 from moldau.broker.log.cleaner.worker import Throttle
 from moldau.broker.log.disk import OsDisk
 from support.compaction import Broker, contents, put

@@ -15,7 +15,7 @@ from moldau.cli.failures import Failure
 from moldau.cli.main import main, parser_of
 from moldau.cli.profiles import Profiles
 from moldau.cli.tools import console_producer, get_offsets, topics
-from moldau.cli.tools._common import Unreachable, client_config
+from moldau.cli.tools.common import Unreachable, client_config
 from moldau.cli.tools.console_options import client_settings
 from support.cli import Ended, moldau_cli
 

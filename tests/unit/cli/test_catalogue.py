@@ -14,7 +14,7 @@ import moldau
 from moldau.cli.catalogue import TOOLS, Tool, find_tool
 from moldau.cli.main import main, parser_of
 from moldau.cli.tools import groups
-from moldau.cli.tools._common import ToolError
+from moldau.cli.tools.common import ToolError
 from moldau.client.errors import DisconnectError, TopicExistsError
 from moldau.config import ConfigError
 

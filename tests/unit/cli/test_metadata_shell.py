@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.image import MetadataImage
-from moldau.cli.tools._metadata_tree import (
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.cli.tools.machine.metadata_tree import (
     Directory,
     Provenance,
     find_nodes,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from moldau.cli.tools._common import Refused
-from moldau.cli.tools.reassign_partitions_plans import (
+from moldau.cli.tools.common import Refused
+from moldau.cli.tools.machine.reassign_partitions_plans import (
     Move,
     PartitionState,
     follower_throttles,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.tools import _common
-from moldau.cli.tools._common import (
+from moldau.cli.tools import common as _common
+from moldau.cli.tools.common import (
     Refused,
     Table,
     ToolError,
@@ -21,10 +21,10 @@ from moldau.cli.tools._common import (
     told_as,
     wait_until_reachable,
 )
-from moldau.cli.tools._java_text import java_double
-from moldau.cli.tools._topic_descriptions import Filters, PartitionView
-from moldau.cli.tools._topic_filter import TopicFilter, partition_filter, partition_rules
 from moldau.cli.tools.configs import parse_added
+from moldau.cli.tools.machine.java_text import java_double
+from moldau.cli.tools.machine.topic_filter import TopicFilter, partition_filter, partition_rules
+from moldau.cli.tools.topic_descriptions import Filters, PartitionView
 from moldau.cli.tools.topics import parse_replica_assignment
 from moldau.client.admin import PartitionReassignment, TopicPartitionInfo
 from moldau.client.errors import TopicExistsError
@@ -100,7 +100,7 @@ def test_a_table_on_a_terminal_is_for_people(monkeypatch: pytest.MonkeyPatch) ->
 def test_progress_appears_after_a_second_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from moldau.cli.tools import _progress
+    from moldau.cli.tools import progress as _progress
 
     screen = open_screen(monkeypatch)
     with progress("Sending", total=10) as bar:

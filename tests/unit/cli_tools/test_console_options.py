@@ -10,7 +10,7 @@ import pytest
 
 from moldau.cli.catalogue import TOOLS
 from moldau.cli.main import parser_of
-from moldau.cli.tools._common import ToolError
+from moldau.cli.tools.common import ToolError
 from moldau.cli.tools.console_consumer import consumer_settings
 from moldau.cli.tools.console_producer import producer_settings
 from moldau.cli.tools.console_share_consumer import share_settings

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.cli.tools.perf_dates import DateFormat
-from moldau.cli.tools.perf_statistics import (
+from moldau.cli.tools.machine.perf_dates import DateFormat
+from moldau.cli.tools.machine.perf_statistics import (
     ConsumerWindow,
     ProducerStats,
     Throttle,

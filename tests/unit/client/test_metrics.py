@@ -21,10 +21,10 @@ from moldau.client.metrics import (
     Windows,
     add_app_info,
     resolve_reporters,
-    stats,
 )
+from moldau.client.metrics import _stats as stats
+from moldau.client.metrics._stats import CumulativeSum
 from moldau.client.metrics.registry import IDLE_MS
-from moldau.client.metrics.stats import CumulativeSum
 from moldau.config.errors import ConfigError
 from support.plain import load_plain
 
@@ -58,7 +58,7 @@ def value(metrics: Metrics, group: str, name: str, **tags: str) -> Any:
 @pytest.fixture(params=["plain", "installed"])
 def form(request: pytest.FixtureRequest) -> ModuleType:
     """The plain file always, and what is installed: the compiled module where it was built."""
-    return load_plain(moldau.client.metrics, "stats") if request.param == "plain" else stats
+    return load_plain(moldau.client.metrics, "_stats") if request.param == "plain" else stats
 
 
 @pytest.mark.parametrize(

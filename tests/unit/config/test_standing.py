@@ -25,7 +25,7 @@ from moldau.broker.config.resource_keys import (
     group_key_synonym,
 )
 from moldau.broker.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS
-from moldau.broker.supported import REFUSED, check_supported
+from moldau.broker.machine.supported import REFUSED, check_supported
 from moldau.cli.configuration import standalone_properties
 from moldau.client.config import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, no_effect
 from moldau.client.consumer.settings import ConsumerSettings
@@ -51,7 +51,7 @@ NOT_READERS = {
     "broker/config/no_effect.py",
     "broker/config/resource_keys.py",
     "broker/config/topic_keys.py",
-    "broker/supported.py",
+    "broker/machine/supported.py",
 }
 
 

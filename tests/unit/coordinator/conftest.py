@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.decision import (
+from moldau.broker.coordinator.group.machine.config import GroupConfig
+from moldau.broker.coordinator.group.machine.events import Join
+from moldau.broker.coordinator.group.machine.shard import GroupShard
+from moldau.broker.coordinator.machine.decision import (
     NO_PRODUCER_ID,
     Answer,
     Cancel,
@@ -18,10 +21,7 @@ from moldau.broker.coordinator.decision import (
     Schedule,
     Ticket,
 )
-from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.events import Join
-from moldau.broker.coordinator.group.shard import GroupShard
-from moldau.broker.coordinator.timers import TimerQueue
+from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     HeartbeatRequest,

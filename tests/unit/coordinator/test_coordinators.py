@@ -12,8 +12,8 @@ import pytest
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.coordinators import Coordinators, Surroundings
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.topics import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode

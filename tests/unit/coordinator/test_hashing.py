@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.coordinator.hashing import java_string_hash, partition_for
+from moldau.broker.coordinator.machine.hashing import java_string_hash, partition_for
 
 
 @pytest.mark.parametrize(

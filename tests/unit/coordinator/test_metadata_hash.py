@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.coordinator.group.metadata_hash import group_hash, topic_hash
-from moldau.broker.coordinator.topics import TopicFacts
+from moldau.broker.coordinator.group.machine.metadata_hash import group_hash, topic_hash
+from moldau.broker.coordinator.machine.topics import TopicFacts
 
 # (topic id, name, racks of each partition, Kafka's hash)
 TOPICS: list[tuple[str, str, list[list[str]], int]] = [

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from moldau.broker.coordinator.gathering import Gathering
-from moldau.broker.coordinator.topics import ImageTopics, Node
+from moldau.broker.calls.gathering import Gathering
+from moldau.broker.coordinator.machine.topics import ImageTopics, Node
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.message import Message

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.coordinator.group.regular_expressions import check_pattern, matching_topics
+from moldau.broker.coordinator.group.machine.regular_expressions import (
+    check_pattern,
+    matching_topics,
+)
 from moldau.wire.errors import ApiError, ErrorCode
 
 NAMES = ["orders", "orders-eu", "my.orders", "payments", "Payments", "__consumer_offsets"]

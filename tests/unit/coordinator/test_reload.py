@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from moldau.broker.coordinator.group.classic import ClassicGroup, Phase
+from moldau.broker.coordinator.group.machine.classic import ClassicGroup, Phase
 from moldau.wire.errors import ErrorCode
 
 GROUPS = ("g", "h")

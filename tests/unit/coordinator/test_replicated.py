@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
+from moldau.broker.coordinator.group.machine.config import GroupConfig
 from moldau.broker.coordinator.partition_log import PartitionLog
+from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.network.context import RequestContext
 from moldau.broker.replication.partition import Partition
-from moldau.broker.topics import GROUP_OFFSETS_TOPIC
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.decision import (
+from moldau.broker.coordinator.machine.decision import (
     CoordinatorRecord,
     Decision,
     Outbox,

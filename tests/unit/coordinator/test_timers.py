@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.broker.coordinator.timers import TimerQueue
+from moldau.broker.coordinator.machine.timers import TimerQueue
 
 _OPERATIONS = st.lists(
     st.one_of(

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.decision import ProducerStamp, TransactionEnding
-from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
+from moldau.broker.coordinator.group.machine.config import GroupConfig
+from moldau.broker.coordinator.machine.decision import ProducerStamp, TransactionEnding
 from moldau.broker.coordinator.partition_log import PartitionLog
 from moldau.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
+from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.network.context import RequestContext
-from moldau.broker.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.transactions.verification import TransactionVerifier
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode

@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 from moldau.broker.fetch_sessions.cache import FetchSessionCache
-from moldau.broker.fetch_sessions.fetch_data import PartitionFetch
 from moldau.broker.fetch_sessions.session import FetchSession, SlotKey, next_epoch
 from moldau.broker.fetch_sessions.slot import FetchSlot
+from moldau.broker.replication.machine.fetch_data import PartitionFetch
 
 OLD = 120_001
 

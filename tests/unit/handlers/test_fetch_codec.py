@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.broker.fetch_sessions.fetch_data import PartitionData, PartitionFetch
 from moldau.broker.handlers.support.fetch_codec import decode_fetch, encode_fetch_response
-from moldau.broker.replication.names import NodeEndpoint
+from moldau.broker.replication.machine.fetch_data import PartitionData, PartitionFetch
+from moldau.broker.replication.machine.names import NodeEndpoint
 from moldau.wire.codec import encode
 from moldau.wire.errors import WireError
 from moldau.wire.messages import FetchRequest, FetchResponse

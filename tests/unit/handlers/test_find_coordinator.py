@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.topics import Node
+from moldau.broker.coordinator.machine.topics import Node
 from moldau.broker.handlers.find_coordinator import FindCoordinatorHandler
 from moldau.broker.network.context import RequestContext
 from moldau.wire.apis import ApiKey

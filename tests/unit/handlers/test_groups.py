@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.group.config import GroupConfig
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
+from moldau.broker.coordinator.group.machine.config import GroupConfig
 from moldau.broker.coordinator.group.share.service import ShareGroupService
-from moldau.broker.coordinator.topics import Node
+from moldau.broker.coordinator.machine.topics import Node
 from moldau.broker.handlers.delete_groups import DeleteGroupsHandler
 from moldau.broker.handlers.describe_groups import DescribeGroupsHandler
 from moldau.broker.handlers.heartbeat import HeartbeatHandler

@@ -18,7 +18,7 @@ from moldau.broker.handlers.support.produce_codec import (
     encode_produce_response,
     encode_produce_success,
 )
-from moldau.broker.replication.names import NodeEndpoint
+from moldau.broker.replication.machine.names import NodeEndpoint
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import WireError
 from moldau.wire.messages import ProduceRequest, ProduceResponse

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.lifecycle.events import (
+from moldau.broker.lifecycle.machine.events import (
     BecameReadyToUnfence,
     BrokerState,
     CallFailed,
@@ -37,8 +37,8 @@ from moldau.broker.lifecycle.events import (
     TimerFired,
     Unfenced,
 )
-from moldau.broker.lifecycle.machine import BrokerLifecycle, Identity
-from moldau.broker.metadata.model import Endpoint
+from moldau.broker.lifecycle.machine.lifecycle import BrokerLifecycle, Identity
+from moldau.broker.metadata.machine.model import Endpoint
 from moldau.wire.errors import ErrorCode
 
 INTERVAL = 2_000

@@ -11,14 +11,14 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.lifecycle.events import BrokerState
-from moldau.broker.lifecycle.machine import BrokerLifecycle, Identity
+from moldau.broker.lifecycle.machine.events import BrokerState
+from moldau.broker.lifecycle.machine.lifecycle import BrokerLifecycle, Identity
 from moldau.broker.lifecycle.shell import BrokerLifecycleManager, LifecycleFailed
-from moldau.broker.metadata.controller import Controller, ControllerConfig
-from moldau.broker.metadata.decision import Decision
-from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.formatting import default_bootstrap_records
-from moldau.broker.metadata.model import Endpoint
+from moldau.broker.metadata.machine.controller import Controller, ControllerConfig
+from moldau.broker.metadata.machine.decision import Decision
+from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.machine.model import Endpoint
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode

@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from moldau.broker.config import LogConfig
-from moldau.broker.log import checkpoints
 from moldau.broker.log.context import AppendOrigin
 from moldau.broker.log.log_dirs import MetaProperties, WrongLogDir
-from moldau.broker.log.names import DirName, offset_prefix, parse_dir_name, suffixed_dir
-from moldau.broker.log.producer_state import ProducerStates, decode_snapshot, encode_snapshot
+from moldau.broker.log.machine import checkpoints
+from moldau.broker.log.machine.names import DirName, offset_prefix, parse_dir_name, suffixed_dir
+from moldau.broker.log.machine.producer_state import (
+    ProducerStates,
+    decode_snapshot,
+    encode_snapshot,
+)
 from moldau.wire.records import encode_end_txn_marker
 from moldau.wire.uuids import uuid_from_text
 from support.log_folder import NOW_MS, LogFolder, append, batch_of

@@ -9,8 +9,8 @@ import pytest
 
 from moldau.broker.config import LogConfig
 from moldau.broker.log.context import AppendOrigin
-from moldau.broker.log.leader_epochs import LeaderEpochs
 from moldau.broker.log.log import Log
+from moldau.broker.log.machine.leader_epochs import LeaderEpochs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.records import Compression, encode_end_txn_marker, read_header
 from support.log_folder import NOW_MS, LogFolder, append, batch_of, read_all, values_of

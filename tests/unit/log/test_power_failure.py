@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from moldau.broker.log.checkpoints import CorruptCheckpoint, decode_epochs, encode_epochs
 from moldau.broker.log.cleaner.process import InlineWorker
 from moldau.broker.log.cleaner.shell import Cleaner
 from moldau.broker.log.context import LogDirFailure
+from moldau.broker.log.machine.checkpoints import CorruptCheckpoint, decode_epochs, encode_epochs
 from moldau.sim.disk import Stopped
 from moldau.sim.logs.node import CleanerSettings
 from support.log_folder import NOW_MS, append, read_all, values_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.broker.log.producer_state import (
+from moldau.broker.log.machine.producer_state import (
     ONGOING,
     SEQUENCE_MAX,
     CorruptSnapshot,

@@ -12,7 +12,7 @@ import pytest
 from moldau.broker.config import LogConfig
 from moldau.broker.log.context import AppendOrigin
 from moldau.broker.log.log import Log
-from moldau.broker.log.names import offset_prefix
+from moldau.broker.log.machine.names import offset_prefix
 from moldau.broker.log.segment import Segment
 from moldau.wire.records import encode_end_txn_marker
 from support.log_folder import (

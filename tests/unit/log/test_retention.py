@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from moldau.broker.log.retention import Retention, SegmentFacts, deletable_count
+from moldau.broker.log.machine.retention import Retention, SegmentFacts, deletable_count
 from moldau.wire.errors import ApiError, ErrorCode
 from support.log_folder import NOW_MS, LogFolder, append, read_all, values_of
 

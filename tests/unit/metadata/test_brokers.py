@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.metadata.elections import ElectionRules, change_partition
-from moldau.broker.metadata.model import LeaderRecoveryState, Partition
+from moldau.broker.metadata.machine.elections import ElectionRules, change_partition
+from moldau.broker.metadata.machine.model import LeaderRecoveryState, Partition
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AllocateProducerIdsRequest,

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.metadata.comparison import delta_between, whole_image_delta
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import ResourceType
+from moldau.broker.metadata.machine.comparison import delta_between, whole_image_delta
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import ResourceType
 from moldau.wire.messages import (
     ConfigRecord,
     FeatureLevelRecord,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.metadata.features import (
+from moldau.broker.metadata.machine.features import (
     METADATA_VERSION_NAMES,
     UnknownRelease,
     default_features,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.metadata.heartbeats import OFFSET_MAX, BrokerHeartbeats, BrokerState
+from moldau.broker.metadata.machine.heartbeats import OFFSET_MAX, BrokerHeartbeats, BrokerState
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     BrokerHeartbeatRequest,

@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.features import record_version
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import DIRECTORY_MIGRATING, LeaderRecoveryState, MetadataError
-from moldau.broker.metadata.writer import image_to_records
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.features import record_version
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import (
+    DIRECTORY_MIGRATING,
+    LeaderRecoveryState,
+    MetadataError,
+)
+from moldau.broker.metadata.machine.writer import image_to_records
 from moldau.wire.messages import (
     AbortTransactionRecord,
     AccessControlEntryRecord,

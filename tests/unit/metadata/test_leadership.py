@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.metadata.model import LeaderRecoveryState
+from moldau.broker.metadata.machine.model import LeaderRecoveryState
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterPartitionReassignmentsRequest,

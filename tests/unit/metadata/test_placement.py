@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.broker.metadata.model import (
+from moldau.broker.metadata.machine.model import (
     DIRECTORY_MIGRATING,
     DIRECTORY_UNASSIGNED,
     Broker,
 )
-from moldau.broker.metadata.placement import default_directory, place_replicas
+from moldau.broker.metadata.machine.placement import default_directory, place_replicas
 from moldau.wire.errors import ApiError
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.metadata.decision import Decision
-from moldau.broker.metadata.model import MetadataError
+from moldau.broker.metadata.machine.decision import Decision
+from moldau.broker.metadata.machine.model import MetadataError
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     DescribeQuorumRequest,

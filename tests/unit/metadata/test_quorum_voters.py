@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.metadata.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
     ControllerRegistrationRequest,

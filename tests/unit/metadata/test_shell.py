@@ -15,12 +15,12 @@ import pytest
 from moldau.broker.config import BrokerConfig
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
-from moldau.broker.metadata.decision import Decision
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.formatting import format_storage
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import Endpoint, MetadataError
+from moldau.broker.metadata.machine.decision import Decision
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import Endpoint, MetadataError
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.raft.snapshots import SnapshotId
 from moldau.wire.errors import ApiError, ErrorCode

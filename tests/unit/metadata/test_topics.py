@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.topics import check_topic_name
+from moldau.broker.machine.topics import check_topic_name
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ConfigRecord,

@@ -17,8 +17,8 @@ from moldau.broker.network.dispatcher import Dispatcher
 from moldau.broker.network.routes import Route
 from moldau.broker.network.server import SocketNetwork
 from moldau.clock import LoopClock
-from moldau.peers.backoff import ExponentialBackoff
 from moldau.peers.channel import ChannelError, Transport, UnsupportedVersion
+from moldau.peers.machine.backoff import ExponentialBackoff
 from moldau.peers.node_channel import NodeChannel, response_bytes_max
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.framing import encode_response_frame

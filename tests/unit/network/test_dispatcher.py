@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
 from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.network.dispatcher import Dispatcher, Route
-from moldau.broker.network.error_responses import error_response
 from moldau.broker.network.interface import FrameReceiver, InvalidRequest, Network, Reply
+from moldau.broker.network.machine.error_responses import error_response
 from moldau.broker.network.settings import NetworkSettings
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.codec import encode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.network.limits import ConnectionLimits
+from moldau.broker.network.machine.limits import ConnectionLimits
 from moldau.invariant import InvariantError
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from moldau.peers.responses import (
+from moldau.peers.machine.responses import (
     ANNOUNCED_BYTES_MAX,
     SHARED_BYTES,
     InvalidResponse,

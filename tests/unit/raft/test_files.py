@@ -11,28 +11,28 @@ import pytest
 
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
-from moldau.broker.metadata.model import MetadataError
-from moldau.broker.raft.batches import (
+from moldau.broker.metadata.machine.model import MetadataError
+from moldau.broker.raft.log import RaftLog, RaftLogConfig
+from moldau.broker.raft.machine.batches import (
     decode_metadata_batches,
     encode_controls,
     encode_records,
     leader_change,
     quorum_controls,
 )
-from moldau.broker.raft.log import RaftLog, RaftLogConfig
-from moldau.broker.raft.quorum_state import (
+from moldau.broker.raft.machine.quorum_state import (
     CorruptQuorumState,
     Election,
     decode_election,
     encode_election,
 )
+from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.snapshots import (
     SnapshotId,
     list_snapshots,
     read_snapshot,
     snapshot_parts,
 )
-from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.wire.messages import (
     LeaderChangeMessage,
     NoOpRecord,

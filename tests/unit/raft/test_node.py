@@ -14,16 +14,16 @@ import pytest
 
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
-from moldau.broker.metadata.model import MetadataError
-from moldau.broker.raft import quorum_events as e
-from moldau.broker.raft.batches import MetadataBatch, encode_records
-from moldau.broker.raft.core import QuorumSettings
+from moldau.broker.metadata.machine.model import MetadataError
 from moldau.broker.raft.log import RaftLog, RaftLogConfig
+from moldau.broker.raft.machine import quorum_events as e
+from moldau.broker.raft.machine.batches import MetadataBatch, encode_records
+from moldau.broker.raft.machine.core import QuorumSettings
+from moldau.broker.raft.machine.rpcs import Peer
+from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.node import RaftNode
-from moldau.broker.raft.rpcs import Peer
 from moldau.broker.raft.service import RaftService
 from moldau.broker.raft.snapshots import Snapshot, SnapshotId, snapshot_parts
-from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.clock import LoopClock
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey

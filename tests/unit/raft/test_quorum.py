@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.raft.core import QuorumSettings
-from moldau.broker.raft.quorum import QuorumMachine
-from moldau.broker.raft.quorum_events import (
+from moldau.broker.raft.machine.core import QuorumSettings
+from moldau.broker.raft.machine.quorum import QuorumMachine
+from moldau.broker.raft.machine.quorum_events import (
     Answer,
     Answered,
     BecomeLeader,
@@ -24,8 +24,8 @@ from moldau.broker.raft.quorum_events import (
     Synced,
     TimePassed,
 )
-from moldau.broker.raft.quorum_state import Election
-from moldau.broker.raft.rpcs import (
+from moldau.broker.raft.machine.quorum_state import Election
+from moldau.broker.raft.machine.rpcs import (
     EndOfEpoch,
     EpochBegun,
     EpochEnded,
@@ -35,9 +35,9 @@ from moldau.broker.raft.rpcs import (
     VoteAsked,
     VoteReply,
 )
+from moldau.broker.raft.machine.voter_history import VoterHistory
+from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.snapshots import SnapshotId
-from moldau.broker.raft.voter_history import VoterHistory
-from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.wire.errors import ErrorCode
 
 ONE, TWO, THREE, FOUR = (ReplicaKey(i, UUID(int=i * 100)) for i in (1, 2, 3, 4))

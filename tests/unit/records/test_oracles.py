@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords as KafkaPythonMemoryRecords
 
-from moldau.broker.log.validation import ValidationRules, validate_batch
+from moldau.broker.log.machine.validation import ValidationRules, validate_batch
 from moldau.wire.records import (
     Compression,
     crc_matches,

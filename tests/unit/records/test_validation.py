@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.broker.config.log_config import LogConfig
-from moldau.broker.log.validation import (
+from moldau.broker.log.machine.validation import (
     RecordValidationError,
     ValidatedBatch,
     ValidationRules,

@@ -13,8 +13,8 @@ import pytest
 
 from moldau.broker.handlers.produce import ProduceHandler
 from moldau.broker.log_moves import LogMoves
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.context import RequestContext
 from moldau.wire.apis import ApiKey
 from moldau.wire.codec import decode, encode

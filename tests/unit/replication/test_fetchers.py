@@ -18,9 +18,9 @@ from moldau.broker.handlers.list_offsets import ListOffsetsHandler
 from moldau.broker.network.context import RequestContext
 from moldau.broker.replication.fetchers import FetcherNode, FetcherSettings, ReplicaFetchers
 from moldau.broker.replication.isr_proposals import IsrProposals
+from moldau.broker.replication.machine.throttle import ReplicationThrottle
 from moldau.broker.replication.manager import Replication
 from moldau.broker.replication.partition import Partition
-from moldau.broker.replication.throttle import ReplicationThrottle
 from moldau.clock import LoopClock
 from moldau.peers.channel import ChannelError, RawResponse
 from moldau.wire.apis import ApiKey

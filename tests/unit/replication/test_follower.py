@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.fetch_sessions.fetch_data import PartitionFetch
-from moldau.broker.replication.fetch_response import decode_fetch_response
-from moldau.broker.replication.fetch_session import FollowerFetchSession, SessionRequest
-from moldau.broker.replication.follower import FetchedPartition, Fetcher, Phase
+from moldau.broker.replication.machine.fetch_data import PartitionFetch
+from moldau.broker.replication.machine.fetch_response import decode_fetch_response
+from moldau.broker.replication.machine.fetch_session import FollowerFetchSession, SessionRequest
+from moldau.broker.replication.machine.follower import FetchedPartition, Fetcher, Phase
 from moldau.wire.codec import encode
 from moldau.wire.errors import ApiError, ErrorCode, WireError
 from moldau.wire.messages import FetchResponse

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from moldau.broker.replication.events import (
+from moldau.broker.replication.machine.events import (
     Appended,
     CommitUpTo,
     Effect,
@@ -18,7 +18,7 @@ from moldau.broker.replication.events import (
     ProposeIsr,
     Tick,
 )
-from moldau.broker.replication.leader import PartitionLeader
+from moldau.broker.replication.machine.leader import PartitionLeader
 from moldau.invariant import InvariantError
 from moldau.wire.errors import ApiError, ErrorCode
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.replication.events import (
+from moldau.broker.replication.machine.events import (
     Appended,
     CommitUpTo,
     Effect,
@@ -12,7 +12,7 @@ from moldau.broker.replication.events import (
     IsrCommitted,
     MinIsrChanged,
 )
-from moldau.broker.replication.leader import PartitionLeader
+from moldau.broker.replication.machine.leader import PartitionLeader
 from moldau.invariant import InvariantError
 
 

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.replication.names import NodeEndpoint
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.replication.machine.names import NodeEndpoint
 from moldau.wire.errors import ApiError, ErrorCode
 from support.hosting import NODE_ID, OTHER_NODE_ID, Host
 

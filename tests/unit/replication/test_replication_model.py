@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.replication.events import ProposeIsr
-from moldau.broker.replication.fetch_session import SessionRequest
-from moldau.broker.replication.follower import NO_EPOCH, Fetcher
-from moldau.broker.replication.leader import PartitionLeader
+from moldau.broker.replication.machine.events import ProposeIsr
+from moldau.broker.replication.machine.fetch_session import SessionRequest
+from moldau.broker.replication.machine.follower import NO_EPOCH, Fetcher
+from moldau.broker.replication.machine.leader import PartitionLeader
 from support.replication_model import Faults, Model
 
 SEEDS = 30

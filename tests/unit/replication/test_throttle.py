@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.fetch_sessions.fetch_data import PartitionFetch
 from moldau.broker.fetch_sessions.reader import FetchLimits, SlotReader
 from moldau.broker.fetch_sessions.slot import FetchSlot
 from moldau.broker.handlers.fetch import FetchHandler
 from moldau.broker.network.context import RequestContext
-from moldau.broker.replication.throttle import ReplicationThrottle, is_throttled_replica
+from moldau.broker.replication.machine.fetch_data import PartitionFetch
+from moldau.broker.replication.machine.throttle import ReplicationThrottle, is_throttled_replica
 from moldau.wire.apis import ApiKey
 from moldau.wire.codec import decode, encode
 from moldau.wire.messages import FetchRequest, FetchResponse

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.metadata.delta import MetadataDelta
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.replication.machine.names import NodeEndpoint
 from moldau.broker.replication.manager import (
     CHANGED_AT_ONCE_MAX,
     CHANGED_PER_TURN,
@@ -18,7 +19,6 @@ from moldau.broker.replication.manager import (
     ReplicaManager,
     Replication,
 )
-from moldau.broker.replication.names import NodeEndpoint
 from moldau.broker.replication.partition import Partition
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import PartitionChangeRecord

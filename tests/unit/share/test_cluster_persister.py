@@ -9,12 +9,13 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.coordinator.hashing import partition_for
+from moldau.broker.coordinator.machine.hashing import partition_for
 from moldau.broker.handlers.delete_share_group_state import DeleteShareGroupStateHandler
 from moldau.broker.handlers.initialize_share_group_state import InitializeShareGroupStateHandler
 from moldau.broker.handlers.read_share_group_state import ReadShareGroupStateHandler
 from moldau.broker.handlers.read_share_group_state_summary import ReadShareGroupStateSummaryHandler
 from moldau.broker.handlers.write_share_group_state import WriteShareGroupStateHandler
+from moldau.broker.machine.topics import SHARE_STATE_TOPIC
 from moldau.broker.network.context import RequestContext
 from moldau.broker.share.cluster_persister import ClusterShareCoordinator
 from moldau.broker.share.persister import (
@@ -24,7 +25,6 @@ from moldau.broker.share.persister import (
     ShareStateSummary,
     StateBatch,
 )
-from moldau.broker.topics import SHARE_STATE_TOPIC
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.share.acquisition import AcquiredRecords, Span
 from moldau.broker.share.log_batches import aborted_spans, slice_for, spans_of
+from moldau.broker.share.machine.acquisition import AcquiredRecords, Span
 from moldau.wire.records import encode_batch, encode_end_txn_marker
 
 FAR = 1_000

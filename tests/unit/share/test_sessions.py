@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from moldau.broker.network.context import ConnectionInfo
-from moldau.broker.share.sessions import (
+from moldau.broker.share.machine.sessions import (
     SessionKey,
     ShareSessions,
     TopicIdPartition,

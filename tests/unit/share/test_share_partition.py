@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.share.acquisition import AcquiredRecords, ShareSettings, Span, Wanted
-from moldau.broker.share.partition import (
+from moldau.broker.share.machine.acquisition import AcquiredRecords, ShareSettings, Span, Wanted
+from moldau.broker.share.machine.partition import (
     ACCEPT,
     GAP,
     REJECT,
@@ -14,8 +14,8 @@ from moldau.broker.share.partition import (
     AckBatch,
     SharePartition,
 )
+from moldau.broker.share.machine.window import RecordState
 from moldau.broker.share.persister import ShareState, StateBatch
-from moldau.broker.share.window import RecordState
 from moldau.wire.errors import ApiError, ErrorCode
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4

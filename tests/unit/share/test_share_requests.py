@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.share.partition import ACCEPT, REJECT, RELEASE, RENEW
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.share.machine.partition import ACCEPT, REJECT, RELEASE, RENEW
 from moldau.broker.share.persister import SharePartitionKey, ShareState, StateBatch
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import PartitionChangeRecord

@@ -8,8 +8,8 @@ import pytest
 
 from moldau.broker.handlers.get_telemetry_subscriptions import GetTelemetrySubscriptionsHandler
 from moldau.broker.handlers.push_telemetry import DroppedTelemetry, PushTelemetryHandler
+from moldau.broker.machine.telemetry import ClientTelemetry, Payload
 from moldau.broker.network.context import ConnectionInfo, RequestContext
-from moldau.broker.telemetry import ClientTelemetry, Payload
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker import telemetry as telemetry_module
-from moldau.broker.telemetry import (
+from moldau.broker.machine import telemetry as telemetry_module
+from moldau.broker.machine.telemetry import (
     EXPIRY_MS_MIN,
     INTERVAL_MS_DEFAULT,
     Client,

@@ -11,8 +11,8 @@ import pytest
 
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import InvalidRequest, Reply
+from moldau.testing.machine.rules import Cut, Cuts, Rule, RuleBook
 from moldau.testing.process.network import FaultyReceiver, Switchboard
-from moldau.testing.rules import Cut, Cuts, Rule, RuleBook
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.framing import decode_response, encode_request_frame
 from moldau.wire.messages import FindCoordinatorRequest, HeartbeatRequest, ProduceRequest

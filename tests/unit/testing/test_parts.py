@@ -13,7 +13,7 @@ import pytest
 
 from moldau.testing import wire_format
 from moldau.testing.errors import WaitTimeout
-from moldau.testing.names import api_keys, error_number
+from moldau.testing.machine.names import api_keys, error_number
 from moldau.testing.process.clock import ShiftedClock
 from moldau.testing.process.disk import ThrowAwayDisk
 from moldau.testing.settings import data_folder, node_properties

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moldau.testing.rules import HELPER, RULES_MAX, Cut, Cuts, Rule, RuleBook, Who
+from moldau.testing.machine.rules import HELPER, RULES_MAX, Cut, Cuts, Rule, RuleBook, Who
 
 PRODUCE, FETCH = 0, 1
 APP = Who("app-1")

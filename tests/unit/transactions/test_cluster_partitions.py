@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from moldau.broker.coordinator.hashing import partition_for
+from moldau.broker.coordinator.machine.hashing import partition_for
 from moldau.broker.coordinator.transaction.interface import TopicPartition
 from moldau.broker.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
+from moldau.broker.machine.topics import TRANSACTION_STATE_TOPIC
 from moldau.broker.network.context import RequestContext
-from moldau.broker.topics import TRANSACTION_STATE_TOPIC
 from moldau.broker.transactions.cluster_partitions import ClusterTransactionPartitions
 from moldau.broker.transactions.verification import (
     Claim,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from moldau.broker.log.producer_state import ONGOING, ProducerStates, Verification
+from moldau.broker.log.machine.producer_state import ONGOING, ProducerStates, Verification
 from moldau.wire.errors import ApiError
 
 PID = 7

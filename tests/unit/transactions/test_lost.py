@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.broker.coordinator.transaction.metadata import (
+from moldau.broker.coordinator.transaction.machine.metadata import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
     EMPTY,

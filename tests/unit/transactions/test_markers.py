@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from moldau.broker.coordinator.decision import TransactionEnding
+from moldau.broker.coordinator.machine.decision import TransactionEnding
 from moldau.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
+from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.network.context import RequestContext
-from moldau.broker.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.transactions.markers import LocalMarkers, Marker, MarkerResult
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode

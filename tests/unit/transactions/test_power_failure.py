@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.transaction.metadata import IDLE
+from moldau.broker.coordinator.transaction.machine.metadata import IDLE
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from moldau.broker.coordinator.brokers import (
+from moldau.broker.calls.brokers import (
     NO_LEADER,
     BrokerChannels,
     PartitionLeaders,
     known_code,
 )
-from moldau.broker.coordinator.gathering import Gathering
+from moldau.broker.calls.gathering import Gathering
 from moldau.broker.replication.offsets import LATEST, find_offset
 from moldau.broker.replication.partition import Partition
 from moldau.clock import Clock, pause

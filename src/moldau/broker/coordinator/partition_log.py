@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from moldau.broker.coordinator.decision import ProducerStamp, TransactionEnding
-from moldau.broker.coordinator.log import Buffer
-from moldau.broker.log.producer_state import Verification
+from moldau.broker.coordinator.machine.decision import ProducerStamp, TransactionEnding
+from moldau.broker.coordinator.machine.log import Buffer
+from moldau.broker.log.machine.producer_state import Verification
 from moldau.broker.replication.partition import Partition
 from moldau.invariant import invariant
 from moldau.times import WALL_ZERO, WallMs

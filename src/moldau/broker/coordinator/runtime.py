@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from moldau.broker.coordinator.decision import Decision, Ticket, TransactionEnding
-from moldau.broker.coordinator.log import (
+from moldau.broker.coordinator.machine.decision import Decision, Ticket, TransactionEnding
+from moldau.broker.coordinator.machine.log import (
     CoordinatorLog,
     Entry,
     TransactionEnd,

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from moldau.broker.coordinator.decision import (
+from moldau.broker.coordinator.machine.decision import (
     NO_PRODUCER_ID,
     Act,
     Answer,
@@ -26,8 +26,8 @@ from moldau.broker.coordinator.decision import (
     Ticket,
     TransactionEnding,
 )
-from moldau.broker.coordinator.log import CoordinatorLog
-from moldau.broker.coordinator.timers import TimerQueue
+from moldau.broker.coordinator.machine.log import CoordinatorLog
+from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from moldau.broker.fetch_sessions.fetch_data import Buffer, PartitionData
 from moldau.broker.fetch_sessions.reader import FetchLimits, Reading, SlotReader
 from moldau.broker.fetch_sessions.session import WaitingFetch
 from moldau.broker.fetch_sessions.slot import FetchSlot
-from moldau.broker.replication.purgatory import Purgatory, Waiter
+from moldau.broker.replication.machine.fetch_data import Buffer, PartitionData
+from moldau.broker.replication.machine.purgatory import Purgatory, Waiter
 
 
 class Fetch(Protocol):

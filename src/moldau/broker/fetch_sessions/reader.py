@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
-from moldau.broker.fetch_sessions.fetch_data import NO_REPLICA, PartitionData
 from moldau.broker.fetch_sessions.slot import FetchSlot
 from moldau.broker.replication import reading
-from moldau.broker.replication.names import TopicKey
+from moldau.broker.replication.machine.fetch_data import NO_REPLICA, PartitionData
+from moldau.broker.replication.machine.names import TopicKey
+from moldau.broker.replication.machine.throttle import ReplicationThrottle, is_throttled_replica
 from moldau.broker.replication.partition import Partition
-from moldau.broker.replication.throttle import ReplicationThrottle, is_throttled_replica
 from moldau.times import ELAPSED_ZERO, ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 

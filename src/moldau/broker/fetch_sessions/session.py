@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from moldau.broker.fetch_sessions.fetch_data import Buffer, FetchBody, PartitionData
 from moldau.broker.fetch_sessions.slot import FetchSlot, SlotOwner
-from moldau.broker.replication.names import TopicKey
+from moldau.broker.replication.machine.fetch_data import Buffer, FetchBody, PartitionData
+from moldau.broker.replication.machine.names import TopicKey
 from moldau.times import ElapsedMs
 
 INITIAL_EPOCH = 0

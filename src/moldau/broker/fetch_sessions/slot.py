@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from moldau.broker.fetch_sessions.fetch_data import NO_REPLICA, PartitionData, PartitionFetch
-from moldau.broker.replication.names import TopicKey
+from moldau.broker.replication.machine.fetch_data import NO_REPLICA, PartitionData, PartitionFetch
+from moldau.broker.replication.machine.names import TopicKey
 from moldau.broker.replication.partition import Partition
 
 NEVER_SENT = -1

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
 from moldau.broker.coordinator.transaction.interface import TV_0
 from moldau.broker.handlers.support.transaction_errors import for_client
+from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.network.context import RequestContext
-from moldau.broker.topics import GROUP_OFFSETS_TOPIC
 from moldau.wire.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 _PRODUCER_FENCED_FROM = 2

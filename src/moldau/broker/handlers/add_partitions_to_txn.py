@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 
-from moldau.broker.coordinator.topics import Topics
+from moldau.broker.coordinator.machine.topics import Topics
 from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
 from moldau.broker.coordinator.transaction.interface import TV_0, TV_2, TopicPartition
 from moldau.broker.handlers.support.transaction_errors import for_client

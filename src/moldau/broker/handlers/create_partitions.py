@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from moldau.broker.handlers.support.forwarded import SETTLED_MS_MAX, Forward, Settled
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.message import Message

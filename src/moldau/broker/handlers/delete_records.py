@@ -10,8 +10,8 @@ from typing import Protocol
 
 from moldau.broker.handlers.support.partition_errors import error_of
 from moldau.broker.network.context import RequestContext
+from moldau.broker.replication.machine.purgatory import TimerHandle
 from moldau.broker.replication.partition import Partition
-from moldau.broker.replication.purgatory import TimerHandle
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import DeleteRecordsRequest, DeleteRecordsResponse
 

@@ -22,9 +22,9 @@ from moldau.broker.config import (
     documentation,
 )
 from moldau.broker.loggers import BrokerLoggers
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.machine.topics import check_topic_name
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.context import RequestContext
-from moldau.broker.topics import check_topic_name
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import DescribeConfigsRequest, DescribeConfigsResponse
 

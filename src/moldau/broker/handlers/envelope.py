@@ -11,10 +11,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from moldau.broker.envelopes import SIZE_BYTES, Forwarded, is_not_controller, unwrap_request
+from moldau.broker.machine.envelopes import SIZE_BYTES, Forwarded, is_not_controller, unwrap_request
 from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.network.interface import InvalidRequest, Reply
-from moldau.broker.network.refusals import refusal
+from moldau.broker.network.machine.refusals import refusal
 from moldau.wire.codec import decode
 from moldau.wire.errors import ApiError, ErrorCode, WireError
 from moldau.wire.framing import decode_response, encode_response_frame

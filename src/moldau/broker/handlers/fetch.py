@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from moldau.broker.fetch_sessions.cache import NO_SESSION, FetchSessionCache
 from moldau.broker.fetch_sessions.delayed_fetch import DelayedFetch, Fetch
-from moldau.broker.fetch_sessions.fetch_data import Buffer, FetchBody, PartitionData
 from moldau.broker.fetch_sessions.reader import FetchLimits, Reading, Replicas, SlotReader
 from moldau.broker.fetch_sessions.session import (
     FINAL_EPOCH,
@@ -33,9 +32,10 @@ from moldau.broker.handlers.support.fetch_codec import (
     encode_fetch_response,
 )
 from moldau.broker.network.context import RequestContext
-from moldau.broker.replication.names import CurrentLeader, NodeEndpoint, TopicKey
-from moldau.broker.replication.purgatory import WAITERS_MAX, Purgatory, Timers
-from moldau.broker.replication.throttle import ReplicationThrottle
+from moldau.broker.replication.machine.fetch_data import Buffer, FetchBody, PartitionData
+from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint, TopicKey
+from moldau.broker.replication.machine.purgatory import WAITERS_MAX, Purgatory, Timers
+from moldau.broker.replication.machine.throttle import ReplicationThrottle
 from moldau.clock import Clock
 from moldau.wire.errors import LEADER_CHANGED, ErrorCode
 

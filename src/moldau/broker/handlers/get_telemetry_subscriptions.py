@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from moldau.broker.machine.telemetry import ACCEPTED_COMPRESSION_TYPES, Client, ClientTelemetry
 from moldau.broker.network.context import RequestContext
-from moldau.broker.telemetry import ACCEPTED_COMPRESSION_TYPES, Client, ClientTelemetry
 from moldau.times import ElapsedMs
 from moldau.wire.messages import (
     GetTelemetrySubscriptionsRequest,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moldau.broker.metadata.configs import list_config_resources
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import ResourceType
+from moldau.broker.metadata.machine.configs import list_config_resources
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import ResourceType
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import ListConfigResourcesRequest, ListConfigResourcesResponse
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.broker.metadata.decision import Decision
+from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import (

@@ -21,10 +21,10 @@ from moldau.broker.handlers.support.authorized_operations import (
     TOPIC_OPERATIONS,
 )
 from moldau.broker.handlers.support.offline_replicas import offline_replicas
-from moldau.broker.metadata import model
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.machine.topics import INTERNAL_TOPICS, topic_name_problem
+from moldau.broker.metadata.machine import model
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.context import RequestContext
-from moldau.broker.topics import INTERNAL_TOPICS, topic_name_problem
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import MetadataRequest, MetadataResponse
 from moldau.wire.uuids import ZERO_UUID

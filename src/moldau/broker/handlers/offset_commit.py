@@ -7,7 +7,7 @@ GROUP_ID_NOT_FOUND; v10 topic ids instead of names.
 from __future__ import annotations
 
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
-from moldau.broker.coordinator.topics import Topics
+from moldau.broker.coordinator.machine.topics import Topics
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import OffsetCommitRequest, OffsetCommitResponse

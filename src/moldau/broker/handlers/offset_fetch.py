@@ -7,8 +7,8 @@ v8 many groups, each with its own error; v10 topic ids instead of names.
 from __future__ import annotations
 
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
-from moldau.broker.coordinator.group.offsets import INVALID_OFFSET
-from moldau.broker.coordinator.topics import Topics
+from moldau.broker.coordinator.group.machine.offsets import INVALID_OFFSET
+from moldau.broker.coordinator.machine.topics import Topics
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import OffsetFetchRequest, OffsetFetchResponse

@@ -25,13 +25,13 @@ from moldau.broker.handlers.support.produce_codec import (
     encode_produce_success,
 )
 from moldau.broker.log.context import AppendInfo
-from moldau.broker.log.validation import RecordValidationError
+from moldau.broker.log.machine.validation import RecordValidationError
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.interface import InvalidRequest
 from moldau.broker.replication.delayed_produce import DelayedProduce
-from moldau.broker.replication.names import CurrentLeader, NodeEndpoint, TopicKey
+from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint, TopicKey
+from moldau.broker.replication.machine.purgatory import WAITERS_MAX, Purgatory, Timers
 from moldau.broker.replication.partition import Partition
-from moldau.broker.replication.purgatory import WAITERS_MAX, Purgatory, Timers
 from moldau.broker.transactions.verification import (
     UNVERIFIED,
     Claim,

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 
 from moldau.broker.handlers.get_telemetry_subscriptions import client_of
+from moldau.broker.machine.telemetry import ClientTelemetry, Payload
 from moldau.broker.network.context import RequestContext
-from moldau.broker.telemetry import ClientTelemetry, Payload
 from moldau.times import ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import PushTelemetryRequest, PushTelemetryResponse

@@ -5,16 +5,16 @@ v2 renews locks and tells how long they last.
 
 from __future__ import annotations
 
-from moldau.broker.coordinator.topics import Topics
+from moldau.broker.coordinator.machine.topics import Topics
 from moldau.broker.network.context import RequestContext
-from moldau.broker.share.acknowledgements import check_ids, sort_out
-from moldau.broker.share.manager import SharePartitionManager
-from moldau.broker.share.sessions import (
+from moldau.broker.share.machine.acknowledgements import check_ids, sort_out
+from moldau.broker.share.machine.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     SessionKey,
     TopicIdPartition,
 )
+from moldau.broker.share.manager import SharePartitionManager
 from moldau.wire.errors import LEADER_CHANGED, ApiError, ErrorCode
 from moldau.wire.messages import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 

@@ -9,12 +9,16 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from moldau.broker.coordinator.topics import Topics
+from moldau.broker.coordinator.machine.topics import Topics
 from moldau.broker.network.context import RequestContext
-from moldau.broker.share.acknowledgements import Refusals, check_ids, sort_out, unknown_partition
 from moldau.broker.share.delayed_fetch import Fetched, FetchedPartition, ShareFetchLimits
-from moldau.broker.share.manager import Acknowledging, SharePartitionManager
-from moldau.broker.share.sessions import (
+from moldau.broker.share.machine.acknowledgements import (
+    Refusals,
+    check_ids,
+    sort_out,
+    unknown_partition,
+)
+from moldau.broker.share.machine.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     SessionKey,
@@ -23,6 +27,7 @@ from moldau.broker.share.sessions import (
     next_epoch,
     rotated,
 )
+from moldau.broker.share.manager import Acknowledging, SharePartitionManager
 from moldau.wire.errors import LEADER_CHANGED, ApiError, ErrorCode
 from moldau.wire.messages import ShareFetchRequest, ShareFetchResponse
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
+from moldau.broker.machine.topics import INTERNAL_TOPICS, topic_name_problem
 from moldau.broker.network.context import RequestContext
-from moldau.broker.topics import INTERNAL_TOPICS, topic_name_problem
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 

@@ -10,13 +10,13 @@ import uuid
 from collections.abc import Mapping
 from typing import Protocol
 
-from moldau.broker.coordinator.decision import ProducerStamp
-from moldau.broker.coordinator.group.transactional_commits import refused
+from moldau.broker.coordinator.group.machine.transactional_commits import refused
+from moldau.broker.coordinator.machine.decision import ProducerStamp
+from moldau.broker.coordinator.machine.topics import Topics
 from moldau.broker.coordinator.shell import client_error
-from moldau.broker.coordinator.topics import Topics
+from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.network.context import RequestContext
 from moldau.broker.replication.partition import Partition
-from moldau.broker.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.transactions.verification import (
     Claim,
     TransactionVerifier,

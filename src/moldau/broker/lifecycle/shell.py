@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from moldau.broker.lifecycle.events import (
+from moldau.broker.lifecycle.machine.events import (
     BecameReadyToUnfence,
     BrokerState,
     CallFailed,
@@ -38,7 +38,7 @@ from moldau.broker.lifecycle.events import (
     TimerFired,
     Unfenced,
 )
-from moldau.broker.lifecycle.machine import BrokerLifecycle
+from moldau.broker.lifecycle.machine.lifecycle import BrokerLifecycle
 from moldau.clock import Alarm, Clock
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Mapping
 
 from moldau.broker.log.background import Background
-from moldau.broker.log.checkpoints import Partition, encode_offsets
 from moldau.broker.log.context import LogDirState
 from moldau.broker.log.disk import Disk
+from moldau.broker.log.machine.checkpoints import Partition, encode_offsets
 
 
 class _CheckpointFile:

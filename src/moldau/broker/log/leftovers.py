@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 
 from moldau.broker.log.disk import Disk
-from moldau.broker.log.names import (
+from moldau.broker.log.machine.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,

@@ -13,19 +13,19 @@ import logging
 import uuid
 from typing import TYPE_CHECKING
 
-from moldau.broker.log.checkpoints import (
+from moldau.broker.log.context import LogContext, LogDirState
+from moldau.broker.log.disk import Disk
+from moldau.broker.log.leftovers import settle_leftovers
+from moldau.broker.log.log import Log
+from moldau.broker.log.machine.checkpoints import (
     CorruptCheckpoint,
     decode_epochs,
     decode_partition_metadata,
     encode_epochs,
     encode_partition_metadata,
 )
-from moldau.broker.log.context import LogContext, LogDirState
-from moldau.broker.log.disk import Disk
-from moldau.broker.log.leader_epochs import LeaderEpochs
-from moldau.broker.log.leftovers import settle_leftovers
-from moldau.broker.log.log import Log
-from moldau.broker.log.names import (
+from moldau.broker.log.machine.leader_epochs import LeaderEpochs
+from moldau.broker.log.machine.names import (
     INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
@@ -37,9 +37,9 @@ from moldau.broker.log.names import (
     offset_of_file,
     offset_prefix,
 )
+from moldau.broker.log.machine.producer_state import ProducerStates
 from moldau.broker.log.offset_index import CorruptIndex
 from moldau.broker.log.producer_snapshots import ProducerSnapshots
-from moldau.broker.log.producer_state import ProducerStates
 from moldau.broker.log.recovery import Recovered, recover_segment
 from moldau.broker.log.replay import rebuild_producers
 from moldau.broker.log.segment import Segment

@@ -17,20 +17,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from moldau.broker.log import copying, reader, surgery
-from moldau.broker.log.checkpoints import encode_epochs, encode_partition_metadata
 from moldau.broker.log.context import AppendInfo, AppendOrigin, LogContext, LogDirState
 from moldau.broker.log.disk import Buffer
 from moldau.broker.log.flusher import Flusher
-from moldau.broker.log.leader_epochs import LeaderEpochs
-from moldau.broker.log.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from moldau.broker.log.machine.checkpoints import encode_epochs, encode_partition_metadata
+from moldau.broker.log.machine.leader_epochs import LeaderEpochs
+from moldau.broker.log.machine.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from moldau.broker.log.machine.producer_state import ProducerStates, Verification
+from moldau.broker.log.machine.validation import ValidatedBatch, ValidationRules, validate_batch
 from moldau.broker.log.producer_snapshots import ProducerSnapshots
-from moldau.broker.log.producer_state import ProducerStates, Verification
 from moldau.broker.log.reader import ReadResult, TimestampOffset
 from moldau.broker.log.replay import end_marker, record_batch
 from moldau.broker.log.segment import Segment
 from moldau.broker.log.segments import Segments
 from moldau.broker.log.transaction_index import AbortedTransaction
-from moldau.broker.log.validation import ValidatedBatch, ValidationRules, validate_batch
 from moldau.invariant import invariant
 from moldau.times import WALL_ZERO, WallMs
 from moldau.wire.errors import ApiError, ErrorCode

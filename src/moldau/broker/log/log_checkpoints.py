@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 
 from moldau.broker.log.background import Background
 from moldau.broker.log.checkpoint_writer import CheckpointWriter
-from moldau.broker.log.checkpoints import CorruptCheckpoint, Partition, decode_offsets
 from moldau.broker.log.context import LogDirState
 from moldau.broker.log.disk import Disk
 from moldau.broker.log.log import Log
-from moldau.broker.log.names import (
+from moldau.broker.log.machine.checkpoints import CorruptCheckpoint, Partition, decode_offsets
+from moldau.broker.log.machine.names import (
     CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,

@@ -13,10 +13,10 @@ import uuid
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from moldau.broker.log.checkpoints import decode_clean_shutdown, encode_clean_shutdown
 from moldau.broker.log.context import LogDirState
 from moldau.broker.log.disk import Disk, Lock
-from moldau.broker.log.names import CLEAN_SHUTDOWN_FILE, LOCK_FILE, META_PROPERTIES
+from moldau.broker.log.machine.checkpoints import decode_clean_shutdown, encode_clean_shutdown
+from moldau.broker.log.machine.names import CLEAN_SHUTDOWN_FILE, LOCK_FILE, META_PROPERTIES
 from moldau.config.properties import load_properties
 from moldau.wire.uuids import uuid_from_text, uuid_to_text
 

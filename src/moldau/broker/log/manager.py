@@ -15,17 +15,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from moldau.broker.log.background import Background
-from moldau.broker.log.checkpoints import Partition
 from moldau.broker.log.closing import Closing
 from moldau.broker.log.context import LogContext, LogDirFailure, LogDirState
 from moldau.broker.log.disk import Disk
-from moldau.broker.log.leader_epochs import LeaderEpochs
 from moldau.broker.log.loader import open_log, topic_id_is_lost
 from moldau.broker.log.log import Log
 from moldau.broker.log.log_checkpoints import LogCheckpoints
 from moldau.broker.log.log_dirs import LogDir, begin_all, claim_all, put_marks_back
-from moldau.broker.log.moves import copy_step
-from moldau.broker.log.names import (
+from moldau.broker.log.machine.checkpoints import Partition
+from moldau.broker.log.machine.leader_epochs import LeaderEpochs
+from moldau.broker.log.machine.names import (
     CLEANER_CHECKPOINT,
     DELETE_DIR_SUFFIX,
     FUTURE_DIR_SUFFIX,
@@ -37,6 +36,7 @@ from moldau.broker.log.names import (
     partition_dir,
     suffixed_dir,
 )
+from moldau.broker.log.moves import copy_step
 from moldau.broker.log.removals import Removals
 from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode

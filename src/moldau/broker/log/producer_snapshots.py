@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moldau.broker.log.disk import Disk
-from moldau.broker.log.names import SNAPSHOT_SUFFIX, offset_prefix
-from moldau.broker.log.producer_state import (
+from moldau.broker.log.machine.names import SNAPSHOT_SUFFIX, offset_prefix
+from moldau.broker.log.machine.producer_state import (
     CorruptSnapshot,
     ProducerStates,
     decode_snapshot,

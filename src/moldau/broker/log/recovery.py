@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from moldau.broker.log.leader_epochs import LeaderEpochs
+from moldau.broker.log.machine.leader_epochs import LeaderEpochs
+from moldau.broker.log.machine.producer_state import ProducerStates
 from moldau.broker.log.producer_snapshots import ProducerSnapshots
-from moldau.broker.log.producer_state import ProducerStates
 from moldau.broker.log.replay import rebuild_producers, record_batch
 from moldau.broker.log.segment import RELATIVE_OFFSET_MAX, Segment
 from moldau.broker.log.segments import Segments

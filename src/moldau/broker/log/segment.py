@@ -12,7 +12,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from moldau.broker.log.disk import Buffer, Disk, File
-from moldau.broker.log.names import (
+from moldau.broker.log.machine.names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from moldau.broker.log.names import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
+from moldau.broker.log.machine.names import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
+from moldau.broker.log.machine.retention import Retention, SegmentFacts, deletable_count
 from moldau.broker.log.replay import needs_snapshot, rebuild_producers
-from moldau.broker.log.retention import Retention, SegmentFacts, deletable_count
 from moldau.broker.log.segment import Segment
 from moldau.invariant import invariant
 from moldau.times import WallMs

@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from moldau.broker.metadata.controller import Controller
-from moldau.broker.metadata.decision import RECORDS_PER_BATCH_MAX, Decision
-from moldau.broker.raft.batches import MetadataBatch, encode_records
+from moldau.broker.metadata.machine.controller import Controller
+from moldau.broker.metadata.machine.decision import RECORDS_PER_BATCH_MAX, Decision
+from moldau.broker.raft.machine.batches import MetadataBatch, encode_records
 from moldau.broker.raft.node import RaftNode
 from moldau.clock import Alarm, Clock
 from moldau.wire.errors import ApiError, ErrorCode

@@ -11,8 +11,6 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.image import MetadataImage
 from moldau.broker.metadata.liveness import (
     Activated,
     Address,
@@ -27,6 +25,8 @@ from moldau.broker.metadata.liveness import (
     Registered,
     Unregistered,
 )
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import ConnectionInfo
 from moldau.clock import Clock, pause

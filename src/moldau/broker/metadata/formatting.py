@@ -14,7 +14,7 @@ from uuid import UUID
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.log.disk import Disk
-from moldau.broker.metadata.features import (
+from moldau.broker.metadata.machine.features import (
     KRAFT_VERSION,
     LATEST_METADATA_VERSION,
     METADATA_VERSION,
@@ -26,10 +26,10 @@ from moldau.broker.metadata.features import (
     feature_dependencies,
     metadata_version_of,
 )
-from moldau.broker.metadata.scram import ScramError, parse_scram
+from moldau.broker.metadata.machine.scram import ScramError, parse_scram
 from moldau.broker.raft.log import METADATA_DIR
+from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.snapshots import BOOTSTRAP_FILE, SnapshotId, snapshot_parts
-from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.config.addresses import parse_host_port
 from moldau.wire.messages import FeatureLevelRecord
 from moldau.wire.uuids import uuid_from_text, uuid_to_text

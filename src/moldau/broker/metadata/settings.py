@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from moldau.broker.config import BrokerConfig
-from moldau.broker.metadata.controller import ControllerConfig
-from moldau.broker.metadata.model import Endpoint
-from moldau.broker.raft.core import QuorumSettings
+from moldau.broker.metadata.machine.controller import ControllerConfig
+from moldau.broker.metadata.machine.model import Endpoint
 from moldau.broker.raft.log import RaftLogConfig
-from moldau.broker.raft.rpcs import Peer
-from moldau.broker.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
+from moldau.broker.raft.machine.core import QuorumSettings
+from moldau.broker.raft.machine.rpcs import Peer
+from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
 # A bootstrap server's node is not known; it is named by the place in its list, as in Kafka.
 FIRST_BOOTSTRAP_ID = -2

@@ -26,22 +26,22 @@ from moldau.broker.log.background import Background
 from moldau.broker.log.context import LogDirState
 from moldau.broker.log.disk import Disk
 from moldau.broker.metadata.active import ActiveController, not_active
-from moldau.broker.metadata.comparison import delta_between, whole_image_delta
-from moldau.broker.metadata.config_rules import ConfigRules
-from moldau.broker.metadata.controller import Controller
-from moldau.broker.metadata.decision import Decision
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.features import (
+from moldau.broker.metadata.formatting import default_bootstrap_records
+from moldau.broker.metadata.machine.comparison import delta_between, whole_image_delta
+from moldau.broker.metadata.machine.config_rules import ConfigRules
+from moldau.broker.metadata.machine.controller import Controller
+from moldau.broker.metadata.machine.decision import Decision
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.features import (
     KRAFT_VERSION,
     LATEST_METADATA_VERSION,
     METADATA_VERSION,
     METADATA_VERSION_NAMES,
     SUPPORTED_FEATURES,
 )
-from moldau.broker.metadata.formatting import default_bootstrap_records
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import Endpoint, MetadataError
-from moldau.broker.metadata.placement import RandomSource
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import Endpoint, MetadataError
+from moldau.broker.metadata.machine.placement import RandomSource
 from moldau.broker.metadata.settings import (
     controller_config,
     controller_listener,
@@ -51,12 +51,12 @@ from moldau.broker.metadata.settings import (
     voter_endpoints,
 )
 from moldau.broker.metadata.snapshotter import Snapshotter
-from moldau.broker.raft.batches import MetadataBatch
 from moldau.broker.raft.log import RaftLog
+from moldau.broker.raft.machine.batches import MetadataBatch
+from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterSet
 from moldau.broker.raft.node import RaftNode
 from moldau.broker.raft.service import RaftService
 from moldau.broker.raft.snapshots import BOOTSTRAP_FILE, Snapshot, SnapshotId, read_snapshot
-from moldau.broker.raft.voters import ReplicaKey, Voter, VoterSet
 from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
 from moldau.peers.channel import Transport

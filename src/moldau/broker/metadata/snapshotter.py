@@ -10,12 +10,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.writer import image_to_records
-from moldau.broker.raft.batches import MetadataBatch
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.writer import image_to_records
 from moldau.broker.raft.log import RaftLog
+from moldau.broker.raft.machine.batches import MetadataBatch
+from moldau.broker.raft.machine.voters import VoterSet
 from moldau.broker.raft.snapshots import SnapshotId, snapshot_parts
-from moldau.broker.raft.voters import VoterSet
 from moldau.times import WallMs
 
 logger = logging.getLogger(__name__)

@@ -26,8 +26,8 @@ from itertools import islice
 from typing import Final, Protocol
 
 from moldau.broker.network.context import ConnectionInfo
-from moldau.broker.network.frames import BufferPool, FrameDecoder, InvalidFrame
 from moldau.broker.network.interface import Buffer, FrameReceiver, InvalidRequest, Reply
+from moldau.broker.network.machine.frames import BufferPool, FrameDecoder, InvalidFrame
 from moldau.broker.network.transport_layer import TransportLayer
 from moldau.wire.errors import ApiError
 

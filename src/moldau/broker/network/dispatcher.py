@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.network.interface import InvalidRequest, Reply
-from moldau.broker.network.refusals import refusal
+from moldau.broker.network.machine.refusals import refusal
 from moldau.broker.network.routes import Route
 from moldau.wire.apis import API_BY_KEY, Api, ApiKey
 from moldau.wire.codec import decode

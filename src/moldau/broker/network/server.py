@@ -17,9 +17,9 @@ from typing import Final, Protocol
 
 from moldau.broker.network.connection import Connection
 from moldau.broker.network.context import ConnectionInfo
-from moldau.broker.network.frames import BufferPool
 from moldau.broker.network.interface import FrameReceiver, Reply
-from moldau.broker.network.limits import ConnectionLimits
+from moldau.broker.network.machine.frames import BufferPool
+from moldau.broker.network.machine.limits import ConnectionLimits
 from moldau.broker.network.settings import NetworkSettings
 from moldau.broker.network.transport_layer import ListenerSecurity, Plaintext
 from moldau.invariant import invariant

@@ -16,16 +16,17 @@ from moldau.broker.log.context import AppendOrigin, LogContext, LogDirState
 from moldau.broker.log.disk import Disk
 from moldau.broker.log.loader import open_log
 from moldau.broker.log.log import Log
-from moldau.broker.raft.batches import MetadataBatch, decode_metadata_batches
-from moldau.broker.raft.log_names import METADATA_PARTITION, METADATA_TOPIC
-from moldau.broker.raft.quorum_state import (
+from moldau.broker.raft.machine.batches import MetadataBatch, decode_metadata_batches
+from moldau.broker.raft.machine.log_names import METADATA_PARTITION, METADATA_TOPIC
+from moldau.broker.raft.machine.quorum_state import (
     QUORUM_STATE_FILE,
     CorruptQuorumState,
     Election,
     decode_election,
     encode_election,
 )
-from moldau.broker.raft.rpcs import EndOfEpoch
+from moldau.broker.raft.machine.rpcs import EndOfEpoch
+from moldau.broker.raft.machine.voters import VoterSet
 from moldau.broker.raft.snapshots import (
     Snapshot,
     SnapshotId,
@@ -34,7 +35,6 @@ from moldau.broker.raft.snapshots import (
     read_snapshot,
     remove_leftovers,
 )
-from moldau.broker.raft.voters import VoterSet
 from moldau.config.section import Section
 from moldau.invariant import invariant
 from moldau.times import WallMs

@@ -15,10 +15,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from moldau.broker.metadata.model import MetadataError
-from moldau.broker.metadata.placement import RandomSource
-from moldau.broker.raft import quorum_events as e
-from moldau.broker.raft.batches import (
+from moldau.broker.metadata.machine.model import MetadataError
+from moldau.broker.metadata.machine.placement import RandomSource
+from moldau.broker.raft.calls import Address, PeerCalls
+from moldau.broker.raft.log import RaftLog
+from moldau.broker.raft.machine import quorum_events as e
+from moldau.broker.raft.machine.batches import (
     DamagedBatch,
     MetadataBatch,
     decode_metadata_batches,
@@ -26,16 +28,14 @@ from moldau.broker.raft.batches import (
     leader_change,
     quorum_controls,
 )
-from moldau.broker.raft.calls import Address, PeerCalls
-from moldau.broker.raft.core import QuorumSettings
-from moldau.broker.raft.log import RaftLog
-from moldau.broker.raft.quorum import QuorumMachine
-from moldau.broker.raft.recent_batches import RecentBatches
-from moldau.broker.raft.roles import Follower, Leader
-from moldau.broker.raft.rpcs import Peer, Reply, Request
+from moldau.broker.raft.machine.core import QuorumSettings
+from moldau.broker.raft.machine.quorum import QuorumMachine
+from moldau.broker.raft.machine.recent_batches import RecentBatches
+from moldau.broker.raft.machine.roles import Follower, Leader
+from moldau.broker.raft.machine.rpcs import Peer, Reply, Request
+from moldau.broker.raft.machine.voter_history import VoterHistory
+from moldau.broker.raft.machine.voters import Voter, VoterSet
 from moldau.broker.raft.snapshots import Snapshot, SnapshotId, SnapshotWriter
-from moldau.broker.raft.voter_history import VoterHistory
-from moldau.broker.raft.voters import Voter, VoterSet
 from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
 from moldau.peers.channel import ConnectionRefused, Transport

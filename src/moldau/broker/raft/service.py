@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from moldau.broker.raft import answering_codec as codec
-from moldau.broker.raft.log_names import METADATA_PARTITION, METADATA_TOPIC
+from moldau.broker.raft.machine import answering_codec as codec
+from moldau.broker.raft.machine.log_names import METADATA_PARTITION, METADATA_TOPIC
+from moldau.broker.raft.machine.rpcs import FetchReply, Reply, Request, SnapshotReply, VoteReply
 from moldau.broker.raft.node import RaftNode
-from moldau.broker.raft.rpcs import FetchReply, Reply, Request, SnapshotReply, VoteReply
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (

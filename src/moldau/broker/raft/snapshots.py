@@ -14,16 +14,16 @@ from itertools import islice
 from typing import Any
 
 from moldau.broker.log.disk import Disk, File
-from moldau.broker.metadata.model import MetadataError
-from moldau.broker.raft.batches import (
+from moldau.broker.metadata.machine.model import MetadataError
+from moldau.broker.raft.machine.batches import (
     MetadataBatch,
     decode_metadata_batches,
     encode_controls,
     encode_records,
     quorum_controls,
 )
-from moldau.broker.raft.snapshot_id import SnapshotId
-from moldau.broker.raft.voters import VoterSet
+from moldau.broker.raft.machine.snapshot_id import SnapshotId
+from moldau.broker.raft.machine.voters import VoterSet
 from moldau.invariant import invariant
 from moldau.wire.messages import (
     KRaftVersionRecord,

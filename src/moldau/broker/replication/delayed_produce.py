@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from moldau.broker.replication.machine.purgatory import Purgatory, Waiter
 from moldau.broker.replication.partition import Partition
-from moldau.broker.replication.purgatory import Purgatory, Waiter
 from moldau.times import WallMs
 from moldau.wire.errors import ErrorCode
 

@@ -21,15 +21,15 @@ from typing import Final
 from uuid import UUID
 
 from moldau.broker.config.broker_keys import BROKER_KEYS
-from moldau.broker.fetch_sessions.fetch_data import PartitionFetch
-from moldau.broker.replication.fetch_response import decode_fetch_response
-from moldau.broker.replication.fetch_session import PartitionKey, SessionRequest
-from moldau.broker.replication.follower import FetchedPartition, Fetcher, Reset
-from moldau.broker.replication.names import NodeEndpoint
+from moldau.broker.replication.machine.fetch_data import PartitionFetch
+from moldau.broker.replication.machine.fetch_response import decode_fetch_response
+from moldau.broker.replication.machine.fetch_session import PartitionKey, SessionRequest
+from moldau.broker.replication.machine.follower import FetchedPartition, Fetcher, Reset
+from moldau.broker.replication.machine.names import NodeEndpoint
+from moldau.broker.replication.machine.throttle import ReplicationThrottle, is_throttled_replica
 from moldau.broker.replication.offsets import EARLIEST, LATEST
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.replica import FollowerReplica
-from moldau.broker.replication.throttle import ReplicationThrottle, is_throttled_replica
 from moldau.clock import Alarm, Clock
 from moldau.config.section import Section
 from moldau.peers.channel import Channel, ChannelError, Transport

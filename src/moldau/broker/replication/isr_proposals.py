@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 from uuid import UUID
 
-from moldau.broker.replication.events import IsrAccepted, IsrRefused, ProposeIsr
+from moldau.broker.replication.machine.events import IsrAccepted, IsrRefused, ProposeIsr
 from moldau.broker.replication.partition import Partition
 from moldau.clock import Clock, pause
 from moldau.peers.channel import ChannelError

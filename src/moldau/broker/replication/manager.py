@@ -19,16 +19,16 @@ from moldau.broker.config import LogConfig
 from moldau.broker.log.log import Log
 from moldau.broker.log.log_dirs import LogDir
 from moldau.broker.log.manager import LogManager
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import Partition as PartitionState
-from moldau.broker.metadata.model import ResourceType, Topic, is_reserved_directory
-from moldau.broker.replication.events import ProposeIsr
-from moldau.broker.replication.leader import Brokers
-from moldau.broker.replication.names import CurrentLeader, NodeEndpoint, TopicKey
+from moldau.broker.machine.topics import INTERNAL_TOPICS
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import Partition as PartitionState
+from moldau.broker.metadata.machine.model import ResourceType, Topic, is_reserved_directory
+from moldau.broker.replication.machine.events import ProposeIsr
+from moldau.broker.replication.machine.leader import Brokers
+from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint, TopicKey
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.surroundings import ALONE
-from moldau.broker.topics import INTERNAL_TOPICS
 from moldau.times import ElapsedMs, WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 

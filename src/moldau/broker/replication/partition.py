@@ -13,9 +13,10 @@ from uuid import UUID
 
 from moldau.broker.log.context import AppendInfo, AppendOrigin
 from moldau.broker.log.log import Log
-from moldau.broker.log.producer_state import Verification
+from moldau.broker.log.machine.producer_state import Verification
+from moldau.broker.machine.topics import INTERNAL_TOPICS
 from moldau.broker.replication import reading
-from moldau.broker.replication.events import (
+from moldau.broker.replication.machine.events import (
     CommitUpTo,
     Event,
     FollowerFetched,
@@ -24,11 +25,10 @@ from moldau.broker.replication.events import (
     ProposeIsr,
     Tick,
 )
-from moldau.broker.replication.leader import PartitionLeader
+from moldau.broker.replication.machine.leader import PartitionLeader
+from moldau.broker.replication.machine.waiting import OffsetWaiters, Watcher
 from moldau.broker.replication.reading import NO_EPOCH, PartitionRead
 from moldau.broker.replication.surroundings import ALONE, Surroundings
-from moldau.broker.replication.waiting import OffsetWaiters, Watcher
-from moldau.broker.topics import INTERNAL_TOPICS
 from moldau.invariant import invariant
 from moldau.times import ELAPSED_ZERO, WallMs
 from moldau.wire.compression import Compression

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from moldau.broker.replication.fetchers import FetcherNode, FetcherSettings, ReplicaFetchers
 from moldau.broker.replication.isr_proposals import IsrProposals
+from moldau.broker.replication.machine.throttle import ReplicationThrottle
 from moldau.broker.replication.manager import ReplicaManager, Replication
-from moldau.broker.replication.throttle import ReplicationThrottle
 from moldau.clock import Alarm, Clock
 from moldau.peers.channel import Transport
 from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from moldau.broker.replication.events import ProposeIsr
-from moldau.broker.replication.leader import Brokers, NoBrokers
+from moldau.broker.replication.machine.events import ProposeIsr
+from moldau.broker.replication.machine.leader import Brokers, NoBrokers
 from moldau.times import ELAPSED_ZERO, ElapsedMs
 
 if TYPE_CHECKING:

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
-from moldau.broker.coordinator.brokers import (
+from moldau.broker.calls.brokers import (
     NO_LEADER,
     BrokerChannels,
     PartitionLeaders,
     known_code,
 )
-from moldau.broker.coordinator.gathering import Gathering
+from moldau.broker.calls.gathering import Gathering
+from moldau.broker.machine.topics import SHARE_STATE_TOPIC
 from moldau.broker.share.persister import (
     NO_EPOCH,
     Persister,
@@ -27,7 +28,6 @@ from moldau.broker.share.persister import (
     ShareStateSummary,
     StateBatch,
 )
-from moldau.broker.topics import SHARE_STATE_TOPIC
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ApiError, ErrorCode

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
-from moldau.broker.replication.purgatory import Purgatory, Waiter
-from moldau.broker.share.acquisition import AcquiredRecords, Span, Wanted
+from moldau.broker.replication.machine.purgatory import Purgatory, Waiter
 from moldau.broker.share.log_batches import aborted_spans, base_offset_of, slice_for, spans_of
-from moldau.broker.share.partition import SharePartition
-from moldau.broker.share.sessions import TopicIdPartition
+from moldau.broker.share.machine.acquisition import AcquiredRecords, Span, Wanted
+from moldau.broker.share.machine.partition import SharePartition
+from moldau.broker.share.machine.sessions import TopicIdPartition
 from moldau.broker.share.shell import SharePartitionShell
 from moldau.wire.errors import ApiError, ErrorCode
 

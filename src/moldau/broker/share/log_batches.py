@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from moldau.broker.log.replay import end_marker
-from moldau.broker.share.acquisition import AcquiredRecords, Span
+from moldau.broker.share.machine.acquisition import AcquiredRecords, Span
 from moldau.wire.records import HEADER_SIZE, LOG_OVERHEAD, read_header
 
 # Base offset, length and last offset delta, with which everything about offsets is known.

@@ -13,28 +13,28 @@ import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from moldau.broker.coordinator.group.settings import GroupSettings
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.coordinator.group.machine.settings import GroupSettings
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.context import ConnectionInfo
-from moldau.broker.replication.names import CurrentLeader, TopicKey
+from moldau.broker.replication.machine.names import CurrentLeader, TopicKey
+from moldau.broker.replication.machine.purgatory import Purgatory
 from moldau.broker.replication.partition import Partition
-from moldau.broker.replication.purgatory import Purgatory
-from moldau.broker.share.acquisition import ShareSettings
 from moldau.broker.share.delayed_fetch import (
     DelayedShareFetch,
     Fetched,
     FetchedPartition,
     ShareFetchLimits,
 )
-from moldau.broker.share.partition import AckBatch
-from moldau.broker.share.persister import Persister, SharePartitionKey
-from moldau.broker.share.sessions import (
+from moldau.broker.share.machine.acquisition import ShareSettings
+from moldau.broker.share.machine.partition import AckBatch
+from moldau.broker.share.machine.sessions import (
     SessionKey,
     ShareSession,
     ShareSessions,
     TopicIdPartition,
 )
+from moldau.broker.share.persister import Persister, SharePartitionKey
 from moldau.broker.share.shell import SharePartitionShell
 from moldau.clock import Clock
 from moldau.wire.errors import ApiError, ErrorCode

@@ -12,13 +12,13 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from moldau.broker.coordinator.brokers import (
+from moldau.broker.calls.brokers import (
     NO_LEADER,
     BrokerChannels,
     PartitionLeaders,
     known_code,
 )
-from moldau.broker.coordinator.gathering import Gathering
+from moldau.broker.calls.gathering import Gathering
 from moldau.broker.transactions.markers import Marker, MarkerResult, MarkerWriter, TopicPartition
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey

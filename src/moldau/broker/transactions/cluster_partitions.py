@@ -11,19 +11,19 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from moldau.broker.coordinator.brokers import (
+from moldau.broker.calls.brokers import (
     NO_LEADER,
     BrokerChannels,
     PartitionLeaders,
     known_code,
 )
-from moldau.broker.coordinator.gathering import Gathering
+from moldau.broker.calls.gathering import Gathering
 from moldau.broker.coordinator.transaction.interface import (
     TV_2,
     TopicPartition,
     TransactionPartitions,
 )
-from moldau.broker.topics import TRANSACTION_STATE_TOPIC
+from moldau.broker.machine.topics import TRANSACTION_STATE_TOPIC
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode

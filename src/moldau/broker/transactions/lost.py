@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from moldau.broker.coordinator.transaction.interface import TV_2
-from moldau.broker.coordinator.transaction.metadata import (
+from moldau.broker.coordinator.transaction.machine.metadata import (
     COMPLETE_COMMIT,
     ONGOING,
     PREPARE_ABORT,
     PREPARE_COMMIT,
     TransactionMetadata,
 )
-from moldau.broker.log.producer_state import ProducerEntry
+from moldau.broker.log.machine.producer_state import ProducerEntry
 from moldau.broker.replication.partition import Partition
 from moldau.broker.transactions.markers import Marker, TopicPartition
 

@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from moldau.broker.coordinator.decision import TransactionEnding
+from moldau.broker.coordinator.machine.decision import TransactionEnding
 from moldau.broker.log.context import AppendInfo
+from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.replication.delayed_produce import DelayedProduce
+from moldau.broker.replication.machine.purgatory import Purgatory, Timers
 from moldau.broker.replication.partition import Partition
-from moldau.broker.replication.purgatory import Purgatory, Timers
-from moldau.broker.topics import GROUP_OFFSETS_TOPIC
 from moldau.clock import Clock
 from moldau.wire.errors import ApiError, ErrorCode
 

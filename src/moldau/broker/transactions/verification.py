@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from moldau.broker.coordinator.transaction.interface import TopicPartition, TransactionPartitions
-from moldau.broker.log.producer_state import ONGOING, Verification
+from moldau.broker.log.machine.producer_state import ONGOING, Verification
 from moldau.broker.replication.partition import Partition
 from moldau.clock import Clock
 from moldau.wire.errors import ApiError, ErrorCode

@@ -9,7 +9,7 @@ from typing import Any
 
 from moldau import __version__
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Table,
     add_common,
     add_json,

@@ -6,7 +6,7 @@ import argparse
 import os
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     ToolError,
     add_common,
     add_json,

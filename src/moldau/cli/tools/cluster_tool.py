@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from moldau.cli.arguments import Parser, int32
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Refused,
     Table,
     add_common,

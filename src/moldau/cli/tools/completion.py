@@ -197,7 +197,7 @@ def _names_from_broker(words: Sequence[str], kind: str) -> list[str]:
 
 
 def _ask(arguments: argparse.Namespace, kind: str) -> list[str]:
-    from moldau.cli.tools._common import client_config, wait_until_reachable
+    from moldau.cli.tools.common import client_config, wait_until_reachable
     from moldau.client.admin import Admin
 
     config = client_config(arguments)

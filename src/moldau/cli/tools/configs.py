@@ -6,7 +6,7 @@ import argparse
 import re
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Refused,
     ToolError,
     add_common,
@@ -15,7 +15,7 @@ from moldau.cli.tools._common import (
     open_admin,
     read_config_file,
 )
-from moldau.cli.tools._config_entities import (
+from moldau.cli.tools.config_entities import (
     BROKER_LOGGERS,
     BROKERS,
     CLIENT_METRICS,
@@ -208,7 +208,8 @@ def _added(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _alter(admin: Admin, arguments: argparse.Namespace, entities: Entities) -> None:
-    from moldau.cli.tools import _quota_configs, _resource_configs
+    from moldau.cli.tools import quota_configs as _quota_configs
+    from moldau.cli.tools import resource_configs as _resource_configs
 
     added = _added(arguments)
     deleted = [key.strip() for entry in arguments.delete_config for key in entry.split(",")]
@@ -224,7 +225,8 @@ def _alter(admin: Admin, arguments: argparse.Namespace, entities: Entities) -> N
 
 
 def _describe(admin: Admin, arguments: argparse.Namespace, entities: Entities) -> None:
-    from moldau.cli.tools import _quota_configs, _resource_configs
+    from moldau.cli.tools import quota_configs as _quota_configs
+    from moldau.cli.tools import resource_configs as _resource_configs
 
     if entities.types[0] in (USERS, CLIENTS, IPS):
         _quota_configs.describe(admin, entities, as_json=arguments.json)

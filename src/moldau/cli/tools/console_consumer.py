@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import ToolError, message_of, wait_until_reachable
+from moldau.cli.tools.common import ToolError, message_of, wait_until_reachable
 from moldau.cli.tools.console_loop import RecordLoop, Signals
 from moldau.cli.tools.console_options import (
     add_client_options,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import parse_properties, read_client_config, read_config_file
+from moldau.cli.tools.common import parse_properties, read_client_config, read_config_file
 from moldau.cli.tools.formatters import FORMATTERS, MessageFormatter, make_formatter
 
 __all__ = [

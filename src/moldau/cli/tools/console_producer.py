@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     ToolError,
     parse_properties,
     read_config_file,

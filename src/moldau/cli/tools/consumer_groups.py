@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import open_admin, print_json
+from moldau.cli.tools.common import open_admin, print_json
 from moldau.cli.tools.consumer_groups_views import (
     PartitionRow,
     group_json,
@@ -26,7 +26,6 @@ from moldau.cli.tools.consumer_groups_views import (
     show_state,
 )
 from moldau.cli.tools.group_cluster import GroupCluster
-from moldau.cli.tools.group_offsets import export_csv
 from moldau.cli.tools.group_options import (
     SCENARIOS,
     add_actions,
@@ -49,6 +48,7 @@ from moldau.cli.tools.group_reports import (
 )
 from moldau.cli.tools.group_reset import new_offsets
 from moldau.cli.tools.group_service import perform
+from moldau.cli.tools.machine.group_offsets import export_csv
 from moldau.client.errors import GroupIdNotFoundError, KafkaError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
@@ -187,7 +187,7 @@ def _types(arguments: argparse.Namespace) -> frozenset[GroupType]:
 
 def _validate_regex(text: str) -> None:
     """By the engine that matches subscriptions in the broker: it lacks look-around, for one."""
-    from moldau.broker.coordinator.group.regular_expressions import check_pattern
+    from moldau.broker.coordinator.group.machine.regular_expressions import check_pattern
     from moldau.wire.errors import ApiError
 
     try:

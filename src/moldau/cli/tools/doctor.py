@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import add_common, add_json, on_terminal, print_json
-from moldau.cli.tools._doctor_checks import Check, Status, broker_checks, local_checks
-from moldau.cli.tools._doctor_spark import spark_checks
+from moldau.cli.tools.common import add_common, add_json, on_terminal, print_json
+from moldau.cli.tools.doctor_checks import Check, Status, broker_checks, local_checks
+from moldau.cli.tools.doctor_spark import spark_checks
 
 __all__ = ["add_arguments", "run"]
 

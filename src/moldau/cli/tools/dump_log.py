@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import ToolError
+from moldau.cli.tools.common import ToolError
 from moldau.cli.tools.dump_log_batches import BatchPrinter
 from moldau.cli.tools.dump_log_decoders import STRING_DECODER, make_decoder
 from moldau.cli.tools.dump_log_indexes import (

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from moldau.cli.tools._common import ToolError
+from moldau.cli.tools.common import ToolError
 from moldau.cli.tools.dump_log_decoders import Decoded, Decoder
-from moldau.cli.tools.formatters_json import compact_json, message_to_json
+from moldau.cli.tools.machine.formatters_json import compact_json, message_to_json
 from moldau.wire.codec import decode
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message

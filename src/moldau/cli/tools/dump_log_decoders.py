@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from moldau.cli.tools._common import ToolError
-from moldau.cli.tools.formatters_json import compact_json, message_to_json
+from moldau.cli.tools.common import ToolError
+from moldau.cli.tools.machine.formatters_json import compact_json, message_to_json
 from moldau.config.suggestions import did_you_mean
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from moldau.broker.log.producer_state import CorruptSnapshot, decode_snapshot
-from moldau.cli.tools._common import ToolError
+from moldau.broker.log.machine.producer_state import CorruptSnapshot, decode_snapshot
+from moldau.cli.tools.common import ToolError
 from moldau.cli.tools.dump_log_batches import Bytes, base_offset_of, batches_of, mapped
 from moldau.wire.errors import WireError
 from moldau.wire.records import HEADER_STRUCT, MAGIC, MAGIC_POSITION, decode_batch, header_from

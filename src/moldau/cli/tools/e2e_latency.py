@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     ToolError,
     add_json,
     client_config,

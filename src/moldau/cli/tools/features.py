@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
-from moldau.broker.metadata.features import (
+from moldau.broker.metadata.machine.features import (
     KRAFT_VERSION,
     METADATA_VERSION,
     METADATA_VERSION_NAMES,
@@ -14,7 +14,7 @@ from moldau.broker.metadata.features import (
     metadata_version_of,
 )
 from moldau.cli.arguments import Parser, int32
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Refused,
     Table,
     ToolError,

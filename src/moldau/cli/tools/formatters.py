@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
-from moldau.cli.tools.formatters_json import compact_json, message_to_json
+from moldau.cli.tools.machine.formatters_json import compact_json, message_to_json
 from moldau.config.suggestions import did_you_mean
 from moldau.wire.record_values import (
     Family,

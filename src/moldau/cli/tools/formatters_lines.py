@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.cli.tools.formatters import Deserialize, Output, deserializer_of, java_text
-from moldau.cli.tools.formatters_json import compact_json
+from moldau.cli.tools.machine.formatters_json import compact_json
 
 __all__ = ["JsonLinesFormatter"]
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from moldau.cli.arguments import Parser, int64
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Refused,
     Table,
     add_common,
@@ -17,7 +17,7 @@ from moldau.cli.tools._common import (
     print_json,
     told_as,
 )
-from moldau.cli.tools._topic_filter import PartitionFilter, partition_filter, partition_rules
+from moldau.cli.tools.machine.topic_filter import PartitionFilter, partition_filter, partition_rules
 from moldau.client.admin import Admin, OffsetSpec
 from moldau.client.topics import TopicPartition
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NoReturn
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import add_common, add_json
+from moldau.cli.tools.common import add_common, add_json
 
 __all__ = [
     "CSV_SCENARIOS",

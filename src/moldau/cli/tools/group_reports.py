@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from moldau.cli.tools._common import Table
-from moldau.cli.tools.group_layout import BARE, PlainLayout, fixed, growing, spaced
+from moldau.cli.tools.common import Table
+from moldau.cli.tools.machine.group_layout import BARE, PlainLayout, fixed, growing, spaced
 from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from moldau.cli.tools._common import ToolError
+from moldau.cli.tools.common import ToolError
 from moldau.cli.tools.group_cluster import GroupCluster
-from moldau.cli.tools.group_offsets import (
+from moldau.cli.tools.group_options import has
+from moldau.cli.tools.group_reports import print_error
+from moldau.cli.tools.machine.group_offsets import (
     Planned,
     clamp,
     parse_csv_plan,
@@ -20,8 +22,6 @@ from moldau.cli.tools.group_offsets import (
     to_current,
     to_time,
 )
-from moldau.cli.tools.group_options import has
-from moldau.cli.tools.group_reports import print_error
 from moldau.client.topics import TopicPartition
 
 __all__ = ["new_offsets"]

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Table,
     ToolError,
     add_common,

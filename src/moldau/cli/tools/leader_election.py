@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Refused,
     ToolError,
     add_common,

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from moldau.cli.arguments import Parser, int32
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Refused,
     Table,
     ToolError,

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from moldau.broker.config.listeners import Listener, listener_name, parse_listeners
 from moldau.cli.arguments import Parser, int32
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Refused,
     Table,
     add_common,

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from moldau.broker.metadata.delta import MetadataDelta
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import MetadataError
-from moldau.broker.raft.batches import decode_metadata_batches
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import MetadataError
+from moldau.broker.raft.machine.batches import decode_metadata_batches
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import ToolError
-from moldau.cli.tools._metadata_tree import (
+from moldau.cli.tools.common import ToolError
+from moldau.cli.tools.machine.metadata_tree import (
     Directory,
     Found,
     Provenance,

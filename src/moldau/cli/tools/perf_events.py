@@ -6,8 +6,8 @@ import threading
 import time
 from typing import TextIO
 
-from moldau.cli.tools.formatters_json import compact_json
 from moldau.cli.tools.group_reports import as_java
+from moldau.cli.tools.machine.formatters_json import compact_json
 from moldau.client.errors import KafkaError
 
 __all__ = ["Events", "java_class"]

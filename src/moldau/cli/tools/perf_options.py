@@ -6,9 +6,9 @@ import argparse
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import add_json
+from moldau.cli.tools.common import add_json
 from moldau.cli.tools.console_options import add_client_options, client_settings
-from moldau.cli.tools.perf_dates import DateFormat
+from moldau.cli.tools.machine.perf_dates import DateFormat
 
 __all__ = ["add_consumer_options", "check_consumer_options", "perf_settings", "timeout_warning"]
 

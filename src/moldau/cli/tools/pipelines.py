@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.cli.addresses import DEFAULT_SERVERS, cluster_settings
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Table,
     ToolError,
     add_common,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Progress,
     ToolError,
     add_json,
@@ -26,8 +26,8 @@ from moldau.cli.tools._common import (
     wait_until_reachable,
 )
 from moldau.cli.tools.group_reports import as_java
+from moldau.cli.tools.machine.perf_statistics import ProducerStats, Throttle
 from moldau.cli.tools.perf_metrics import metric_lines
-from moldau.cli.tools.perf_statistics import ProducerStats, Throttle
 from moldau.wire.uuids import uuid_to_text
 
 __all__ = ["add_arguments", "run"]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from moldau.cli.addresses import DEFAULT_SERVERS, named_cluster
 from moldau.cli.arguments import Parser
 from moldau.cli.profiles import Profiles
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Table,
     ToolError,
     add_json,

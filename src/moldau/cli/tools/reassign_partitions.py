@@ -12,11 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.metadata.model import Broker
-from moldau.broker.metadata.placement import place_replicas
+from moldau.broker.metadata.machine.model import Broker
+from moldau.broker.metadata.machine.placement import place_replicas
 from moldau.cli.arguments import Parser
-from moldau.cli.tools import reassign_partitions_plans as plans
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Refused,
     ToolError,
     add_common,
@@ -29,6 +28,7 @@ from moldau.cli.tools._common import (
     told_as,
 )
 from moldau.cli.tools.group_reports import as_java
+from moldau.cli.tools.machine import reassign_partitions_plans as plans
 from moldau.client.admin import (
     Admin,
     AlterConfigOp,

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import ToolError, wait_until_reachable
-from moldau.cli.tools.perf_dates import DateFormat
-from moldau.cli.tools.replica_verification_marks import Fetched, PartitionCheck, batch_marks
+from moldau.cli.tools.common import ToolError, wait_until_reachable
+from moldau.cli.tools.machine.perf_dates import DateFormat
+from moldau.cli.tools.machine.replica_verification_marks import Fetched, PartitionCheck, batch_marks
 from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode

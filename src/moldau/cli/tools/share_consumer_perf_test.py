@@ -10,21 +10,21 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import Progress, print_json, progress, wait_until_reachable
-from moldau.cli.tools.perf_dates import DateFormat
+from moldau.cli.tools.common import Progress, print_json, progress, wait_until_reachable
+from moldau.cli.tools.machine.perf_dates import DateFormat
+from moldau.cli.tools.machine.perf_statistics import (
+    SHARE_HEADER,
+    ConsumerWindow,
+    consumed_summary,
+    share_progress_line,
+    share_total_line,
+)
 from moldau.cli.tools.perf_metrics import metric_lines
 from moldau.cli.tools.perf_options import (
     add_consumer_options,
     check_consumer_options,
     perf_settings,
     timeout_warning,
-)
-from moldau.cli.tools.perf_statistics import (
-    SHARE_HEADER,
-    ConsumerWindow,
-    consumed_summary,
-    share_progress_line,
-    share_total_line,
 )
 
 __all__ = ["add_arguments", "run"]

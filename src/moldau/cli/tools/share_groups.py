@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import Table, ToolError, open_admin, print_json
+from moldau.cli.tools.common import Table, ToolError, open_admin, print_json
 from moldau.cli.tools.group_cluster import GroupCluster
-from moldau.cli.tools.group_layout import BARE, assignment_text, fixed, growing, spaced
 from moldau.cli.tools.group_options import (
     add_actions,
     add_describe_options,
@@ -38,6 +37,7 @@ from moldau.cli.tools.group_reports import (
 )
 from moldau.cli.tools.group_reset import new_offsets
 from moldau.cli.tools.group_service import GroupService, perform
+from moldau.cli.tools.machine.group_layout import BARE, assignment_text, fixed, growing, spaced
 from moldau.client.errors import GroupIdNotFoundError, KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode

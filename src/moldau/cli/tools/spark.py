@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.cli.addresses import cluster_settings
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import ToolError, add_json, on_terminal, print_json, read_config_file
+from moldau.cli.tools.common import ToolError, add_json, on_terminal, print_json, read_config_file
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _start(arguments: argparse.Namespace) -> int:
+    from moldau.spark.runtime.machine.settings import parse_conf
     from moldau.spark.runtime.server import ConnectServer
-    from moldau.spark.runtime.settings import parse_conf
 
     config = read_config_file(arguments.command_config) if arguments.command_config else {}
     server = ConnectServer(

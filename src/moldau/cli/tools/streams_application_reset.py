@@ -13,16 +13,16 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import ToolError, message_of, open_admin
+from moldau.cli.tools.common import ToolError, message_of, open_admin
 from moldau.cli.tools.group_cluster import GroupCluster
-from moldau.cli.tools.group_internal_topics import is_inferred_internal
-from moldau.cli.tools.group_offsets import (
+from moldau.cli.tools.group_options import has, refuse_together
+from moldau.cli.tools.machine.group_internal_topics import is_inferred_internal
+from moldau.cli.tools.machine.group_offsets import (
     OffsetPlanError,
     parse_csv_plan,
     parse_datetime_ms,
     parse_duration_argument_ms,
 )
-from moldau.cli.tools.group_options import has, refuse_together
 from moldau.client.errors import GroupIdNotFoundError, KafkaError, UnknownMemberIdError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 

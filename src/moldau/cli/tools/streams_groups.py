@@ -10,12 +10,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import open_admin, print_json
+from moldau.cli.tools.common import open_admin, print_json
 from moldau.cli.tools.consumer_groups import named_partitions_or_errors
 from moldau.cli.tools.group_cluster import GroupCluster
-from moldau.cli.tools.group_internal_topics import inferred_internal_topics, is_inferred_internal
-from moldau.cli.tools.group_layout import fixed, spaced
-from moldau.cli.tools.group_offsets import export_csv
 from moldau.cli.tools.group_options import (
     SCENARIOS,
     add_actions,
@@ -39,6 +36,12 @@ from moldau.cli.tools.group_reports import (
 )
 from moldau.cli.tools.group_reset import new_offsets
 from moldau.cli.tools.group_service import GroupService, perform
+from moldau.cli.tools.machine.group_internal_topics import (
+    inferred_internal_topics,
+    is_inferred_internal,
+)
+from moldau.cli.tools.machine.group_layout import fixed, spaced
+from moldau.cli.tools.machine.group_offsets import export_csv
 from moldau.cli.tools.streams_groups_views import (
     active_partitions,
     offset_rows,

@@ -8,7 +8,7 @@ import sys
 from uuid import UUID
 
 from moldau.cli.arguments import Parser, int32
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Refused,
     ToolError,
     add_common,
@@ -18,8 +18,8 @@ from moldau.cli.tools._common import (
     print_json,
     told_as,
 )
-from moldau.cli.tools._topic_descriptions import Filters, describe
-from moldau.cli.tools._topic_filter import TopicFilter
+from moldau.cli.tools.machine.topic_filter import TopicFilter
+from moldau.cli.tools.topic_descriptions import Filters, describe
 from moldau.client.admin import Admin, NewPartitions, NewTopic
 from moldau.client.errors import TopicExistsError
 from moldau.wire.uuids import ZERO_UUID, uuid_from_text, uuid_to_text

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     Table,
     ToolError,
     add_common,

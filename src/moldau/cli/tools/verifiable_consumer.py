@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import message_of, read_client_config, wait_until_reachable
+from moldau.cli.tools.common import message_of, read_client_config, wait_until_reachable
 from moldau.cli.tools.console_loop import POLL_SECONDS_MAX, Signals
 from moldau.cli.tools.perf_events import Events
 from moldau.client.errors import FencedInstanceIdError, KafkaError, WakeupError

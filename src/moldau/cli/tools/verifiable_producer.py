@@ -11,14 +11,14 @@ import time
 from typing import Any
 
 from moldau.cli.arguments import Parser
-from moldau.cli.tools._common import (
+from moldau.cli.tools.common import (
     message_of,
     read_client_config,
     wait_until_reachable,
 )
 from moldau.cli.tools.console_loop import Signals
+from moldau.cli.tools.machine.perf_statistics import Throttle
 from moldau.cli.tools.perf_events import Events, java_class
-from moldau.cli.tools.perf_statistics import Throttle
 
 __all__ = ["add_arguments", "run"]
 

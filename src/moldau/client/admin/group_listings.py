@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 from moldau.client.admin.base import AdminBase, Listings
 from moldau.client.admin.driver import Answer, Call
-from moldau.client.admin.group_translation import CONSUMER_PROTOCOL
 from moldau.client.admin.group_values import GroupListing, GroupState, GroupType
+from moldau.client.admin.machine.group_translation import CONSUMER_PROTOCOL
 from moldau.client.admin.routes import AnyRoute, BrokerRoute
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import ListGroupsRequest, ListGroupsResponse

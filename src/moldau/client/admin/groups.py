@@ -7,20 +7,20 @@ from typing import Any, TypeVar
 
 from moldau.client.admin.base import AdminBase
 from moldau.client.admin.driver import Answer, Call
-from moldau.client.admin.group_translation import (
-    CONSUMER_PROTOCOL,
-    classic_group,
-    consumer_group,
-    consumer_group_of_classic,
-    share_group,
-    streams_group,
-)
 from moldau.client.admin.group_values import (
     ClassicGroupDescription,
     ConsumerGroupDescription,
     MemberToRemove,
     ShareGroupDescription,
     StreamsGroupDescription,
+)
+from moldau.client.admin.machine.group_translation import (
+    CONSUMER_PROTOCOL,
+    classic_group,
+    consumer_group,
+    consumer_group_of_classic,
+    share_group,
+    streams_group,
 )
 from moldau.client.admin.routes import CoordinatorRoute
 from moldau.client.cluster import CoordinatorType

@@ -2,8 +2,8 @@
 
 from moldau.client.consumer.async_consumer import AsyncConsumer
 from moldau.client.consumer.blocking_consumer import Consumer
-from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.face import SubscriptionPattern
+from moldau.client.consumer.machine.consumer_records import ConsumerRecords
 from moldau.client.consumer.membership_interface import (
     ConsumerGroupMetadata,
     GroupMembershipOperation,

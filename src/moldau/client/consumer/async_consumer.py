@@ -12,10 +12,10 @@ from moldau.client.arguments import checked_partition, checked_partitions
 from moldau.client.callbacks import InlineCallbacks
 from moldau.client.config.keywords import ConsumerKeywords
 from moldau.client.consumer.blocking_consumer import CLOSE_TIMEOUT_S, POLL_TIMEOUT_S
-from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.core import ConsumerCore
 from moldau.client.consumer.face import ConsumerFace, check_times
 from moldau.client.consumer.guard import TaskGuard
+from moldau.client.consumer.machine.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.membership_interface import GroupMembershipOperation
 from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.consumer.topic_queries import list_topics, partitions_for

@@ -13,10 +13,10 @@ from uuid import UUID
 from moldau.client.arguments import checked_partition, checked_partitions
 from moldau.client.callbacks import BlockingCalls
 from moldau.client.config.keywords import ConsumerKeywords
-from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.core import ConsumerCore
 from moldau.client.consumer.face import ConsumerFace, check_times
 from moldau.client.consumer.guard import ThreadGuard
+from moldau.client.consumer.machine.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.membership_interface import GroupMembershipOperation
 from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.consumer.topic_queries import list_topics, partitions_for

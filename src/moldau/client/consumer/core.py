@@ -19,23 +19,23 @@ from moldau.client.callbacks import Callbacks
 from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.commits import GroupOffsets
 from moldau.client.consumer.committer import NO_GROUP_ID, CommitCallback, Committer, Offsets
-from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
-from moldau.client.consumer.fetch_buffer import CompletedFetch, FetchBuffer
 from moldau.client.consumer.fetcher import Fetcher
 from moldau.client.consumer.group_side import GroupSide
-from moldau.client.consumer.iteration import RecordIteration
 from moldau.client.consumer.list_offsets import OffsetFinder
-from moldau.client.consumer.membership_interface import GroupMembershipOperation
-from moldau.client.consumer.position_updates import PositionUpdater
-from moldau.client.consumer.positions import (
+from moldau.client.consumer.machine.consumer_records import EMPTY_RECORDS, ConsumerRecords
+from moldau.client.consumer.machine.fetch_buffer import CompletedFetch, FetchBuffer
+from moldau.client.consumer.machine.iteration import RecordIteration
+from moldau.client.consumer.machine.positions import (
     LATEST_TIMESTAMP,
     FetchState,
     Position,
     PositionState,
     ResetStrategy,
 )
+from moldau.client.consumer.machine.subscription import SubscriptionKind, SubscriptionState
+from moldau.client.consumer.membership_interface import GroupMembershipOperation
+from moldau.client.consumer.position_updates import PositionUpdater
 from moldau.client.consumer.settings import ConsumerSettings
-from moldau.client.consumer.subscription import SubscriptionKind, SubscriptionState
 from moldau.client.consumer.wakeup import Wakeup
 from moldau.client.deadline import Deadline
 from moldau.client.errors import (
@@ -45,7 +45,7 @@ from moldau.client.errors import (
     KafkaTimeoutError,
     error_for,
 )
-from moldau.client.metadata import ClusterMetadata
+from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.metrics import CONSUMER, ConsumerMetrics, Metrics, NetworkMetrics, add_app_info
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.telemetry import TelemetryReporter

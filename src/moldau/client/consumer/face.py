@@ -9,12 +9,12 @@ from typing import Any, Generic, NamedTuple
 
 from moldau.client.arguments import checked_offsets, checked_partition, checked_partitions
 from moldau.client.consumer.committer import CommitCallback
-from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.core import ConsumerCore
 from moldau.client.consumer.guard import Guard
-from moldau.client.consumer.iteration import RecordIteration
+from moldau.client.consumer.machine.consumer_records import ConsumerRecords
+from moldau.client.consumer.machine.iteration import RecordIteration
+from moldau.client.consumer.machine.positions import EARLIEST, LATEST, ResetStrategy
 from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
-from moldau.client.consumer.positions import EARLIEST, LATEST, ResetStrategy
 from moldau.client.consumer.rebalance_listener import ConsumerRebalanceListener
 from moldau.client.errors import IllegalStateError, InvalidTopicError
 from moldau.client.metrics import KafkaMetric, MetricName

@@ -15,15 +15,19 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
+from moldau.client._fetch_reader import FetchReader
 from moldau.client.cluster import LANE_FETCH, ClusterClient
-from moldau.client.consumer.fetch_buffer import CompletedFetch, FetchBuffer, end_of_batches
-from moldau.client.consumer.fetch_session import ConsumerFetchSession, SessionRequest, Wanted
-from moldau.client.consumer.positions import PositionState, ResetKind
+from moldau.client.consumer.machine.fetch_buffer import CompletedFetch, FetchBuffer, end_of_batches
+from moldau.client.consumer.machine.fetch_session import (
+    ConsumerFetchSession,
+    SessionRequest,
+    Wanted,
+)
+from moldau.client.consumer.machine.positions import PositionState, ResetKind
+from moldau.client.consumer.machine.subscription import SubscriptionState
 from moldau.client.consumer.settings import ConsumerSettings
-from moldau.client.consumer.subscription import SubscriptionState
 from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, OffsetOutOfRangeError, error_for
-from moldau.client.fetch_reader import FetchReader
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import Node, TopicPartition
 from moldau.wire.errors import FETCH_METADATA_STALE, ErrorCode, WireError

@@ -15,6 +15,7 @@ from typing import Any
 from moldau.client.callbacks import Callbacks
 from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.committer import Committer, Offsets, stranger_error
+from moldau.client.consumer.machine.subscription import SubscriptionState
 from moldau.client.consumer.membership_interface import (
     NO_GENERATION,
     ConsumerGroupMetadata,
@@ -23,7 +24,6 @@ from moldau.client.consumer.membership_interface import (
     Membership,
 )
 from moldau.client.consumer.settings import ConsumerSettings
-from moldau.client.consumer.subscription import SubscriptionState
 from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError
 from moldau.client.metrics import ConsumerMetrics

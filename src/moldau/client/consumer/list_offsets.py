@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from moldau.client.cluster import ClusterClient
-from moldau.client.consumer.positions import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Position
+from moldau.client.consumer.machine.positions import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Position
 from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, KafkaTimeoutError, error_for
 from moldau.client.topics import Node, OffsetAndTimestamp, TopicPartition

@@ -16,8 +16,8 @@ from typing import Any
 from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.commits import GroupOffsets
 from moldau.client.consumer.list_offsets import OffsetFinder
-from moldau.client.consumer.positions import FetchState, Position, PositionState, ResetKind
-from moldau.client.consumer.subscription import SubscriptionState
+from moldau.client.consumer.machine.positions import FetchState, Position, PositionState, ResetKind
+from moldau.client.consumer.machine.subscription import SubscriptionState
 from moldau.client.deadline import Deadline
 from moldau.client.errors import (
     BrokerNotAvailableError,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.client.config import CONSUMER_KEYS, gather, no_effect, parse_settings
+from moldau.client.consumer.machine.positions import ResetKind, ResetStrategy
 from moldau.client.consumer.membership import check_settings
-from moldau.client.consumer.positions import ResetKind, ResetStrategy
 from moldau.client.errors import ConfigError
 from moldau.client.interceptors import Interceptors, resolve_interceptors
 from moldau.client.serialization import Deserialize, resolve_deserializer

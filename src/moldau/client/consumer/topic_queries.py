@@ -5,7 +5,7 @@ from __future__ import annotations
 from moldau.client.cluster import ClusterClient
 from moldau.client.deadline import Deadline
 from moldau.client.errors import error_for
-from moldau.client.metadata import EMPTY, ClusterMetadata
+from moldau.client.machine.metadata import EMPTY, ClusterMetadata
 from moldau.client.topics import PartitionInfo, TopicPartition
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import MetadataRequest, MetadataResponse

@@ -1,5 +1,6 @@
 """Kafka's client metrics: `client.metrics()` gives them by name."""
 
+from moldau.client.metrics._stats import Windows as Windows
 from moldau.client.metrics.groups import ADMIN as ADMIN
 from moldau.client.metrics.groups import CONSUMER as CONSUMER
 from moldau.client.metrics.groups import PRODUCER as PRODUCER
@@ -15,4 +16,3 @@ from moldau.client.metrics.registry import MetricReporter as MetricReporter
 from moldau.client.metrics.registry import Metrics as Metrics
 from moldau.client.metrics.registry import Sensor as Sensor
 from moldau.client.metrics.registry import resolve_reporters as resolve_reporters
-from moldau.client.metrics.stats import Windows as Windows

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from moldau.client.errors import ConfigError
-from moldau.client.metrics.stats import Recorder, Stat, Windows
+from moldau.client.metrics._stats import Recorder, Stat, Windows
 
 __all__ = ["Gauge", "KafkaMetric", "MetricName", "MetricReporter", "Metrics", "Sensor"]
 

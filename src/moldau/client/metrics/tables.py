@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from moldau.client.metrics.registry import Metrics, Sensor
-from moldau.client.metrics.stats import (
+from moldau.client.metrics._stats import (
     Avg,
     CumulativeCount,
     CumulativeSum,
@@ -21,6 +20,7 @@ from moldau.client.metrics.stats import (
     hourly_rate,
     nanosecond_ratio,
 )
+from moldau.client.metrics.registry import Metrics, Sensor
 
 Row = tuple[str, str, str, str]
 

@@ -3,12 +3,12 @@
 from moldau.client.producer._batch import RecordFuture
 from moldau.client.producer.asynchronous import AsyncProducer
 from moldau.client.producer.blocking import Producer
-from moldau.client.producer.partitioners import (
+from moldau.client.producer.machine.partitioners import (
     Partitioner,
     RoundRobinPartitioner,
     UniformStickyPartitioner,
 )
-from moldau.client.producer.records import ProducerRecord, RecordMetadata
+from moldau.client.producer.machine.records import ProducerRecord, RecordMetadata
 
 __all__ = [
     "AsyncProducer",

@@ -19,10 +19,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.client.errors import IllegalStateError, KafkaError, KafkaTimeoutError
-from moldau.client.producer.records import NO_OFFSET, NO_TIMESTAMP, RecordMetadata
+from moldau.client.producer.machine.records import NO_OFFSET, NO_TIMESTAMP, RecordMetadata
 
 if TYPE_CHECKING:
-    from moldau.client.producer.queues import PartitionQueue
+    from moldau.client.producer.machine.queues import PartitionQueue
 
 __all__ = ["NO_SEQUENCE", "Outcome", "ProducerBatch", "RecordFuture", "failed_future"]
 

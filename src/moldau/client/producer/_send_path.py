@@ -20,25 +20,25 @@ from moldau.client.errors import (
     KafkaError,
     RecordTooLargeError,
 )
-from moldau.client.metadata import ClusterMetadata
+from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.producer._batch import DeliveryCallback, ProducerBatch, RecordFuture
 from moldau.client.producer._murmur2 import partition_for_key
 from moldau.client.producer.accumulator import Accumulator
-from moldau.client.producer.partitioners import (
+from moldau.client.producer.machine.partitioners import (
     PartitionFunction,
     StickyPartition,
     partition_function,
 )
-from moldau.client.producer.queues import PartitionQueue, TopicQueues
-from moldau.client.producer.records import (
+from moldau.client.producer.machine.queues import PartitionQueue, TopicQueues
+from moldau.client.producer.machine.records import (
     TIMESTAMP_MAX,
     ProducerRecord,
     check_place,
     normal_headers,
 )
+from moldau.client.producer.machine.transactions import TransactionManager
 from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings
-from moldau.client.producer.transactions import TransactionManager
 from moldau.client.serialization import serialized
 from moldau.clock import Clock
 

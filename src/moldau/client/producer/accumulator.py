@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from moldau.client._batch_builder import BatchBuilder
-from moldau.client.metadata import ClusterMetadata
+from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.producer._batch import Outcome, ProducerBatch
-from moldau.client.producer.partitioners import StickyPartition, cumulative_weights
-from moldau.client.producer.queues import (
+from moldau.client.producer.machine.partitioners import StickyPartition, cumulative_weights
+from moldau.client.producer.machine.queues import (
     NEVER_MS,
     AccumulatorLimits,
     Drained,
@@ -32,7 +32,7 @@ from moldau.client.producer.queues import (
     PartitionQueue,
     TopicQueues,
 )
-from moldau.peers.backoff import ExponentialBackoff, RandomSource
+from moldau.peers.machine.backoff import ExponentialBackoff, RandomSource
 from moldau.wire.compression import Compression
 
 __all__ = ["Accumulator"]

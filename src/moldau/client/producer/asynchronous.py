@@ -17,7 +17,7 @@ from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.at_exit import close_with_loop
 from moldau.client.producer.core import ProducerCore
-from moldau.client.producer.records import ProducerRecord
+from moldau.client.producer.machine.records import ProducerRecord
 from moldau.client.producer.settings import producer_settings
 from moldau.client.topics import OffsetsLike, PartitionInfo
 

@@ -20,7 +20,7 @@ from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.at_exit import watch
 from moldau.client.producer.core import ProducerCore
-from moldau.client.producer.records import ProducerRecord
+from moldau.client.producer.machine.records import ProducerRecord
 from moldau.client.producer.settings import producer_settings
 from moldau.client.topics import OffsetsLike, PartitionInfo
 

@@ -30,7 +30,7 @@ from moldau.client.errors import (
     error_for,
 )
 from moldau.client.interceptors import Interceptors
-from moldau.client.metadata import ClusterMetadata
+from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.metrics import (
     PRODUCER,
     KafkaMetric,
@@ -43,12 +43,12 @@ from moldau.client.producer._batch import RecordFuture, failed_future
 from moldau.client.producer._send_path import Outgoing, SendPath
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.delivery import tell
-from moldau.client.producer.queues import AccumulatorLimits, MemoryWaiter, PartitionQueue
-from moldau.client.producer.records import ProducerRecord, RecordMetadata, check_place
+from moldau.client.producer.machine.queues import AccumulatorLimits, MemoryWaiter, PartitionQueue
+from moldau.client.producer.machine.records import ProducerRecord, RecordMetadata, check_place
+from moldau.client.producer.machine.transaction_state import Operation, State
+from moldau.client.producer.machine.transactions import Features, TransactionManager
 from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings
-from moldau.client.producer.transaction_state import Operation, State
-from moldau.client.producer.transactions import Features, TransactionManager
 from moldau.client.telemetry import TelemetryReporter
 from moldau.client.topics import OffsetsLike, PartitionInfo, TopicPartition
 from moldau.wire.errors import ErrorCode

@@ -25,21 +25,21 @@ from moldau.client.errors import (
     TransactionalIdAuthorizationFailedError,
     error_for,
 )
-from moldau.client.metadata import ClusterMetadata
+from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.metrics import ProducerMetrics
 from moldau.client.producer._batch import Outcome, ProducerBatch
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.delivery import finish
-from moldau.client.producer.produce import (
+from moldau.client.producer.machine.produce import (
     PartitionAnswer,
     ProduceAnswer,
     produce_request,
     read_produce_response,
 )
-from moldau.client.producer.queues import NEVER_MS
+from moldau.client.producer.machine.queues import NEVER_MS
+from moldau.client.producer.machine.transactions import TransactionManager
 from moldau.client.producer.settings import ProducerSettings
 from moldau.client.producer.transaction_shell import TransactionShell
-from moldau.client.producer.transactions import TransactionManager
 from moldau.client.topics import Node
 from moldau.peers.channel import RawResponse
 from moldau.wire.errors import ErrorCode, WireError

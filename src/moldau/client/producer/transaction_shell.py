@@ -10,8 +10,8 @@ from typing import Any
 from moldau.client.cluster import ClusterClient, CoordinatorType
 from moldau.client.errors import DisconnectError, KafkaError
 from moldau.client.producer.accumulator import Accumulator
-from moldau.client.producer.transaction_state import RETRY, TransactionRequest, Verdict
-from moldau.client.producer.transactions import TransactionManager
+from moldau.client.producer.machine.transaction_state import RETRY, TransactionRequest, Verdict
+from moldau.client.producer.machine.transactions import TransactionManager
 from moldau.clock import pause
 from moldau.wire.apis import ApiKey
 

@@ -10,13 +10,13 @@ from typing import Any, Self, Unpack
 from uuid import UUID
 
 from moldau.client.config.keywords import ShareConsumerKeywords
-from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.guard import TaskGuard
+from moldau.client.consumer.machine.consumer_records import ConsumerRecords
 from moldau.client.errors import IllegalStateError, KafkaError
-from moldau.client.share.acknowledgements import TopicIdPartition
 from moldau.client.share.blocking_share_consumer import CLOSE_TIMEOUT_S, POLL_TIMEOUT_S
 from moldau.client.share.core import ShareCore
 from moldau.client.share.face import ShareFace, callback_error
+from moldau.client.share.machine.acknowledgements import TopicIdPartition
 from moldau.client.share.settings import ShareSettings
 from moldau.client.type_parameters import K, V
 

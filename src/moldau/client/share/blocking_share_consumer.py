@@ -8,13 +8,13 @@ from uuid import UUID
 
 from moldau.client.callbacks import BlockingCalls
 from moldau.client.config.keywords import ShareConsumerKeywords
-from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.guard import ThreadGuard
+from moldau.client.consumer.machine.consumer_records import ConsumerRecords
 from moldau.client.errors import KafkaError
 from moldau.client.loop_thread import LoopThread
-from moldau.client.share.acknowledgements import TopicIdPartition
 from moldau.client.share.core import ShareCore
 from moldau.client.share.face import ShareFace, callback_error
+from moldau.client.share.machine.acknowledgements import TopicIdPartition
 from moldau.client.share.settings import ShareSettings
 from moldau.client.type_parameters import K, V
 

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from moldau.client.cluster import ClusterClient
-from moldau.client.consumer.consumer_records import EMPTY_RECORDS, ConsumerRecords
+from moldau.client.consumer.machine.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.wakeup import Wakeup
 from moldau.client.deadline import Deadline
 from moldau.client.errors import IllegalStateError, KafkaError, error_for
-from moldau.client.metadata import ClusterMetadata
+from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.metrics import (
     SHARE_CONSUMER,
     Metrics,
@@ -28,9 +28,9 @@ from moldau.client.metrics import (
 )
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.serialization import close_function
-from moldau.client.share.acknowledgements import AcknowledgeType, TopicIdPartition
-from moldau.client.share.delivery import Delivery
-from moldau.client.share.in_flight import InFlight, NodeAcknowledgements
+from moldau.client.share.machine.acknowledgements import AcknowledgeType, TopicIdPartition
+from moldau.client.share.machine.delivery import Delivery
+from moldau.client.share.machine.in_flight import InFlight, NodeAcknowledgements
 from moldau.client.share.membership import ShareMembership
 from moldau.client.share.nodes import Outcome, ShareNodes
 from moldau.client.share.settings import ShareSettings

@@ -12,8 +12,8 @@ from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.errors import IllegalStateError, KafkaError
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.other_clients import SHARE_CONSUMER_NAMES, point_from
-from moldau.client.share.acknowledgements import AcknowledgeType, TopicIdPartition
 from moldau.client.share.core import ShareCore
+from moldau.client.share.machine.acknowledgements import AcknowledgeType, TopicIdPartition
 from moldau.client.topics import TopicPartition
 from moldau.client.type_parameters import K, V
 

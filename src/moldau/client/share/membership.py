@@ -11,12 +11,16 @@ from typing import Final
 from uuid import UUID
 
 from moldau.client.cluster import ClusterClient
-from moldau.client.consumer.membership.epoch_member import LEAVE_EPOCH, EpochMember, EpochState
 from moldau.client.consumer.membership.heartbeats import Heartbeats
+from moldau.client.consumer.membership.machine.epoch_member import (
+    LEAVE_EPOCH,
+    EpochMember,
+    EpochState,
+)
 from moldau.client.consumer.membership.topic_names import TopicNames
-from moldau.client.metadata import ClusterMetadata
+from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.metrics import ShareConsumerMetrics
-from moldau.client.share.acknowledgements import TopicIdPartition
+from moldau.client.share.machine.acknowledgements import TopicIdPartition
 from moldau.client.share.settings import ShareSettings
 from moldau.client.topics import TopicPartition
 from moldau.wire.message import Message

@@ -20,12 +20,12 @@ from moldau.client.cluster import LANE_FETCH, ClusterClient
 from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, RetriableError, code_of, error_for
 from moldau.client.metrics import ShareConsumerMetrics
-from moldau.client.share.acknowledgements import Acknowledgements, TopicIdPartition
-from moldau.client.share.delivery import Delivery
-from moldau.client.share.in_flight import NodeAcknowledgements, by_node
+from moldau.client.share.machine.acknowledgements import Acknowledgements, TopicIdPartition
+from moldau.client.share.machine.delivery import Delivery
+from moldau.client.share.machine.in_flight import NodeAcknowledgements, by_node
+from moldau.client.share.machine.requests import acknowledge_request, fetch_request
+from moldau.client.share.machine.session import FINAL_EPOCH, ShareSession
 from moldau.client.share.membership import ShareMembership
-from moldau.client.share.requests import acknowledge_request, fetch_request
-from moldau.client.share.session import FINAL_EPOCH, ShareSession
 from moldau.client.share.settings import RECORD_LIMIT, ShareSettings
 from moldau.client.topics import Node, TopicPartition
 from moldau.clock import Alarm

@@ -23,8 +23,8 @@ from moldau.client.errors import (
     error_for,
 )
 from moldau.client.metrics import KafkaMetric, MetricName, Metrics
-from moldau.client.telemetry.otlp import Point, encode_metrics, telemetry_name
-from moldau.client.telemetry.state import Ask, Push, Subscription, TelemetryState
+from moldau.client.telemetry.machine.otlp import Point, encode_metrics, telemetry_name
+from moldau.client.telemetry.machine.state import Ask, Push, Subscription, TelemetryState
 from moldau.clock import pause
 from moldau.times import WallMs
 from moldau.wire.compression import Compression, compress

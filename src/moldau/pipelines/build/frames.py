@@ -19,9 +19,9 @@ from typing import Any
 
 from moldau.pipelines.build import records
 from moldau.pipelines.build.letters import letter
-from moldau.pipelines.build.names import COORDINATES, LETTER, ORIGIN, carried, visible
+from moldau.pipelines.build.machine.names import COORDINATES, LETTER, ORIGIN, carried, visible
+from moldau.pipelines.build.machine.sql_text import ERROR, mentions, plain_select
 from moldau.pipelines.build.rows import TAG, LetterSender, RowRunner
-from moldau.pipelines.build.sql_text import ERROR, mentions, plain_select
 from moldau.pipelines.definition import (
     Cast,
     Drop,

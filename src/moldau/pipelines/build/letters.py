@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.pipelines.build.names import HEADERS, visible
-from moldau.pipelines.build.sql_text import ERROR
+from moldau.pipelines.build.machine.names import HEADERS, visible
+from moldau.pipelines.build.machine.sql_text import ERROR
 
 PREFIX = "__connect.errors."
 HEADERS_TYPE = "array<struct<key: string, value: binary>>"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from moldau.pipelines.build.sql_text import ERROR
+from moldau.pipelines.build.machine.sql_text import ERROR
 from moldau.pipelines.definition import Topic
 from moldau.pipelines.definition.checks import METADATA
 from moldau.pipelines.errors import PipelineError

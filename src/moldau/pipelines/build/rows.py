@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from moldau.pipelines.build.machine.sql_text import ERROR
 from moldau.pipelines.build.records import TRANSFORMATION
-from moldau.pipelines.build.sql_text import ERROR
 from moldau.pipelines.definition.code import Code
 from moldau.pipelines.definition.model import FAIL, IGNORE
 from moldau.pipelines.errors import ROW_STEP, is_not_the_users

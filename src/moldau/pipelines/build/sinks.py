@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.pipelines.build.batches import TopicBatches
 from moldau.pipelines.build.frames import Flow
 from moldau.pipelines.build.letters import HEADERS_TYPE
 from moldau.pipelines.build.letters import letter as letter_of
-from moldau.pipelines.build.names import LETTER
+from moldau.pipelines.build.machine.batches import TopicBatches
+from moldau.pipelines.build.machine.names import LETTER
+from moldau.pipelines.build.machine.sql_text import ERROR
 from moldau.pipelines.build.records import value_of
 from moldau.pipelines.build.sources import connector_of
-from moldau.pipelines.build.sql_text import ERROR
 from moldau.pipelines.build.table_options import table_options
 from moldau.pipelines.definition import Pipeline, Topic
 from moldau.pipelines.definition.model import APPEND, UPDATE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from moldau.pipelines.build.sql_text import mentions
+from moldau.pipelines.build.machine.sql_text import mentions
 from moldau.pipelines.build.table_options import table_options
 from moldau.pipelines.definition import Pipeline, Source, Sql, Topic
 from moldau.pipelines.definition.topic_options import source_options

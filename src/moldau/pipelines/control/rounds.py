@@ -24,22 +24,22 @@ from typing import Any, Final
 
 from moldau.client.errors import KafkaError
 from moldau.invariant import InvariantError
-from moldau.pipelines.control import events
-from moldau.pipelines.control.decisions import Reconciler
-from moldau.pipelines.control.events import Effect, Event, Spec
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import PipelineLogs
-from moldau.pipelines.control.progress import activity_of, line_of, progress_record
+from moldau.pipelines.control.machine import events
+from moldau.pipelines.control.machine.decisions import Reconciler
+from moldau.pipelines.control.machine.events import Effect, Event, Spec
+from moldau.pipelines.control.machine.progress import activity_of, line_of, progress_record
 from moldau.pipelines.control.queries import Look
-from moldau.pipelines.control.records import (
+from moldau.pipelines.control.workers import ServerWatch, Workers
+from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.records import (
     ErrorRecord,
     PipelineRecord,
     ProgressRecord,
     State,
     StatusRecord,
 )
-from moldau.pipelines.control.workers import ServerWatch, Workers
-from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.registry import Registry
 
 __all__ = ["PipelineWatch", "Published", "Rounds"]

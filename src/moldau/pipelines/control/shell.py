@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from moldau.client.errors import KafkaError
-from moldau.pipelines.control.decisions import Reconciler
 from moldau.pipelines.control.folder import ControlFolder, Heartbeat
+from moldau.pipelines.control.machine.decisions import Reconciler
 from moldau.pipelines.control.rounds import Published, Rounds
 from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.registry import Registry

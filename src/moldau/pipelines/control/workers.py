@@ -16,12 +16,12 @@ from typing import Any, Final
 
 from moldau.client import Admin, OffsetAndMetadata, TopicPartition
 from moldau.client.errors import KafkaError
-from moldau.pipelines.control import events
 from moldau.pipelines.control.logs import PipelineLogs
-from moldau.pipelines.control.progress import mirror_group, read_offsets
+from moldau.pipelines.control.machine import events
+from moldau.pipelines.control.machine.progress import mirror_group, read_offsets
 from moldau.pipelines.control.queries import Look, Sessions
-from moldau.pipelines.control.records import Desired, ErrorRecord, PipelineRecord, StatusRecord
 from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.records import Desired, ErrorRecord, PipelineRecord, StatusRecord
 from moldau.pipelines.registry import Registry, connection_config
 
 __all__ = ["ServerWatch", "Workers"]

@@ -33,8 +33,8 @@ from moldau.pipelines.definition.topic_options import sink_options, source_optio
 from moldau.pipelines.definition.triggers import is_interval
 from moldau.pipelines.errors import DefinitionError, PipelineError
 from moldau.spark import tables
-from moldau.spark.sink.options import parse as sink_parser
-from moldau.spark.source.options import parse_options as source_parser
+from moldau.spark.sink.machine.options import parse as sink_parser
+from moldau.spark.source.machine.options import parse_options as source_parser
 from moldau.spark.topic_options import OptionError
 
 SOURCE_FORMATS = ("json", "csv", "string", "binary", "avro", "protobuf")

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from moldau.client.consumer.fetch_buffer import end_of_batches
 from moldau.client.consumer.list_offsets import OffsetFinder
+from moldau.client.consumer.machine.fetch_buffer import end_of_batches
 from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, KafkaTimeoutError, error_for
 from moldau.client.topics import Node, TopicPartition
 from moldau.clock import pause
 from moldau.spark.columns.clients import PooledClient
 from moldau.spark.columns.errors import DataLossError, OpenTransactionError
-from moldau.spark.columns.progress import Meaning, meaning_of, part_size
+from moldau.spark.columns.machine.progress import Meaning, meaning_of, part_size
 from moldau.wire.errors import ErrorCode, WireError
 from moldau.wire.fetch_response import (
     TOPIC_ID_VERSION,

@@ -22,14 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from moldau import __version__
-from moldau.spark.runtime import launcher, logs, probe, processes
-from moldau.spark.runtime.command import (
-    Environment,
-    connector_of,
-    log_settings,
-    server_conf,
-    spark_submit,
-)
+from moldau.spark.runtime import launcher, probe, processes
 from moldau.spark.runtime.errors import (
     ServerNotRunning,
     ServerStartError,
@@ -37,8 +30,16 @@ from moldau.spark.runtime.errors import (
     require,
 )
 from moldau.spark.runtime.java import LAUNCHER_OPTIONS, JavaHome, find_java
+from moldau.spark.runtime.machine import logs
+from moldau.spark.runtime.machine.command import (
+    Environment,
+    connector_of,
+    log_settings,
+    server_conf,
+    spark_submit,
+)
+from moldau.spark.runtime.machine.settings import ServerSettings, ServerState
 from moldau.spark.runtime.places import DEFAULT_FOLDER, Places, cache_folder, spark_home
-from moldau.spark.runtime.settings import ServerSettings, ServerState
 
 __all__ = ["ConnectServer"]
 

@@ -20,8 +20,8 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from moldau.spark.runtime.command import Shipped
 from moldau.spark.runtime.errors import SparkRuntimeError
+from moldau.spark.runtime.machine.command import Shipped
 
 __all__ = ["contents", "requirement_names", "ship"]
 

@@ -24,8 +24,8 @@ from moldau.client.cluster import CoordinatorType
 from moldau.client.errors import KafkaError, KafkaTimeoutError, TopicExistsError, error_for
 from moldau.client.results import Results
 from moldau.client.topics import TopicPartition
-from moldau.spark.sink.log import PARTITION_COUNT, TOPIC, SinksLog
-from moldau.spark.sink.protocol import SinkError, Token, Transaction
+from moldau.spark.sink.machine.log import PARTITION_COUNT, TOPIC, SinksLog
+from moldau.spark.sink.machine.protocol import SinkError, Token, Transaction
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
     AddPartitionsToTxnRequest,

@@ -15,10 +15,16 @@ from moldau.client.config import ADMIN_KEYS
 from moldau.client.errors import KafkaError
 from moldau.client.loop_thread import LoopThread
 from moldau.spark.client_cache import ClientCache
-from moldau.spark.sink import protocol
-from moldau.spark.sink.log import PARTITION_COUNT, SinksLog, decision_key, part_key, partition_of
+from moldau.spark.sink.machine import protocol
+from moldau.spark.sink.machine.log import (
+    PARTITION_COUNT,
+    SinksLog,
+    decision_key,
+    part_key,
+    partition_of,
+)
+from moldau.spark.sink.machine.protocol import Opened, Token
 from moldau.spark.sink.operations import SinkOperations
-from moldau.spark.sink.protocol import Opened, Token
 
 __all__ = ["SinkCluster", "clusters"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from moldau.client.errors import KafkaError
 from moldau.spark.columns.schema import pyarrow
 from moldau.spark.columns.writing import ColumnWriter
-from moldau.spark.sink.log import PARTITION_COUNT, TOPIC, part_key, partition_of
-from moldau.spark.sink.protocol import (
+from moldau.spark.sink.machine.log import PARTITION_COUNT, TOPIC, part_key, partition_of
+from moldau.spark.sink.machine.protocol import (
     Opened,
     TaskResult,
     Transaction,

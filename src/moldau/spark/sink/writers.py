@@ -22,14 +22,15 @@ from pyspark.sql.datasource import (
 
 from moldau.spark import workers
 from moldau.spark.columns.schema import pyarrow
-from moldau.spark.sink import protocol, tasks
-from moldau.spark.sink.options import (
+from moldau.spark.sink import tasks
+from moldau.spark.sink.machine import protocol
+from moldau.spark.sink.machine.options import (
     TRANSACTION_TIMEOUT_MS,
     SinkOptions,
     check_columns,
     parse,
 )
-from moldau.spark.sink.protocol import Opened, SinkError, TaskResult
+from moldau.spark.sink.machine.protocol import Opened, SinkError, TaskResult
 from moldau.spark.sink.shell import clusters
 from moldau.spark.topic_options import OptionError
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator,
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
+from moldau.client._fetch_reader import FetchReader
 from moldau.client.cluster import LANE_FETCH, ClusterClient
 from moldau.client.config import CONSUMER_KEYS, parse_settings
 from moldau.client.consumer.list_offsets import OffsetFinder
@@ -24,13 +25,12 @@ from moldau.client.errors import (
     UnknownTopicOrPartitionError,
     error_for,
 )
-from moldau.client.fetch_reader import FetchReader
 from moldau.client.loop_thread import LoopThread
-from moldau.client.metadata import ClusterMetadata
+from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.topics import Node, TopicPartition
-from moldau.spark.source.offsets import EARLIEST, LATEST, Offsets
-from moldau.spark.source.options import Assign, SourceOptions, Subscribe, SubscribePattern
+from moldau.spark.source.machine.offsets import EARLIEST, LATEST, Offsets
+from moldau.spark.source.machine.options import Assign, SourceOptions, Subscribe, SubscribePattern
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import FetchRequest, FetchResponse
 

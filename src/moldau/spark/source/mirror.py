@@ -27,8 +27,8 @@ from moldau.client.admin import Admin, AsyncAdmin
 from moldau.client.errors import KafkaError
 from moldau.client.loop_thread import LoopThread
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
-from moldau.spark.source.offsets import Offsets
-from moldau.spark.source.options import SourceOptions
+from moldau.spark.source.machine.offsets import Offsets
+from moldau.spark.source.machine.options import SourceOptions
 
 __all__ = ["GroupMirror", "GroupTaken", "announce", "query_group"]
 

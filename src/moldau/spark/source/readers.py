@@ -22,16 +22,16 @@ from pyspark.sql.streaming.datasource import (
 
 from moldau.client.topics import TopicPartition
 from moldau.spark import workers
-from moldau.spark.source.offsets import (
+from moldau.spark.source.machine.offsets import (
     EARLIEST,
     LATEST,
     OffsetsJson,
     offsets_from_json,
     offsets_to_json,
 )
-from moldau.spark.source.options import SourceOptions, parse_options
-from moldau.spark.source.planning import batch_ranges, questions, settled
-from moldau.spark.source.ranges import OffsetRange, cut
+from moldau.spark.source.machine.options import SourceOptions, parse_options
+from moldau.spark.source.machine.planning import batch_ranges, questions, settled
+from moldau.spark.source.machine.ranges import OffsetRange, cut
 from moldau.spark.source.schema import topic_schema
 from moldau.spark.topic_options import OptionError
 

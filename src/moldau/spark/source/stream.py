@@ -16,19 +16,19 @@ from moldau.client.errors import DisconnectError, KafkaTimeoutError
 from moldau.client.topics import TopicPartition
 from moldau.spark.source.clock import SourceClock, SystemClock
 from moldau.spark.source.cluster import SourceCluster
-from moldau.spark.source.lag import behind, latest_with_lag
-from moldau.spark.source.limits import MinimumGate, rate_limited, unread
-from moldau.spark.source.mirror import GroupMirror
-from moldau.spark.source.offsets import LATEST, Offsets, merged
-from moldau.spark.source.options import SourceOptions
-from moldau.spark.source.planning import (
+from moldau.spark.source.machine.lag import behind, latest_with_lag
+from moldau.spark.source.machine.limits import MinimumGate, rate_limited, unread
+from moldau.spark.source.machine.offsets import LATEST, Offsets, merged
+from moldau.spark.source.machine.options import SourceOptions
+from moldau.spark.source.machine.planning import (
     DATA_LOSS_ADVICE,
     DataLoss,
     plan_batch,
     questions,
     settled,
 )
-from moldau.spark.source.ranges import OffsetRange, cut
+from moldau.spark.source.machine.ranges import OffsetRange, cut
+from moldau.spark.source.mirror import GroupMirror
 
 __all__ = ["StreamRun"]
 

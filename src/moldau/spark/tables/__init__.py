@@ -5,6 +5,14 @@
 streaming; `start_sink` starts the query that writes a streaming DataFrame into it.
 """
 
+from moldau.spark.tables.machine.options import (
+    FILE_KINDS,
+    KINDS,
+    Options,
+    check_options,
+    check_output_mode,
+)
+
 from .errors import (
     ChangedRowsError,
     OptionError,
@@ -14,7 +22,6 @@ from .errors import (
 )
 from .formats import FORMATS, SINK, SOURCE, TableFormat
 from .frames import read, register, start_sink
-from .options import FILE_KINDS, KINDS, Options, check_options, check_output_mode
 
 __all__ = [
     "FILE_KINDS",

@@ -25,13 +25,21 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-from .batches import Attempt
+from moldau.spark.tables.jdbc.machine.address import POSTGRESQL, Address, parse_address
+from moldau.spark.tables.jdbc.machine.queries import Progress, earlier, progress_of
+from moldau.spark.tables.machine.batches import Attempt
+from moldau.spark.tables.machine.growth import (
+    advance,
+    batch_range,
+    between,
+    initial_offset,
+    next_offset,
+    position_of,
+)
+from moldau.spark.tables.machine.options import Options, check_options
+
 from .columns import arrow_schema
 from .formats import SINK, SOURCE
-from .growth import advance, batch_range, between, initial_offset, next_offset, position_of
-from .jdbc.address import POSTGRESQL, Address, parse_address
-from .jdbc.queries import Progress, earlier, progress_of
-from .options import Options, check_options
 from .sinks import Staged, TableSink
 
 # How often an idle stream looks at its table, and how it waits: Spark asks every few milliseconds.

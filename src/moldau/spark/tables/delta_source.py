@@ -10,11 +10,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from moldau.spark.tables.machine.delta_log import (
+    DeltaFile,
+    commit_path,
+    deletion_vector,
+    parse_commit,
+)
+from moldau.spark.tables.machine.growth import Position, Version
+from moldau.spark.tables.machine.options import Options
+
 from . import delta_table
-from .delta_log import DeltaFile, commit_path, deletion_vector, parse_commit
 from .errors import TableError
-from .growth import Position, Version
-from .options import Options
 from .parquet_files import partition_text
 from .storage import Storage
 

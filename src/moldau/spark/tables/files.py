@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from moldau.spark.tables.machine.options import Options
+
 from .errors import OptionError
-from .options import Options
 
 _log = logging.getLogger(__name__)
 _NOT_FOR_SPARK = ("path", "schema", "partitionBy", "mode")

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from . import option_values as values
+from moldau.spark.tables.machine import option_values as values
+from moldau.spark.tables.machine.option_values import Parser, Value
+
 from .jdbc.declaration import check_jdbc
-from .option_values import Parser, Value
 
 __all__ = ["FORMATS", "SINK", "SOURCE", "TableFormat"]
 

@@ -7,11 +7,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from moldau.spark.tables.jdbc.machine.address import OTHER, SQLITE, parse_address
+from moldau.spark.tables.machine.options import Options, check_options, check_output_mode
+
 from .files import configure_files_sink, read_files
 from .formats import FORMATS, SINK, SOURCE
-from .jdbc.address import OTHER, SQLITE, parse_address
 from .jdbc.by_driver import DriverBatch, read_by_driver
-from .options import Options, check_options, check_output_mode
 
 _STARTS_MAX = 5
 

@@ -17,11 +17,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from moldau.spark.tables.machine.batches import Attempt, is_committed
+from moldau.spark.tables.machine.options import Options
+
 from . import iceberg_table
-from .batches import Attempt, is_committed
 from .columns import added_columns, fit, last_of_each_key, require_columns
 from .errors import SchemaMismatchError, TableError
-from .options import Options
 from .parquet_files import ParquetFiles
 from .sinks import Staged
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from moldau.spark.tables.machine.growth import Position, Version
+from moldau.spark.tables.machine.options import Options
+
 from . import iceberg_table
 from .errors import TableError
-from .growth import Position, Version
-from .options import Options
 
 _CACHED_VERSIONS = 64
 _NO_SNAPSHOT = 0

@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as arrow_fs
 
+from moldau.spark.tables.machine.options import Options
+
 from .errors import TableError
-from .options import Options
 from .sinks import missing_extra
 from .storage import Storage
 

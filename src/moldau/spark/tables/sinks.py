@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from moldau.installation import pip_install
-
-from .batches import Attempt
+from moldau.spark.tables.machine.batches import Attempt
 
 
 @dataclass(frozen=True, slots=True)

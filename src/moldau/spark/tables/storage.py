@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.fs as arrow_fs
 
-from .batches import (
+from moldau.spark.tables.machine.batches import (
     MARKER_FOLDER,
     Attempt,
     Marker,

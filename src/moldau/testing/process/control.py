@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from moldau.testing import wire_format
-from moldau.testing.rules import Cut, Cuts, Rule
+from moldau.testing.machine.rules import Cut, Cuts, Rule
 
 if TYPE_CHECKING:
     from moldau.broker.app import Node, NodeInfo

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from moldau.broker.network.error_responses import error_response
 from moldau.broker.network.interface import InvalidRequest, Reply
-from moldau.broker.network.refusals import refusal
+from moldau.broker.network.machine.error_responses import error_response
+from moldau.broker.network.machine.refusals import refusal
 from moldau.wire.apis import API_BY_KEY, Api, ApiKey
 from moldau.wire.codec import decode
 from moldau.wire.errors import ErrorCode

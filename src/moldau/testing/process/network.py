@@ -17,8 +17,8 @@ from typing import Final
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver, InvalidRequest, Network, Reply
 from moldau.broker.network.settings import NetworkSettings
+from moldau.testing.machine.rules import Cuts, Rule, RuleBook, Who
 from moldau.testing.process.error_answers import error_answer, with_topic_errors
-from moldau.testing.rules import Cuts, Rule, RuleBook, Who
 from moldau.wire.apis import ApiKey
 
 #: How nodes under test name themselves in requests to each other.

@@ -23,16 +23,16 @@ from moldau.broker.app import Node
 from moldau.broker.config import BrokerConfig
 from moldau.broker.environment import Environment
 from moldau.broker.log.background import Background, InlineBackground, ThreadBackground
+from moldau.broker.machine.supported import check_supported
 from moldau.broker.metadata.formatting import format_storage
 from moldau.broker.network.server import SocketNetwork
-from moldau.broker.supported import check_supported
 from moldau.peers.node_channel import ChannelSettings, NodeTransport, response_bytes_max
 from moldau.testing import wire_format
+from moldau.testing.machine.rules import RuleBook
 from moldau.testing.process.clock import ShiftedClock
 from moldau.testing.process.control import Control
 from moldau.testing.process.disk import ThrowAwayDisk
 from moldau.testing.process.network import NODE_PREFIX, FaultyNetwork, Switchboard
-from moldau.testing.rules import RuleBook
 from moldau.testing.settings import node_properties
 
 try:

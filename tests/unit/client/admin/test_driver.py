@@ -18,7 +18,7 @@ from moldau.client.admin.routes import (
     LeaderRoute,
 )
 from moldau.client.cluster import ClusterClient, CoordinatorType
-from moldau.client.metadata import EMPTY
+from moldau.client.machine.metadata import EMPTY
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.results import Results
 from moldau.client.topics import Node, TopicPartition

@@ -28,7 +28,7 @@ from moldau.client.admin import (
     UserScramCredentialUpsertion,
 )
 from moldau.client.admin.acl_values import operations_of
-from moldau.client.admin.group_translation import classic_group, consumer_group_of_classic
+from moldau.client.admin.machine.group_translation import classic_group, consumer_group_of_classic
 from moldau.client.admin.security import _scram_request
 from moldau.client.topics import Node, TopicPartition
 from moldau.wire.codec import encode

@@ -24,7 +24,7 @@ from moldau.client.consumer.assignors.embedded import (
 from moldau.client.consumer.assignors.resolve import common_protocol, resolve_assignors
 from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
 from moldau.client.errors import ConfigError, IllegalStateError
-from moldau.client.metadata import EMPTY, ClusterMetadata, PartitionView, TopicView
+from moldau.client.machine.metadata import EMPTY, ClusterMetadata, PartitionView, TopicView
 from moldau.client.topics import Node, TopicPartition
 from moldau.wire.errors import WireError
 from moldau.wire.uuids import ZERO_UUID

@@ -13,7 +13,7 @@ import pytest
 from moldau.client.consumer.assignors import CooperativeStickyAssignor, Subscription
 from moldau.client.consumer.assignors.embedded import read_subscription, write_subscription
 from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
-from moldau.client.metadata import EMPTY, ClusterMetadata, PartitionView, TopicView
+from moldau.client.machine.metadata import EMPTY, ClusterMetadata, PartitionView, TopicView
 from moldau.client.topics import Node, TopicPartition
 from moldau.wire.uuids import ZERO_UUID
 

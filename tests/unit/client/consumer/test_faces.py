@@ -10,11 +10,11 @@ import pytest
 
 from moldau.client._records import ConsumerRecord
 from moldau.client.callbacks import BlockingCalls, InlineCallbacks
-from moldau.client.consumer.consumer_records import ConsumerRecords
 from moldau.client.consumer.guard import TaskGuard, ThreadGuard
-from moldau.client.consumer.iteration import RecordIteration
-from moldau.client.consumer.positions import EARLIEST, Position
-from moldau.client.consumer.subscription import SubscriptionState
+from moldau.client.consumer.machine.consumer_records import ConsumerRecords
+from moldau.client.consumer.machine.iteration import RecordIteration
+from moldau.client.consumer.machine.positions import EARLIEST, Position
+from moldau.client.consumer.machine.subscription import SubscriptionState
 from moldau.client.errors import ClosedError, ConcurrentModificationError, IllegalStateError
 from moldau.client.loop_thread import LoopThread
 from moldau.client.topics import OffsetAndMetadata, TopicPartition

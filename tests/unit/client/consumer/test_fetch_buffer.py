@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from moldau.client.consumer.fetch_buffer import CompletedFetch, FetchBuffer, end_of_batches
-from moldau.client.consumer.positions import EARLIEST, Position
-from moldau.client.consumer.subscription import SubscriptionState
+from moldau.client._fetch_reader import FetchReader
+from moldau.client.consumer.machine.fetch_buffer import CompletedFetch, FetchBuffer, end_of_batches
+from moldau.client.consumer.machine.positions import EARLIEST, Position
+from moldau.client.consumer.machine.subscription import SubscriptionState
 from moldau.client.errors import KafkaError, RecordDeserializationError
-from moldau.client.fetch_reader import FetchReader
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.wire.records import encode_batch
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from moldau.client.consumer.fetch_session import ConsumerFetchSession, SessionRequest, Wanted
+from moldau.client.consumer.machine.fetch_session import (
+    ConsumerFetchSession,
+    SessionRequest,
+    Wanted,
+)
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode
 

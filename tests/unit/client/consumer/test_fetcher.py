@@ -10,14 +10,14 @@ from uuid import UUID
 import pytest
 
 from moldau.client.cluster import ClusterClient
-from moldau.client.consumer.fetch_buffer import FetchBuffer
 from moldau.client.consumer.fetcher import Fetcher
-from moldau.client.consumer.positions import EARLIEST, FetchState, Position
+from moldau.client.consumer.machine.fetch_buffer import FetchBuffer
+from moldau.client.consumer.machine.positions import EARLIEST, FetchState, Position
+from moldau.client.consumer.machine.subscription import SubscriptionState
 from moldau.client.consumer.settings import ConsumerSettings
-from moldau.client.consumer.subscription import SubscriptionState
 from moldau.client.deadline import Deadline
 from moldau.client.errors import DisconnectError, OffsetOutOfRangeError
-from moldau.client.metadata import EMPTY, ClusterMetadata
+from moldau.client.machine.metadata import EMPTY, ClusterMetadata
 from moldau.client.metrics import ConsumerMetrics, Metrics
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.topics import TopicPartition

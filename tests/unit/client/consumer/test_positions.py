@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from moldau.client.consumer.positions import (
+from moldau.client.consumer.machine.positions import (
     EARLIEST,
     LATEST,
     FetchState,
@@ -15,9 +15,9 @@ from moldau.client.consumer.positions import (
     ResetKind,
     ResetStrategy,
 )
-from moldau.client.consumer.subscription import SubscriptionKind, SubscriptionState
+from moldau.client.consumer.machine.subscription import SubscriptionKind, SubscriptionState
 from moldau.client.errors import IllegalStateError, LogTruncationError
-from moldau.client.metadata import EMPTY, ClusterMetadata
+from moldau.client.machine.metadata import EMPTY, ClusterMetadata
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.wire.messages import MetadataResponse
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.client.consumer.positions import ResetKind, ResetStrategy
+from moldau.client.consumer.machine.positions import ResetKind, ResetStrategy
 from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.errors import ConfigError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.client.consumer.membership.classic import (
+from moldau.client.consumer.membership.machine.classic import (
     NO_GENERATION,
     After,
     Beat,

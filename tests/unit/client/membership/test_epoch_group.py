@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from moldau.client.consumer.membership.epoch_member import (
+from moldau.client.consumer.membership.machine.epoch_member import (
     LEAVE_EPOCH,
     EpochMember,
     EpochState,

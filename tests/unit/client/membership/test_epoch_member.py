@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from moldau.client.consumer.membership.epoch_member import (
+from moldau.client.consumer.membership.machine.epoch_member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     AfterBeat,

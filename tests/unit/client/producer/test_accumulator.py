@@ -7,7 +7,7 @@ import pytest
 from moldau.client.errors import KafkaError
 from moldau.client.producer._batch import Outcome, RecordFuture
 from moldau.client.producer.delivery import finish
-from moldau.client.producer.queues import NEVER_MS, MemoryWaiter
+from moldau.client.producer.machine.queues import NEVER_MS, MemoryWaiter
 from support.producer_stage import BATCH, Stage
 
 

@@ -11,8 +11,8 @@ import pytest
 from moldau.client.errors import IllegalStateError, KafkaError, KafkaTimeoutError
 from moldau.client.producer._batch import Outcome, ProducerBatch, RecordFuture, failed_future
 from moldau.client.producer.delivery import finish
-from moldau.client.producer.queues import PartitionQueue
-from moldau.client.producer.records import ProducerRecord, RecordMetadata, normal_headers
+from moldau.client.producer.machine.queues import PartitionQueue
+from moldau.client.producer.machine.records import ProducerRecord, RecordMetadata, normal_headers
 from support.waiting import eventually
 
 

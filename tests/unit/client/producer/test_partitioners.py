@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka.partitioner.default import murmur2 as theirs  # type: ignore[import-untyped]
 
-from moldau.client.producer.partitioners import (
+from moldau.client.producer.machine.partitioners import (
     RoundRobinPartitioner,
     StickyPartition,
     cumulative_weights,

@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from moldau.client import errors
-from moldau.client.metadata import EMPTY
-from moldau.client.producer.produce import produce_request, read_produce_response
+from moldau.client.machine.metadata import EMPTY
+from moldau.client.producer.machine.produce import produce_request, read_produce_response
 from moldau.client.topics import TopicPartition
 from moldau.peers.channel import RawResponse
 from moldau.wire.codec import encode

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moldau.client.errors import ConfigError
-from moldau.client.producer.partitioners import RoundRobinPartitioner
+from moldau.client.producer.machine.partitioners import RoundRobinPartitioner
 from moldau.client.producer.settings import ProducerSettings, producer_settings
 from moldau.wire.compression import Compression
 

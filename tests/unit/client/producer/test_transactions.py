@@ -9,8 +9,8 @@ import pytest
 from moldau.client import errors
 from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
 from moldau.client.producer._batch import ProducerBatch
-from moldau.client.producer.sequences import ProducerId
-from moldau.client.producer.transaction_state import (
+from moldau.client.producer.machine.sequences import ProducerId
+from moldau.client.producer.machine.transaction_state import (
     DONE,
     RETRY,
     RETRY_ELSEWHERE,
@@ -19,7 +19,7 @@ from moldau.client.producer.transaction_state import (
     TransactionRequest,
     Verdict,
 )
-from moldau.client.producer.transactions import TransactionManager
+from moldau.client.producer.machine.transactions import TransactionManager
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (

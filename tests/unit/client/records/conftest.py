@@ -7,13 +7,14 @@ from types import ModuleType
 import pytest
 
 import moldau.client
-from moldau.client import _batch_builder, _records, fetch_reader
+from moldau.client import _batch_builder, _records
+from moldau.client import _fetch_reader as fetch_reader
 from support.plain import load_plain
 
 READERS = {"plain": load_plain(moldau.client, "_records")}
 if _records.COMPILED:
     READERS["compiled"] = _records
-FETCH_READERS = {"plain": load_plain(moldau.client, "fetch_reader")}
+FETCH_READERS = {"plain": load_plain(moldau.client, "_fetch_reader")}
 if not fetch_reader.__file__.endswith(".py"):
     FETCH_READERS["compiled"] = fetch_reader
 BUILDERS = {"plain": load_plain(moldau.client, "_batch_builder")}

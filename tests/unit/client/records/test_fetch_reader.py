@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from moldau.client._fetch_reader import FetchReader
 from moldau.client.errors import CorruptRecordError, RecordDeserializationError
-from moldau.client.fetch_reader import FetchReader
 from moldau.wire.records import encode_batch, encode_end_txn_marker
 
 TIME = 1_700_000_000_000

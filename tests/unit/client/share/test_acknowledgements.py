@@ -10,14 +10,14 @@ from hypothesis import strategies as some
 
 from moldau.client._records import ConsumerRecord
 from moldau.client.errors import IllegalStateError, NotLeaderOrFollowerError
-from moldau.client.share.acknowledgements import (
+from moldau.client.share.machine.acknowledgements import (
     GAP,
     Acknowledgements,
     AcknowledgeType,
     TopicIdPartition,
 )
-from moldau.client.share.in_flight import InFlight
-from moldau.client.share.session import ShareSession
+from moldau.client.share.machine.in_flight import InFlight
+from moldau.client.share.machine.session import ShareSession
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode
 

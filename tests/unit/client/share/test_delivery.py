@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from moldau.client.errors import CorruptRecordError, RecordDeserializationError
-from moldau.client.share.acknowledgements import GAP, AcknowledgeType, TopicIdPartition
-from moldau.client.share.delivery import Delivery, Portion
+from moldau.client.share.machine.acknowledgements import GAP, AcknowledgeType, TopicIdPartition
+from moldau.client.share.machine.delivery import Delivery, Portion
 from moldau.wire.records import Record, encode_batch
 
 PARTITION = TopicIdPartition(UUID(int=7), "t", 0)

@@ -12,7 +12,7 @@ import pytest
 from moldau.client import errors
 from moldau.client.cluster import ClusterClient
 from moldau.client.metrics import KafkaMetric, MetricName, Metrics
-from moldau.client.metrics.stats import Windows
+from moldau.client.metrics._stats import Windows
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.telemetry import TelemetryReporter
 from moldau.wire.compression import Compression, decompress

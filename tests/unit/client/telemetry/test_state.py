@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from moldau.client.telemetry.state import (
+from moldau.client.telemetry.machine.state import (
     DEFAULT_INTERVAL_MS,
     Ask,
     Push,

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.broker.coordinator.group.assignors import ASSIGNORS, SHARE_ASSIGNORS
-from moldau.broker.coordinator.group.assignors.interface import (
+from moldau.broker.coordinator.group.machine.assignors import ASSIGNORS, SHARE_ASSIGNORS
+from moldau.broker.coordinator.group.machine.assignors.interface import (
     GroupSpec,
     MemberSubscription,
     topic_order,
 )
-from moldau.broker.coordinator.topics import TopicFacts
+from moldau.broker.coordinator.machine.topics import TopicFacts
 from moldau.wire.errors import ApiError
 
 ALL = {**ASSIGNORS, **SHARE_ASSIGNORS}

@@ -12,12 +12,12 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.coordinator.decision import Cancel, CoordinatorRecord, Outbox, Schedule
-from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.consumer.group import ConsumerGroup
-from moldau.broker.coordinator.group.consumer.groups import ConsumerGroups
-from moldau.broker.coordinator.group.group import ClientInfo
-from moldau.broker.coordinator.timers import TimerQueue
+from moldau.broker.coordinator.group.machine.config import GroupConfig
+from moldau.broker.coordinator.group.machine.consumer.group import ConsumerGroup
+from moldau.broker.coordinator.group.machine.consumer.groups import ConsumerGroups
+from moldau.broker.coordinator.group.machine.group import ClientInfo
+from moldau.broker.coordinator.machine.decision import Cancel, CoordinatorRecord, Outbox, Schedule
+from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from moldau.wire.record_values import decode_coordinator_record

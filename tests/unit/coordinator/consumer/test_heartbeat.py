@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.group.consumer.member import MemberState
-from moldau.broker.coordinator.group.group import ClientInfo
+from moldau.broker.coordinator.group.machine.consumer.member import MemberState
+from moldau.broker.coordinator.group.machine.group import ClientInfo
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import ConsumerGroupPartitionMetadataKey
 
@@ -266,7 +266,7 @@ def test_a_topic_may_come_later(stage: Any) -> None:
 
 def test_a_record_of_old_releases_is_removed_once(stage: Any) -> None:
     stage.join("m1")
-    from moldau.broker.coordinator.decision import CoordinatorRecord
+    from moldau.broker.coordinator.machine.decision import CoordinatorRecord
     from moldau.wire.messages import ConsumerGroupPartitionMetadataValue
 
     old = CoordinatorRecord(
@@ -386,7 +386,7 @@ class _Other:
         self.is_empty = is_empty
 
     def tombstones(self) -> list[Any]:
-        from moldau.broker.coordinator.decision import CoordinatorRecord
+        from moldau.broker.coordinator.machine.decision import CoordinatorRecord
         from moldau.wire.messages import GroupMetadataKey
 
         return [CoordinatorRecord(GroupMetadataKey(group="g"), None)]

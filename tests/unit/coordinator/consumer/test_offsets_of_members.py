@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.coordinator.group.consumer.group import ConsumerGroup
-from moldau.broker.coordinator.group.consumer.member import (
+from moldau.broker.coordinator.group.machine.consumer.group import ConsumerGroup
+from moldau.broker.coordinator.group.machine.consumer.member import (
     ClassicMemberMetadata,
     ConsumerMember,
 )
-from moldau.broker.coordinator.group.group import CommitCaller
-from moldau.broker.coordinator.group.offsets import CommittedOffset
+from moldau.broker.coordinator.group.machine.group import CommitCaller
+from moldau.broker.coordinator.group.machine.offsets import CommittedOffset
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.uuids import ZERO_UUID
 

@@ -8,8 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.coordinator.group.consumer.member import ConsumerMember, MemberState
-from moldau.broker.coordinator.group.consumer.reconciliation import Reconciliation, reconcile
+from moldau.broker.coordinator.group.machine.consumer.member import ConsumerMember, MemberState
+from moldau.broker.coordinator.group.machine.consumer.reconciliation import (
+    Reconciliation,
+    reconcile,
+)
 from moldau.wire.errors import ApiError, ErrorCode
 
 T, U = UUID(int=1), UUID(int=2)

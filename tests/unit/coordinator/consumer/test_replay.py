@@ -6,14 +6,14 @@ import random
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.coordinator.decision import CoordinatorRecord
-from moldau.broker.coordinator.group.consumer import records
-from moldau.broker.coordinator.group.consumer.member import (
+from moldau.broker.coordinator.group.machine.consumer import records
+from moldau.broker.coordinator.group.machine.consumer.member import (
     ClassicMemberMetadata,
     ConsumerMember,
     MemberState,
 )
-from moldau.broker.coordinator.group.consumer.subscriptions import ResolvedRegularExpression
+from moldau.broker.coordinator.group.machine.consumer.subscriptions import ResolvedRegularExpression
+from moldau.broker.coordinator.machine.decision import CoordinatorRecord
 from moldau.wire.messages import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,

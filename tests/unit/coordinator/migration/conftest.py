@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.decision import Answer, Cancel, Outbox, Schedule, Ticket
-from moldau.broker.coordinator.group.classic_groups import ClassicGroups
-from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.consumer.groups import ConsumerGroups
-from moldau.broker.coordinator.group.events import Join
-from moldau.broker.coordinator.group.group import ClientInfo
-from moldau.broker.coordinator.group.migration.classic_members import ClassicMembers
-from moldau.broker.coordinator.group.migration.downgrade import (
+from moldau.broker.coordinator.group.machine.classic_groups import ClassicGroups
+from moldau.broker.coordinator.group.machine.config import GroupConfig
+from moldau.broker.coordinator.group.machine.consumer.groups import ConsumerGroups
+from moldau.broker.coordinator.group.machine.events import Join
+from moldau.broker.coordinator.group.machine.group import ClientInfo
+from moldau.broker.coordinator.group.machine.migration.classic_members import ClassicMembers
+from moldau.broker.coordinator.group.machine.migration.downgrade import (
     Downgraded,
     on_downgraded,
     release_empty,
 )
-from moldau.broker.coordinator.group.migration.online import OnlineMigration
-from moldau.broker.coordinator.timers import TimerQueue
+from moldau.broker.coordinator.group.machine.migration.online import OnlineMigration
+from moldau.broker.coordinator.machine.decision import Answer, Cancel, Outbox, Schedule, Ticket
+from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ConsumerGroupHeartbeatRequest,

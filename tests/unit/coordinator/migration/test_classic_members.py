@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.group.migration import embedded
+from moldau.broker.coordinator.group.machine.migration import embedded
 from moldau.wire.errors import ErrorCode, WireError
 from moldau.wire.messages import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 

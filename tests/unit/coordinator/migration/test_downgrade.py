@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.group.group import CommitCaller
+from moldau.broker.coordinator.group.machine.group import CommitCaller
 from moldau.wire.errors import ErrorCode
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.group.events import JoinTimer, SessionTimer
+from moldau.broker.coordinator.group.machine.events import JoinTimer, SessionTimer
 from moldau.wire.errors import ApiError, ErrorCode
 
 

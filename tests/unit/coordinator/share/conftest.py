@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.decision import (
+from moldau.broker.coordinator.group.machine.config import GroupConfig
+from moldau.broker.coordinator.group.machine.group import ClientInfo
+from moldau.broker.coordinator.group.machine.share.events import InitializeShareState
+from moldau.broker.coordinator.group.machine.share.groups import ShareGroups
+from moldau.broker.coordinator.machine.decision import (
     NO_PRODUCER_ID,
     Act,
     Cancel,
@@ -16,13 +20,9 @@ from moldau.broker.coordinator.decision import (
     Outbox,
     Schedule,
 )
-from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.group import ClientInfo
-from moldau.broker.coordinator.group.share.events import InitializeShareState
-from moldau.broker.coordinator.group.share.groups import ShareGroups
-from moldau.broker.coordinator.share.config import ShareCoordinatorConfig
-from moldau.broker.coordinator.share.shard import PruneUpTo, ShareShard
-from moldau.broker.coordinator.timers import TimerQueue
+from moldau.broker.coordinator.machine.timers import TimerQueue
+from moldau.broker.coordinator.share.machine.config import ShareCoordinatorConfig
+from moldau.broker.coordinator.share.machine.shard import PruneUpTo, ShareShard
 from moldau.broker.share.persister import SharePartitionKey, StateBatch
 from moldau.wire.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from moldau.wire.record_values import decode_coordinator_record

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.broker.coordinator.share.combiner import combine
+from moldau.broker.coordinator.share.machine.combiner import combine
 from moldau.broker.share.persister import StateBatch
 
 batches = st.builds(

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.broker.coordinator.decision import Outbox
-from moldau.broker.coordinator.group.group import CommitCaller
-from moldau.broker.coordinator.group.share import admin
-from moldau.broker.coordinator.group.share.groups import check_heartbeat
+from moldau.broker.coordinator.group.machine.group import CommitCaller
+from moldau.broker.coordinator.group.machine.share import admin
+from moldau.broker.coordinator.group.machine.share.groups import check_heartbeat
+from moldau.broker.coordinator.machine.decision import Outbox
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterShareGroupOffsetsRequest,

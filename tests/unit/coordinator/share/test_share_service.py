@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.events import ExpiryTimer
-from moldau.broker.coordinator.group.shard import GroupShard
+from moldau.broker.coordinator.group.machine.config import GroupConfig
+from moldau.broker.coordinator.group.machine.events import ExpiryTimer
+from moldau.broker.coordinator.group.machine.shard import GroupShard
 from moldau.broker.coordinator.group.share.service import ShareGroupService
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
-from moldau.broker.coordinator.share.config import ShareCoordinatorConfig
 from moldau.broker.coordinator.share.coordinator import ShareCoordinator
+from moldau.broker.coordinator.share.machine.config import ShareCoordinatorConfig
 from moldau.broker.handlers.alter_share_group_offsets import AlterShareGroupOffsetsHandler
 from moldau.broker.handlers.delete_share_group_offsets import DeleteShareGroupOffsetsHandler
 from moldau.broker.handlers.delete_share_group_state import DeleteShareGroupStateHandler

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.decision import Act, Cancel, Outbox, Schedule
-from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.group import ClientInfo, Group
-from moldau.broker.coordinator.group.streams.events import CreateInternalTopics
-from moldau.broker.coordinator.group.streams.groups import StreamsGroups
-from moldau.broker.coordinator.timers import TimerQueue
+from moldau.broker.coordinator.group.machine.config import GroupConfig
+from moldau.broker.coordinator.group.machine.group import ClientInfo, Group
+from moldau.broker.coordinator.group.machine.streams.events import CreateInternalTopics
+from moldau.broker.coordinator.group.machine.streams.groups import StreamsGroups
+from moldau.broker.coordinator.machine.decision import Act, Cancel, Outbox, Schedule
+from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import StreamsGroupHeartbeatRequest as Request
 from moldau.wire.messages import StreamsGroupHeartbeatResponse as Response

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.broker.coordinator.group.streams.assignor import TaskGroup, TaskMember, assign
-from moldau.broker.coordinator.group.streams.hash_order import hash_order
-from moldau.broker.coordinator.group.streams.tasks import Tasks
+from moldau.broker.coordinator.group.machine.streams.assignor import TaskGroup, TaskMember, assign
+from moldau.broker.coordinator.group.machine.streams.hash_order import hash_order
+from moldau.broker.coordinator.group.machine.streams.tasks import Tasks
 
 # Made by Kafka 4.3.0's StickyTaskAssignor, from groups whose members come and go.
 VECTORS = json.loads(Path(__file__).with_name("kafka_assignments.json").read_text())

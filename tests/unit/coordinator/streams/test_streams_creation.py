@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from moldau.broker.coordinator.group.machine.streams.events import (
+    CreateInternalTopics,
+    InternalTopic,
+)
 from moldau.broker.coordinator.group.streams.creation import InternalTopicCreation
-from moldau.broker.coordinator.group.streams.events import CreateInternalTopics, InternalTopic
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 

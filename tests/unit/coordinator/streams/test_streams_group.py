@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.decision import CoordinatorRecord
-from moldau.broker.coordinator.group.group import CommitCaller
-from moldau.broker.coordinator.group.streams.groups import StreamsGroups
+from moldau.broker.coordinator.group.machine.group import CommitCaller
+from moldau.broker.coordinator.group.machine.streams.groups import StreamsGroups
+from moldau.broker.coordinator.machine.decision import CoordinatorRecord
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     StreamsGroupCurrentMemberAssignmentKey,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.group.group import ClientInfo
+from moldau.broker.coordinator.group.machine.group import ClientInfo
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import DeleteGroupsRequest, ListGroupsRequest
 from moldau.wire.messages import StreamsGroupHeartbeatRequest as Request

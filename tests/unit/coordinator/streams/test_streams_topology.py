@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.group.metadata_hash import group_hash, topic_hash
-from moldau.broker.coordinator.group.streams.events import InternalTopic
+from moldau.broker.coordinator.group.machine.metadata_hash import group_hash, topic_hash
+from moldau.broker.coordinator.group.machine.streams.events import InternalTopic
 from moldau.broker.handlers.streams_group_heartbeat import check_topic_names
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import StreamsGroupHeartbeatRequest as Request

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from moldau.broker.coordinator.transaction.metadata import PREPARE_COMMIT, TransactionMetadata
+from moldau.broker.coordinator.transaction.machine.metadata import (
+    PREPARE_COMMIT,
+    TransactionMetadata,
+)
 from moldau.broker.coordinator.transaction.sending import MarkerSending
 from moldau.broker.transactions.markers import Marker
 from moldau.wire.errors import ApiError, ErrorCode

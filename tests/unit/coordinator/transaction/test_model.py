@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.transaction.events import AbortTimedOut, SendMarkers
 from moldau.broker.coordinator.transaction.interface import TopicPartition
-from moldau.broker.coordinator.transaction.metadata import (
+from moldau.broker.coordinator.transaction.machine.events import AbortTimedOut, SendMarkers
+from moldau.broker.coordinator.transaction.machine.metadata import (
     EPOCH_MAX,
     ONGOING,
     PREPARE_COMMIT,

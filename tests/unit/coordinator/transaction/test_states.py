@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.transaction.events import SendMarkers
 from moldau.broker.coordinator.transaction.interface import NO_PRODUCER
-from moldau.broker.coordinator.transaction.metadata import (
+from moldau.broker.coordinator.transaction.machine.events import SendMarkers
+from moldau.broker.coordinator.transaction.machine.metadata import (
     EPOCH_MAX,
     TWO_PHASE_COMMIT_TIMEOUT_MS,
     TransactionMetadata,

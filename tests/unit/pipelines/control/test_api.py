@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moldau.pipelines import Pipeline, PipelineError, Pipelines, Sql, Topic, daemon
-from moldau.pipelines.control.records import ErrorRecord, ProgressRecord, State, StatusRecord
+from moldau.pipelines.machine.records import ErrorRecord, ProgressRecord, State, StatusRecord
 from moldau.pipelines.registry import Registry
 from moldau.testing import Broker
 

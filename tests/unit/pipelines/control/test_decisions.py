@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.pipelines.control.decisions import Reconciler
-from moldau.pipelines.control.events import (
+from moldau.pipelines.control.machine.decisions import Reconciler
+from moldau.pipelines.control.machine.events import (
     Effect,
     Ended,
     Event,
@@ -33,7 +33,7 @@ from moldau.pipelines.control.events import (
     Stopped,
     Tick,
 )
-from moldau.pipelines.control.records import (
+from moldau.pipelines.machine.records import (
     Desired,
     ErrorRecord,
     QueryRecord,

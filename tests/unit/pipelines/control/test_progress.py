@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from moldau.client import TopicPartition
-from moldau.pipelines.control.progress import (
+from moldau.pipelines.control.machine.progress import (
     activity_of,
     line_of,
     mirror_group,
     progress_record,
     read_offsets,
 )
-from moldau.pipelines.control.records import ProgressRecord
+from moldau.pipelines.machine.records import ProgressRecord
 
 
 def progress(*sources: dict[str, Any]) -> dict[str, Any]:

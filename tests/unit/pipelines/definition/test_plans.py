@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 
 from moldau.pipelines import Pipeline, Sql, Topic
 from moldau.pipelines.build.frames import Flow, Flows
-from moldau.pipelines.build.sql_text import ERROR
+from moldau.pipelines.build.machine.sql_text import ERROR
 
 STEP = Sql("SELECT id FROM input")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.pipelines.build.sql_text import mentions, plain_select
+from moldau.pipelines.build.machine.sql_text import mentions, plain_select
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moldau.spark.columns import DataLossError, OpenTransactionError, RowError
-from moldau.spark.columns.progress import Meaning, meaning_of, part_size
+from moldau.spark.columns.machine.progress import Meaning, meaning_of, part_size
 from moldau.wire.errors import ErrorCode
 from moldau.wire.fetch_response import FetchedPart
 

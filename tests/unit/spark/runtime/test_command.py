@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from moldau.spark.runtime.command import (
+from moldau.spark.runtime.errors import SparkRuntimeError
+from moldau.spark.runtime.machine.command import (
     Environment,
     Shipped,
     log_settings,
     server_conf,
     spark_submit,
 )
-from moldau.spark.runtime.errors import SparkRuntimeError
+from moldau.spark.runtime.machine.settings import ServerSettings, ServerState, parse_conf
 from moldau.spark.runtime.places import Places, cache_folder
-from moldau.spark.runtime.settings import ServerSettings, ServerState, parse_conf
 
 GIB = 1 << 30
 

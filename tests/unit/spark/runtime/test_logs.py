@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.spark.runtime.logs import failure_line, port_taken, ui_port
+from moldau.spark.runtime.machine.logs import failure_line, port_taken, ui_port
 
 FRAMES = "\tat org.apache.spark.deploy.SparkSubmit.error(SparkSubmit.scala:1)\n\t... 9 more\n"
 NOISE = "WARNING: Using incubator modules: jdk.incubator.vector\n"

@@ -17,8 +17,8 @@ import pytest
 from moldau.spark.runtime import probe, processes, server
 from moldau.spark.runtime.errors import ServerNotRunning, ServerStartError, SparkRuntimeError
 from moldau.spark.runtime.java import JavaHome
+from moldau.spark.runtime.machine.settings import ServerState
 from moldau.spark.runtime.server import ConnectServer
-from moldau.spark.runtime.settings import ServerState
 from support.waiting import eventually
 
 # Listens where the settings say, ends on a signal, and can be told to fail.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.spark.sink.options import check_columns, parse
+from moldau.spark.sink.machine.options import check_columns, parse
 from moldau.spark.topic_options import OptionError
 
 BASE = {"kafka.bootstrap.servers": "127.0.0.1:9092", "topic": "out"}

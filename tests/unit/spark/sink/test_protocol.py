@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.spark.sink.log import SinksLog, part_key, partition_of
-from moldau.spark.sink.protocol import (
+from moldau.spark.sink.machine.log import SinksLog, part_key, partition_of
+from moldau.spark.sink.machine.protocol import (
     BatchState,
     Decision,
     Part,

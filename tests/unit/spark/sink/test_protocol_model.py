@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from moldau.spark.sink import protocol
-from moldau.spark.sink.log import SinksLog, decision_key, part_key
-from moldau.spark.sink.protocol import (
+from moldau.spark.sink.machine import protocol
+from moldau.spark.sink.machine.log import SinksLog, decision_key, part_key
+from moldau.spark.sink.machine.protocol import (
     BatchState,
     EndTransactions,
     Fence,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moldau.client.topics import TopicPartition
-from moldau.spark.source.lag import LAG_KEY, Lag, behind, lag, latest_with_lag
+from moldau.spark.source.machine.lag import LAG_KEY, Lag, behind, lag, latest_with_lag
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 

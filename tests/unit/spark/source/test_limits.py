@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.client.topics import TopicPartition
-from moldau.spark.source.limits import MinimumGate, rate_limited
+from moldau.spark.source.machine.limits import MinimumGate, rate_limited
 
 A, B, C = (TopicPartition("t", index) for index in range(3))
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from moldau.client.topics import TopicPartition
-from moldau.spark.source.offsets import EARLIEST, LATEST
-from moldau.spark.source.options import (
+from moldau.spark.source.machine.offsets import EARLIEST, LATEST
+from moldau.spark.source.machine.options import (
     Assign,
     AtOffsets,
     AtTimestamp,

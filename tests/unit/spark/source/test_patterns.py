@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from moldau.spark.source.patterns import PatternError, TopicPattern
+from moldau.spark.source.machine.patterns import PatternError, TopicPattern
 
 
 @pytest.mark.parametrize(

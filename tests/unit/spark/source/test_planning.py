@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from moldau.client.topics import TopicPartition
-from moldau.spark.source.offsets import (
+from moldau.spark.source.machine.offsets import (
     EARLIEST,
     LATEST,
     Offsets,
     offsets_from_json,
     offsets_to_json,
 )
-from moldau.spark.source.options import AtOffsets, AtTimestamp, AtTimestamps, Place
-from moldau.spark.source.planning import (
+from moldau.spark.source.machine.options import AtOffsets, AtTimestamp, AtTimestamps, Place
+from moldau.spark.source.machine.planning import (
     PlanError,
     Questions,
     batch_ranges,
@@ -21,7 +21,7 @@ from moldau.spark.source.planning import (
     questions,
     settled,
 )
-from moldau.spark.source.ranges import OffsetRange
+from moldau.spark.source.machine.ranges import OffsetRange
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.spark.source.ranges import OffsetRange, cut
+from moldau.spark.source.machine.ranges import OffsetRange, cut
 
 
 def ranges(*sizes: int) -> list[OffsetRange]:

@@ -10,7 +10,7 @@ import pytest
 
 from moldau.client.errors import DisconnectError
 from moldau.client.topics import TopicPartition
-from moldau.spark.source.options import parse_options
+from moldau.spark.source.machine.options import parse_options
 from moldau.spark.source.stream import StreamRun
 
 KEY = TopicPartition("t", 0)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.spark.tables import ChangedRowsError
-from moldau.spark.tables.delta_log import DeltaFile, parse_commit
-from moldau.spark.tables.growth import (
+from moldau.spark.tables.machine.delta_log import DeltaFile, parse_commit
+from moldau.spark.tables.machine.growth import (
     Position,
     Version,
     advance,

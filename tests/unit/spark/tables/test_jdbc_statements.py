@@ -11,9 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.spark.tables import OptionError
-from moldau.spark.tables.jdbc.address import OTHER, POSTGRESQL, SQLITE, Address, parse_address
-from moldau.spark.tables.jdbc.queries import Cursor, Progress, earlier, parts, progress_of
-from moldau.spark.tables.jdbc.statements import insert_row, move_staged, qualified
+from moldau.spark.tables.jdbc.machine.address import (
+    OTHER,
+    POSTGRESQL,
+    SQLITE,
+    Address,
+    parse_address,
+)
+from moldau.spark.tables.jdbc.machine.queries import Cursor, Progress, earlier, parts, progress_of
+from moldau.spark.tables.jdbc.machine.statements import insert_row, move_staged, qualified
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from moldau.spark.tables import RejectedRowError, SchemaMismatchError
 from moldau.spark.tables.jdbc import postgres_sink, rejected, sqlite_sink
 from moldau.spark.tables.jdbc.rejected import Rejected, send_dead_letters
-from moldau.spark.tables.options import check_options
+from moldau.spark.tables.machine.options import check_options
 from moldau.testing import Broker
 from support.table_stage import connected
 

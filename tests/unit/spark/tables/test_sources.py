@@ -12,12 +12,12 @@ import pytest
 
 from moldau.spark.tables import ChangedRowsError, OptionError, TableError
 from moldau.spark.tables.delta_source import DeltaSource
-from moldau.spark.tables.growth import advance, between
 from moldau.spark.tables.iceberg_source import IcebergSource
-from moldau.spark.tables.jdbc.address import parse_address
-from moldau.spark.tables.jdbc.queries import Progress
+from moldau.spark.tables.jdbc.machine.address import parse_address
+from moldau.spark.tables.jdbc.machine.queries import Progress
 from moldau.spark.tables.jdbc.source import JdbcSource
-from moldau.spark.tables.options import check_options
+from moldau.spark.tables.machine.growth import advance, between
+from moldau.spark.tables.machine.options import check_options
 from support.table_stage import connected, iceberg
 
 

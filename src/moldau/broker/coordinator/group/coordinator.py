@@ -11,17 +11,17 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from moldau.broker.coordinator.decision import Decision, ProducerStamp, TransactionEnding
-from moldau.broker.coordinator.group.config import GroupConfig
-from moldau.broker.coordinator.group.events import Join
-from moldau.broker.coordinator.group.group import ClientInfo
-from moldau.broker.coordinator.group.settings import GroupSettings
-from moldau.broker.coordinator.group.shard import GroupShard
-from moldau.broker.coordinator.group.transactional_commits import refused
-from moldau.broker.coordinator.hashing import partition_for
-from moldau.broker.coordinator.log import CoordinatorLog
+from moldau.broker.coordinator.group.machine.config import GroupConfig
+from moldau.broker.coordinator.group.machine.events import Join
+from moldau.broker.coordinator.group.machine.group import ClientInfo
+from moldau.broker.coordinator.group.machine.settings import GroupSettings
+from moldau.broker.coordinator.group.machine.shard import GroupShard
+from moldau.broker.coordinator.group.machine.transactional_commits import refused
+from moldau.broker.coordinator.machine.decision import Decision, ProducerStamp, TransactionEnding
+from moldau.broker.coordinator.machine.hashing import partition_for
+from moldau.broker.coordinator.machine.log import CoordinatorLog
+from moldau.broker.coordinator.machine.topics import ClusterTopics
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
-from moldau.broker.coordinator.topics import ClusterTopics
 from moldau.broker.network.context import RequestContext
 from moldau.clock import Clock, LoopClock
 from moldau.wire.errors import ApiError, ErrorCode

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
-from moldau.broker.coordinator.decision import Decision
-from moldau.broker.coordinator.hashing import partition_for
-from moldau.broker.coordinator.log import CoordinatorLog
+from moldau.broker.coordinator.machine.decision import Decision
+from moldau.broker.coordinator.machine.hashing import partition_for
+from moldau.broker.coordinator.machine.log import CoordinatorLog
+from moldau.broker.coordinator.machine.topics import ClusterTopics
 from moldau.broker.coordinator.runtime import CoordinatorRuntime, R
-from moldau.broker.coordinator.share.config import ShareCoordinatorConfig
-from moldau.broker.coordinator.share.shard import PruneUpTo, ShareShard
-from moldau.broker.coordinator.topics import ClusterTopics
+from moldau.broker.coordinator.share.machine.config import ShareCoordinatorConfig
+from moldau.broker.coordinator.share.machine.shard import PruneUpTo, ShareShard
 from moldau.broker.share.persister import (
     NO_EPOCH,
     SharePartitionKey,

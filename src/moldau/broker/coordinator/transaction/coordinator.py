@@ -13,34 +13,34 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from moldau.broker.coordinator.decision import Decision
-from moldau.broker.coordinator.hashing import partition_for
-from moldau.broker.coordinator.log import CoordinatorLog
+from moldau.broker.coordinator.machine.decision import Decision
+from moldau.broker.coordinator.machine.hashing import partition_for
+from moldau.broker.coordinator.machine.log import CoordinatorLog
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
-from moldau.broker.coordinator.transaction import views
-from moldau.broker.coordinator.transaction.config import TransactionConfig
-from moldau.broker.coordinator.transaction.events import (
-    AbortTimedOut,
-    NeedProducerId,
-    Outcome,
-    SendMarkers,
-)
 from moldau.broker.coordinator.transaction.interface import (
     NO_PRODUCER,
     TV_2,
     ProducerIdAndEpoch,
     TopicPartition,
 )
-from moldau.broker.coordinator.transaction.metadata import (
+from moldau.broker.coordinator.transaction.machine import views
+from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
+from moldau.broker.coordinator.transaction.machine.events import (
+    AbortTimedOut,
+    NeedProducerId,
+    Outcome,
+    SendMarkers,
+)
+from moldau.broker.coordinator.transaction.machine.metadata import (
     TWO_PHASE_COMMIT_TIMEOUT_MS,
     TransactionMetadata,
 )
+from moldau.broker.coordinator.transaction.machine.shard import SeenEpochs, TransactionShard
 from moldau.broker.coordinator.transaction.sending import (
     Backoff,
     MarkerSending,
     PartitionDirectory,
 )
-from moldau.broker.coordinator.transaction.shard import SeenEpochs, TransactionShard
 from moldau.broker.transactions.markers import MarkerWriter
 from moldau.clock import Clock, LoopClock
 from moldau.invariant import InvariantError, invariant

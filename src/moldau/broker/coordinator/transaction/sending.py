@@ -13,7 +13,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from moldau.broker.coordinator.transaction.interface import TopicPartition
-from moldau.broker.coordinator.transaction.metadata import PREPARE_COMMIT, TransactionMetadata
+from moldau.broker.coordinator.transaction.machine.metadata import (
+    PREPARE_COMMIT,
+    TransactionMetadata,
+)
 from moldau.broker.transactions.markers import Marker, MarkerResult, MarkerWriter
 from moldau.clock import Clock
 from moldau.wire.errors import ErrorCode

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from moldau.broker.config import ConfigResourceType
-from moldau.broker.topics import check_topic_name
+from moldau.broker.machine.topics import check_topic_name
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterConfigsRequest,

@@ -10,15 +10,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from moldau.broker.fetch_sessions.fetch_data import (
+from moldau.broker.handlers.support.produce_codec import node_endpoints_section
+from moldau.broker.replication.machine.fetch_data import (
     NO_REPLICA,
     Buffer,
     FetchBody,
     PartitionData,
     PartitionFetch,
 )
-from moldau.broker.handlers.support.produce_codec import node_endpoints_section
-from moldau.broker.replication.names import NodeEndpoint, TopicKey
+from moldau.broker.replication.machine.names import NodeEndpoint, TopicKey
 from moldau.wire.errors import WireError
 from moldau.wire.flexible import (
     compact_string,

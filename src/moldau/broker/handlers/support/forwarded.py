@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from moldau.broker.metadata.image import MetadataImage
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.context import RequestContext
 from moldau.wire.message import Message
 

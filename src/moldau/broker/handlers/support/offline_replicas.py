@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moldau.broker.metadata.image import MetadataImage
-from moldau.broker.metadata.model import Partition
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.model import Partition
 
 
 def offline_replicas(partition: Partition, image: MetadataImage) -> list[int]:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from moldau.broker.replication.names import NodeEndpoint, TopicKey
+from moldau.broker.replication.machine.names import NodeEndpoint, TopicKey
 from moldau.wire.errors import WireError
 from moldau.wire.flexible import (
     compact_string,

@@ -17,11 +17,16 @@ from moldau.broker.log.cleaner.job import (
     CleanFailed,
     CleanJob,
 )
-from moldau.broker.log.cleaner.offset_map import OffsetMap
-from moldau.broker.log.cleaner.schedule import SourceSegment, group_segments
+from moldau.broker.log.cleaner.machine.offset_map import OffsetMap
+from moldau.broker.log.cleaner.machine.schedule import SourceSegment, group_segments
 from moldau.broker.log.cleaner.transactions import TransactionTracker
 from moldau.broker.log.disk import Disk
-from moldau.broker.log.names import CLEANED_SUFFIX, LOG_SUFFIX, TXN_INDEX_SUFFIX, offset_prefix
+from moldau.broker.log.machine.names import (
+    CLEANED_SUFFIX,
+    LOG_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    offset_prefix,
+)
 from moldau.broker.log.offset_index import CorruptIndex
 from moldau.broker.log.segment import Segment
 from moldau.broker.log.transaction_index import AbortedTransaction, TransactionIndex

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from moldau.broker.log.cleaner.offset_map import KEY_SIZE_MAX, OffsetMap, slot_of
+from moldau.broker.log.cleaner.machine.offset_map import KEY_SIZE_MAX, OffsetMap, slot_of
 from moldau.broker.log.cleaner.transactions import TransactionTracker
 from moldau.broker.log.disk import Buffer
 from moldau.wire.records import (

@@ -10,7 +10,7 @@ import json
 from typing import Any, NamedTuple
 
 from moldau.broker.log.cleaner.filtering import LastBatch
-from moldau.broker.log.cleaner.schedule import SourceSegment
+from moldau.broker.log.cleaner.machine.schedule import SourceSegment
 
 
 class CleanJob(NamedTuple):

@@ -15,12 +15,10 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from moldau.broker.log.checkpoints import Partition
 from moldau.broker.log.cleaner.compaction import remove_unfinished
 from moldau.broker.log.cleaner.filtering import LastBatch
 from moldau.broker.log.cleaner.job import CleanDone, CleanedSegment, CleanFailed, CleanJob
-from moldau.broker.log.cleaner.process import SubprocessWorker, Worker
-from moldau.broker.log.cleaner.schedule import (
+from moldau.broker.log.cleaner.machine.schedule import (
     NEVER_MS,
     CleaningPolicy,
     CleanRange,
@@ -30,10 +28,12 @@ from moldau.broker.log.cleaner.schedule import (
     clean_range,
     filthiest,
 )
+from moldau.broker.log.cleaner.process import SubprocessWorker, Worker
 from moldau.broker.log.context import LogDirFailure
 from moldau.broker.log.log import NEVER_CUT, Log
+from moldau.broker.log.machine.checkpoints import Partition
+from moldau.broker.log.machine.names import CLEANED_SUFFIX, LOG_SUFFIX, offset_prefix
 from moldau.broker.log.manager import LogManager
-from moldau.broker.log.names import CLEANED_SUFFIX, LOG_SUFFIX, offset_prefix
 from moldau.broker.log.offset_index import CorruptIndex
 from moldau.broker.log.segment import Segment
 from moldau.times import WallMs

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from moldau.client.consumer.assignors.hash_order import java_sorted_key, member_order
-from moldau.client.metadata import ClusterMetadata
+from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.topics import PartitionInfo, TopicPartition
 
 __all__ = [

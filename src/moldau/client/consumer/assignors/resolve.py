@@ -21,7 +21,7 @@ from moldau.client.consumer.assignors.range import RangeAssignor
 from moldau.client.consumer.assignors.roundrobin import RoundRobinAssignor
 from moldau.client.consumer.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
 from moldau.client.errors import ConfigError, IllegalStateError
-from moldau.client.metadata import ClusterMetadata
+from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.topics import TopicPartition
 from moldau.config.suggestions import did_you_mean
 

@@ -15,8 +15,8 @@ from moldau.client.cluster import LANE_COORDINATOR, CoordinatorType
 from moldau.client.consumer.assignors.embedded import write_assignment, write_subscription
 from moldau.client.consumer.assignors.interface import RebalanceProtocol, Subscription
 from moldau.client.consumer.assignors.resolve import Assignor, common_protocol, resolve_assignors
-from moldau.client.consumer.membership.classic import After, ClassicMember, Generation
-from moldau.client.consumer.membership.leader import (
+from moldau.client.consumer.membership.machine.classic import After, ClassicMember, Generation
+from moldau.client.consumer.membership.machine.leader import (
     JoinedMember,
     Snapshot,
     check_cooperative,

@@ -15,14 +15,14 @@ from typing import Final
 from moldau.client.cluster import CoordinatorType
 from moldau.client.consumer.assignors.embedded import read_assignment
 from moldau.client.consumer.assignors.interface import RebalanceProtocol
-from moldau.client.consumer.membership.classic import (
+from moldau.client.consumer.membership.classic_rounds import ClassicRounds, RoundFailed
+from moldau.client.consumer.membership.machine.classic import (
     After,
     Beat,
     ClassicMember,
     ClassicSettings,
     MemberState,
 )
-from moldau.client.consumer.membership.classic_rounds import ClassicRounds, RoundFailed
 from moldau.client.consumer.membership.waiting import Doorbell, warn_late
 from moldau.client.consumer.membership_interface import (
     ConsumerGroupMetadata,
@@ -37,7 +37,7 @@ from moldau.client.errors import (
     code_of,
     error_for,
 )
-from moldau.client.metadata import ClusterMetadata
+from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.topics import TopicPartition
 from moldau.clock import pause
 from moldau.times import ElapsedMs

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from moldau.client.consumer.membership.epoch_member import (
+from moldau.client.consumer.membership.heartbeats import Heartbeats
+from moldau.client.consumer.membership.machine.epoch_member import (
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
     EpochMember,
@@ -21,7 +22,6 @@ from moldau.client.consumer.membership.epoch_member import (
     LocalAssignment,
     Reconciliation,
 )
-from moldau.client.consumer.membership.heartbeats import Heartbeats
 from moldau.client.consumer.membership.topic_names import TopicNames
 from moldau.client.consumer.membership_interface import (
     ConsumerGroupMetadata,
@@ -29,7 +29,7 @@ from moldau.client.consumer.membership_interface import (
     GroupMembershipOperation,
 )
 from moldau.client.deadline import Deadline
-from moldau.client.metadata import ClusterMetadata
+from moldau.client.machine.metadata import ClusterMetadata
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import ConsumerGroupHeartbeatRequest

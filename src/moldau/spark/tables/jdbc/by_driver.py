@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from moldau.spark.tables.machine.options import Options
+
 from ..errors import OptionError
-from ..options import Options
 
 _OURS_ONLY = ("upsert", "sequenceBy", "onError", "txnAppId")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from moldau.spark.tables.machine.option_values import Value
+
 from ..errors import OptionError
-from ..option_values import Value
 
 __all__ = ["check_jdbc"]
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from moldau.spark.tables.jdbc.machine.address import Address
+
 from ..errors import TableError
 from ..sinks import missing_extra
-from .address import Address
 
 _TYPES = {
     "bool": pa.bool_(),

@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..batches import Attempt, is_committed, short_digest
+from moldau.spark.tables.jdbc.machine import statements
+from moldau.spark.tables.jdbc.machine.address import Address
+from moldau.spark.tables.jdbc.machine.json_values import is_nested, json_text, row_json
+from moldau.spark.tables.jdbc.machine.statements import ROW_COLUMN, quoted
+from moldau.spark.tables.machine.batches import Attempt, is_committed, short_digest
+from moldau.spark.tables.machine.options import Options
+
 from ..columns import require_columns
 from ..errors import RejectedRowError, SchemaMismatchError, TableError
-from ..options import Options
 from ..sinks import Staged
-from . import postgres, statements
-from .address import Address
-from .json_values import is_nested, json_text, row_json
+from . import postgres
 from .rejected import Refusals, send_dead_letters
-from .statements import ROW_COLUMN, quoted
 
 Range = tuple[str, int, int]
 

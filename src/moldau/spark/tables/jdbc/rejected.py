@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from moldau.spark.tables.machine.options import Options
+
 from ..errors import RejectedRowError
-from ..options import Options
 
 # More refused rows than this in one task mean that the table, not the rows, is wrong.
 REJECTED_MAX = 10_000

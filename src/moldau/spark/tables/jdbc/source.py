@@ -9,11 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from moldau.spark.tables.jdbc.machine import queries, statements
+from moldau.spark.tables.jdbc.machine.address import POSTGRESQL, Address
+from moldau.spark.tables.jdbc.machine.queries import Cursor, Progress
+from moldau.spark.tables.machine.options import Options
+
 from ..errors import OptionError, TableError
-from ..options import Options
-from . import postgres, queries, sqlite, statements
-from .address import POSTGRESQL, Address
-from .queries import Cursor, Progress
+from . import postgres, sqlite
 
 _FETCH_SIZE = 10_000
 

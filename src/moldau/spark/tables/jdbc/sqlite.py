@@ -18,8 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from moldau.spark.tables.jdbc.machine.json_values import is_nested, json_text
+
 from ..errors import TableError
-from .json_values import is_nested, json_text
 
 # How long a write waits for another one: SQLite has one writer at a time.
 _BUSY_SECONDS = 60.0

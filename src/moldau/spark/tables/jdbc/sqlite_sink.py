@@ -15,13 +15,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..batches import Attempt, is_committed, short_digest
+from moldau.spark.tables.jdbc.machine import statements
+from moldau.spark.tables.jdbc.machine.json_values import row_json
+from moldau.spark.tables.machine.batches import Attempt, is_committed, short_digest
+from moldau.spark.tables.machine.options import Options
+
 from ..columns import require_columns
 from ..errors import SchemaMismatchError, TableError
-from ..options import Options
 from ..sinks import Staged
-from . import sqlite, statements
-from .json_values import row_json
+from . import sqlite
 from .rejected import Refusals, send_dead_letters
 
 

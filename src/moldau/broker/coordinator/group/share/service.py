@@ -13,16 +13,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 from uuid import UUID
 
-from moldau.broker.coordinator.decision import Decision, Outbox
-from moldau.broker.coordinator.group.group import ClientInfo
-from moldau.broker.coordinator.group.shard import GroupShard
-from moldau.broker.coordinator.group.share import admin
-from moldau.broker.coordinator.group.share.events import InitializeShareState
-from moldau.broker.coordinator.group.share.group import ShareGroup
-from moldau.broker.coordinator.group.share.groups import ShareGroups, check_heartbeat
-from moldau.broker.coordinator.group.share.states import TopicPartitions, Topics
+from moldau.broker.coordinator.group.machine.group import ClientInfo
+from moldau.broker.coordinator.group.machine.shard import GroupShard
+from moldau.broker.coordinator.group.machine.share import admin
+from moldau.broker.coordinator.group.machine.share.events import InitializeShareState
+from moldau.broker.coordinator.group.machine.share.group import ShareGroup
+from moldau.broker.coordinator.group.machine.share.groups import ShareGroups, check_heartbeat
+from moldau.broker.coordinator.group.machine.share.states import TopicPartitions, Topics
+from moldau.broker.coordinator.machine.decision import Decision, Outbox
+from moldau.broker.coordinator.machine.topics import ClusterTopics
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
-from moldau.broker.coordinator.topics import ClusterTopics
 from moldau.broker.network.context import RequestContext
 from moldau.broker.share.persister import (
     UNINITIALIZED_DELIVERY_COMPLETE_COUNT,

@@ -9,7 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from moldau.broker.coordinator.group.streams.events import CreateInternalTopics, InternalTopic
+from moldau.broker.coordinator.group.machine.streams.events import (
+    CreateInternalTopics,
+    InternalTopic,
+)
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 

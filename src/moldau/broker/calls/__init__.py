@@ -1,0 +1,1 @@
+"""Requests of this broker to other brokers: which, gathered and sent."""

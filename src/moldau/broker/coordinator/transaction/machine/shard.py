@@ -1,0 +1,464 @@
+"""All transactional ids of one `__transaction_state` partition: requests in, decisions out.
+
+Replicated state is `transactions`, made by `replay` alone. What always holds:
+
+- One change at a time. Between the writing of a record and its commit, and from the decision
+  to end a transaction until every partition has its marker, the id is pending and everything
+  else about it is answered CONCURRENT_TRANSACTIONS. So two ends, or an end and a timeout,
+  cannot both be decided.
+- Markers go out only after the decision is committed, and every decision has them sent, also
+  after a reload and after a write whose outcome was doubtful.
+- A transaction is completed only by those who sent the markers of this very decision: they
+  show the `TransactionMetadata` object that stands for its record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import replace
+from typing import TypeVar, assert_never
+
+from moldau.broker.coordinator.machine.decision import Act, CoordinatorRecord, Decision, Outbox
+from moldau.broker.coordinator.transaction.interface import (
+    NO_PRODUCER,
+    TV_0,
+    TV_1,
+    TV_2,
+    ProducerIdAndEpoch,
+    TopicPartition,
+)
+from moldau.broker.coordinator.transaction.machine import ending, views
+from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
+from moldau.broker.coordinator.transaction.machine.events import (
+    NEED_PRODUCER_ID,
+    AbortTimedOut,
+    CaughtUp,
+    ExpiryTimer,
+    NeedProducerId,
+    Outcome,
+    Resumed,
+    ResumeTimer,
+    SendMarkers,
+    TimeoutsTimer,
+    TransactionContinuation,
+    TransactionTimer,
+    Written,
+)
+from moldau.broker.coordinator.transaction.machine.metadata import (
+    EPOCH_MAX,
+    IDLE,
+    NO_PRODUCER_EPOCH,
+    ONGOING,
+    PREPARED,
+    TransactionMetadata,
+    is_epoch_exhausted,
+    tombstone,
+)
+from moldau.invariant import invariant
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import (
+    DescribeTransactionsResponse,
+    ListTransactionsResponse,
+    Message,
+    TransactionLogKey,
+    TransactionLogValue,
+)
+
+R = TypeVar("R")
+
+# Until a write whose outcome was in doubt is looked after.
+_RESUME_DELAY_MS = 500
+
+
+SeenEpochs = Callable[[Set[int]], Mapping[int, int]]
+"""The newest epoch of each of these producer ids that any partition here has seen."""
+
+
+class TransactionShard:
+    def __init__(
+        self,
+        config: TransactionConfig,
+        transaction_version: Callable[[], int] = lambda: TV_2,
+        seen_epochs: SeenEpochs = lambda producer_ids: {},
+    ) -> None:
+        """`transaction_version` tells the finalized level of the feature of that name."""
+        self._config = config
+        self._transaction_version = transaction_version
+        self._seen_epochs = seen_epochs
+        # Epochs to catch up with once the end of a prepared transaction is carried out.
+        self._ahead: dict[str, int] = {}
+        self.transactions: dict[str, TransactionMetadata] = {}
+        # Not replicated: ids with a record that is not yet known to be committed, and
+        # prepared ones whose markers must wait for a commit that is in doubt.
+        self._writing: set[str] = set()
+        self._in_doubt: set[str] = set()
+
+    # Replicated state.
+
+    def replay(self, offset: int, producer_id: int, key: Message, value: Message | None) -> None:
+        match key, value:
+            case TransactionLogKey(), None:
+                self.transactions.pop(key.transactional_id, None)
+            case TransactionLogKey(), TransactionLogValue():
+                metadata = TransactionMetadata.from_value(key.transactional_id, value)
+                self.transactions[key.transactional_id] = metadata
+            case _:
+                invariant(False, f"{key!r}, {value!r} is no record of this topic")
+
+    def replay_end_transaction(self, producer_id: int, committed: bool) -> None:
+        """Nobody writes to this topic in a transaction."""
+
+    # Life of the shard.
+
+    def on_loaded(self, now_ms: int) -> Decision[None]:
+        self._in_doubt = {
+            transactional_id
+            for transactional_id, metadata in self.transactions.items()
+            if metadata.state in PREPARED
+        }
+        out = Outbox(now_ms)
+        self._schedule_timeouts(out)
+        self._schedule_expiry(out)
+        out.records = self._catch_up(now_ms)
+        out.continuation = CaughtUp()
+        return out.decision(None, atomic=False)
+
+    def _catch_up(self, now_ms: int) -> list[CoordinatorRecord]:
+        """After a power failure partitions may know more than what is left of this log."""
+        seen = self._seen_epochs({each.producer_id for each in self.transactions.values()})
+        level = self._transaction_version()
+        records = []
+        for transactional_id, metadata in self.transactions.items():
+            epoch = seen.get(metadata.producer_id, metadata.producer_epoch)
+            if epoch <= metadata.producer_epoch:
+                continue
+            if metadata.state in PREPARED:
+                self._ahead[transactional_id] = epoch
+                continue
+            caught_up = metadata.caught_up(epoch, now_ms)
+            if caught_up.state in PREPARED:
+                self._in_doubt.add(transactional_id)
+            records.append(caught_up.stored_at(level).to_record(level))
+        return records
+
+    def on_timer(self, timer: TransactionTimer, now_ms: int) -> Decision[None]:
+        out = Outbox(now_ms)
+        match timer:
+            case TimeoutsTimer():
+                self._schedule_timeouts(out)
+                overdue = tuple(
+                    transactional_id
+                    for transactional_id, metadata in self.transactions.items()
+                    if metadata.is_overdue(now_ms) and not self._is_pending(metadata)
+                )
+                if overdue:
+                    out.act(AbortTimedOut(overdue))
+                return out.decision(None)
+            case ExpiryTimer():
+                self._schedule_expiry(out)
+                out.records = [
+                    tombstone(transactional_id)
+                    for transactional_id, metadata in self.transactions.items()
+                    if self._is_expired(metadata, now_ms)
+                ]
+                return out.decision(None, atomic=False)
+            case ResumeTimer():
+                return self._resume(out)
+            case _:
+                assert_never(timer)
+
+    def on_written(
+        self, continuation: TransactionContinuation, error: ErrorCode, now_ms: int
+    ) -> Decision[None]:
+        out = Outbox(now_ms)
+        match continuation:
+            case Written(metadata):
+                self._on_written(metadata, error, out)
+            case Resumed(transactional_ids):
+                if error is not ErrorCode.NONE:
+                    self._in_doubt.update(transactional_ids)
+                    out.schedule(ResumeTimer(), _RESUME_DELAY_MS)
+            case CaughtUp():
+                return self._resume(out)
+            case _:
+                assert_never(continuation)
+        return out.decision(None)
+
+    def _on_written(self, metadata: TransactionMetadata, error: ErrorCode, out: Outbox) -> None:
+        transactional_id = metadata.transactional_id
+        self._writing.discard(transactional_id)
+        replayed = self.transactions.get(transactional_id) == metadata
+        invariant(
+            replayed or error is not ErrorCode.NONE,
+            f"{transactional_id!r} changed while a change was being written",
+        )
+        if not replayed:
+            # It was not even appended, so all is as before.
+            return
+        # Equal, but this one also knows what no record tells: the last epoch.
+        self.transactions[transactional_id] = metadata
+        if error is not ErrorCode.NONE and metadata.state in PREPARED:
+            # Appended, perhaps to be committed later: the decision stands, since nobody can
+            # take it back, but partitions may hear of it only when that is certain.
+            self._in_doubt.add(transactional_id)
+            out.schedule(ResumeTimer(), _RESUME_DELAY_MS)
+
+    def _resume(self, out: Outbox) -> Decision[None]:
+        """Have the markers sent of what is prepared, once all that is appended is committed."""
+        ids = tuple(sorted(self._in_doubt))
+        self._in_doubt.clear()
+        prepared = [
+            metadata
+            for metadata in (self.transactions.get(each) for each in ids)
+            if metadata is not None and metadata.state in PREPARED
+        ]
+        if not prepared:
+            return out.decision(None)
+        out.effects.extend(Act(SendMarkers(metadata)) for metadata in prepared)
+        return Decision(None, effects=tuple(out.effects), continuation=Resumed(ids))
+
+    def _schedule_timeouts(self, out: Outbox) -> None:
+        out.schedule(
+            TimeoutsTimer(),
+            self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+        )
+
+    def _schedule_expiry(self, out: Outbox) -> None:
+        out.schedule(
+            ExpiryTimer(), self._config.transaction_remove_expired_transaction_cleanup_interval_ms
+        )
+
+    def _is_expired(self, metadata: TransactionMetadata, now_ms: int) -> bool:
+        return (
+            metadata.state in IDLE
+            and not self._is_pending(metadata)
+            and metadata.last_update_timestamp_ms
+            <= now_ms - self._config.transactional_id_expiration_ms
+        )
+
+    # Requests.
+
+    def init_producer_id(
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: ProducerIdAndEpoch | None,
+        fresh_id: int | None,
+        now_ms: int,
+    ) -> Decision[Outcome]:
+        """A producer begins. `expected` is who it was until now, if it recovers (KIP-360)."""
+        current = self.transactions.get(transactional_id)
+        if current is None:
+            if fresh_id is None:
+                return Decision(NEED_PRODUCER_ID)
+            created = TransactionMetadata.created(transactional_id, fresh_id, timeout_ms, now_ms)
+            return self._write(created, created.producer, now_ms)
+        if self._is_pending(current):
+            raise ending.concurrent(current)
+        if expected is not None and not _may_be(current, expected):
+            raise ending.fenced(current, expected)
+        if current.state not in IDLE:
+            # Whoever has the transaction open is out. The client asks again until that is
+            # done, and then gets an epoch that is newer still.
+            prepared = ending.fence(
+                current,
+                transaction_version=self._transaction_version(),
+                fresh_id=fresh_id,
+                now_ms=now_ms,
+            )
+            if isinstance(prepared, NeedProducerId):
+                return Decision(NEED_PRODUCER_ID)
+            return self._write(prepared, ErrorCode.CONCURRENT_TRANSACTIONS, now_ms)
+        expected_epoch = None if expected is None else expected.producer_epoch
+        if current.epoch_exhausted and expected_epoch in (None, current.producer_epoch):
+            if fresh_id is None:
+                return Decision(NEED_PRODUCER_ID)
+            begun = current.with_new_producer_id(fresh_id, expected_epoch, timeout_ms, now_ms)
+        else:
+            begun = current.with_next_epoch(expected_epoch, timeout_ms, now_ms)
+        return self._write(begun, begun.producer, now_ms)
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Collection[TopicPartition],
+        client_transaction_version: int,
+        now_ms: int,
+    ) -> Decision[Outcome]:
+        current = self._existing(transactional_id)
+        if self._is_pending(current):
+            # First of all: the client may already have been told of the next producer id.
+            raise ending.concurrent(current)
+        _check_current(current, producer)
+        if current.state is ONGOING and current.partitions.issuperset(partitions):
+            return Decision(NO_PRODUCER)
+        version = self._storable(client_transaction_version)
+        return self._write(
+            current.with_partitions(partitions, version, now_ms), NO_PRODUCER, now_ms
+        )
+
+    def verify_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Collection[TopicPartition],
+    ) -> Decision[dict[TopicPartition, ErrorCode]]:
+        current = self._existing(transactional_id)
+        _check_current(current, producer)
+        if current.state in PREPARED:
+            raise ending.concurrent(current)
+        # A partition counts only when that is committed, else a crash would leave records
+        # in it whose transaction nobody ends.
+        return Decision(
+            {
+                partition: ErrorCode.NONE
+                if partition in current.partitions
+                else ErrorCode.TRANSACTION_ABORTABLE
+                for partition in partitions
+            },
+        )
+
+    def end_transaction(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        committed: bool,
+        client_transaction_version: int,
+        fresh_id: int | None,
+        now_ms: int,
+    ) -> Decision[Outcome]:
+        current = self._existing(transactional_id)
+        pending = self._is_pending(current)
+        prepared: TransactionMetadata | NeedProducerId | None
+        if self._storable(client_transaction_version) < TV_2:
+            prepared = ending.end_v1(
+                current, producer, committed=committed, pending=pending, now_ms=now_ms
+            )
+            answer = NO_PRODUCER
+        else:
+            prepared = ending.end_v2(
+                current,
+                producer,
+                committed=committed,
+                pending=pending,
+                fresh_id=fresh_id,
+                now_ms=now_ms,
+            )
+            answer = current.producer
+            if isinstance(prepared, TransactionMetadata):
+                answer = prepared.next_producer
+        if prepared is ending.DONE:
+            return Decision(answer)
+        if isinstance(prepared, NeedProducerId):
+            return Decision(prepared)
+        return self._write(prepared, answer, now_ms)
+
+    def abort_timed_out(
+        self, transactional_id: str, fresh_id: int | None, now_ms: int
+    ) -> Decision[Outcome]:
+        """Abort the transaction if it still is overdue."""
+        current = self.transactions.get(transactional_id)
+        if current is None or self._is_pending(current) or not current.is_overdue(now_ms):
+            return Decision(ErrorCode.NONE)
+        prepared = ending.fence(
+            current,
+            transaction_version=self._transaction_version(),
+            fresh_id=fresh_id,
+            now_ms=now_ms,
+        )
+        if isinstance(prepared, NeedProducerId):
+            return Decision(prepared)
+        return self._write(prepared, ErrorCode.NONE, now_ms)
+
+    def is_growing(self, transactional_id: str) -> bool:
+        """Whether partitions are being added to the transaction right now."""
+        current = self.transactions.get(transactional_id)
+        return (
+            current is not None and current.state is ONGOING and transactional_id in self._writing
+        )
+
+    def is_current(self, prepared: TransactionMetadata) -> bool:
+        """Whether this decision is the last that was made about its transactional id."""
+        return self.transactions.get(prepared.transactional_id) is prepared
+
+    def complete(self, prepared: TransactionMetadata, now_ms: int) -> Decision[None]:
+        """All partitions have the markers of this decision; nothing to do if that is old."""
+        if not self.is_current(prepared) or prepared.transactional_id in self._writing:
+            return Decision(None)
+        completed = prepared.completed(now_ms)
+        ahead = self._ahead.pop(prepared.transactional_id, NO_PRODUCER_EPOCH)
+        if completed.producer_id == prepared.producer_id and ahead > completed.producer_epoch:
+            completed = replace(completed, producer_epoch=ahead)
+        return self._write(completed, None, now_ms)
+
+    # Views.
+
+    def describe(
+        self, transactional_id: str
+    ) -> Decision[DescribeTransactionsResponse.TransactionState]:
+        current = self.transactions.get(transactional_id)
+        if current is None:
+            raise ApiError(
+                ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+                f"there is no transactional id {transactional_id!r}",
+            )
+        return Decision(views.described(current))
+
+    def list_transactions(
+        self, wanted: Callable[[TransactionMetadata], bool]
+    ) -> list[ListTransactionsResponse.TransactionState]:
+        return [views.listed(each) for each in self.transactions.values() if wanted(each)]
+
+    # Parts.
+
+    def _existing(self, transactional_id: str) -> TransactionMetadata:
+        current = self.transactions.get(transactional_id)
+        if current is None:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                f"there is no transactional id {transactional_id!r}: call InitProducerId first",
+            )
+        return current
+
+    def _is_pending(self, metadata: TransactionMetadata) -> bool:
+        return metadata.state in PREPARED or metadata.transactional_id in self._writing
+
+    def _storable(self, client_transaction_version: int) -> int:
+        """Records of level 0 cannot say what version 2 needs, so it cannot be used then."""
+        if self._transaction_version() < TV_1:
+            return TV_0
+        return client_transaction_version
+
+    def _write(self, metadata: TransactionMetadata, response: R, now_ms: int) -> Decision[R]:
+        level = self._transaction_version()
+        metadata = metadata.stored_at(level)
+        invariant(
+            metadata.transactional_id not in self._writing,
+            f"{metadata.transactional_id!r} is being changed already",
+        )
+        self._writing.add(metadata.transactional_id)
+        out = Outbox(now_ms)
+        out.write(metadata.to_record(level), Written(metadata))
+        if metadata.state in PREPARED:
+            out.act(SendMarkers(metadata))
+        return out.decision(response)
+
+
+def _check_current(current: TransactionMetadata, producer: ProducerIdAndEpoch) -> None:
+    if current.producer_id != producer.producer_id:
+        raise ending.wrong_producer(current, producer)
+    if current.producer_epoch != producer.producer_epoch or producer.producer_epoch == EPOCH_MAX:
+        raise ending.fenced(current, producer)
+
+
+def _may_be(current: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
+    """Whether a recovering producer is the one of the id, its epoch aside.
+
+    It may have missed the answer that gave it a new producer id, because the epochs of the
+    one it still knows were used up.
+    """
+    return expected.producer_id == current.producer_id or (
+        current.previous_producer_id == expected.producer_id
+        and is_epoch_exhausted(expected.producer_epoch)
+    )

@@ -1,0 +1,171 @@
+"""Feature levels: what this version supports, what a new cluster starts with, and which version
+of a metadata record a metadata.version may use.
+
+Levels only ever gain meaning; a name or number that was released never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from moldau.broker.metadata.machine.model import VersionRange
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+TRANSACTION_VERSION = "transaction.version"
+GROUP_VERSION = "group.version"
+ELR_VERSION = "eligible.leader.replicas.version"
+SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
+
+MINIMUM_METADATA_VERSION = 7
+LATEST_METADATA_VERSION = 30
+TRANSACTIONS_METADATA_VERSION = 13
+SCRAM_METADATA_VERSION = 11
+SHRINK_WITHOUT_EPOCH_METADATA_VERSION = 12
+CONTROLLER_REGISTRATION_METADATA_VERSION = 15
+DIRECTORY_METADATA_VERSION = 17
+ELR_METADATA_VERSION = 23
+CORDONED_DIRECTORIES_METADATA_VERSION = 30
+
+METADATA_VERSION_NAMES: Mapping[int, str] = MappingProxyType(
+    {
+        7: "3.3-IV3",
+        8: "3.4-IV0",
+        9: "3.5-IV0",
+        10: "3.5-IV1",
+        11: "3.5-IV2",
+        12: "3.6-IV0",
+        13: "3.6-IV1",
+        14: "3.6-IV2",
+        15: "3.7-IV0",
+        16: "3.7-IV1",
+        17: "3.7-IV2",
+        18: "3.7-IV3",
+        19: "3.7-IV4",
+        20: "3.8-IV0",
+        21: "3.9-IV0",
+        22: "4.0-IV0",
+        23: "4.0-IV1",
+        24: "4.0-IV2",
+        25: "4.0-IV3",
+        26: "4.1-IV0",
+        27: "4.1-IV1",
+        28: "4.2-IV0",
+        29: "4.2-IV1",
+        30: "4.3-IV0",
+    }
+)
+
+SUPPORTED_FEATURES: Mapping[str, VersionRange] = MappingProxyType(
+    {
+        METADATA_VERSION: VersionRange(MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION),
+        KRAFT_VERSION: VersionRange(0, 1),
+        TRANSACTION_VERSION: VersionRange(0, 2),
+        GROUP_VERSION: VersionRange(0, 1),
+        ELR_VERSION: VersionRange(0, 1),
+        SHARE_VERSION: VersionRange(0, 1),
+        STREAMS_VERSION: VersionRange(0, 1),
+    }
+)
+
+# From which metadata.version on a new cluster starts with this level of the feature.
+_DEFAULT_FROM: Mapping[str, tuple[tuple[int, int], ...]] = MappingProxyType(
+    {
+        TRANSACTION_VERSION: ((24, 2),),
+        GROUP_VERSION: ((22, 1),),
+        ELR_VERSION: ((26, 1),),
+        SHARE_VERSION: ((28, 1),),
+        STREAMS_VERSION: ((29, 1),),
+    }
+)
+
+
+# Levels that brought new records or new versions of records.
+_NEW_FORMAT_LEVELS = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+
+
+class UnknownRelease(ValueError):
+    """A release name that no supported metadata.version has."""
+
+
+def metadata_version_of(release: str) -> int:
+    """The level of a release: a full name such as 4.0-IV3, or 4.0 or 4.0.1 for its last level."""
+    wanted = release.strip()
+    for level, name in METADATA_VERSION_NAMES.items():
+        if name == wanted:
+            return level
+    short = ".".join(wanted.split(".")[:2])
+    levels = [
+        level for level, name in METADATA_VERSION_NAMES.items() if name.split("-")[0] == short
+    ]
+    if not levels:
+        raise UnknownRelease(
+            f"Unknown metadata.version '{release}'. Supported metadata.version are: "
+            + ", ".join(METADATA_VERSION_NAMES.values())
+        )
+    return max(levels)
+
+
+def default_features(metadata_version: int) -> dict[str, int]:
+    """The levels, without metadata.version, that a new cluster of this version starts with."""
+    levels: dict[str, int] = {}
+    for name in sorted(_DEFAULT_FROM):
+        level = max(
+            (level for since, level in _DEFAULT_FROM[name] if metadata_version >= since), default=0
+        )
+        if level > 0:
+            levels[name] = level
+    return levels
+
+
+def feature_dependencies(name: str, level: int) -> dict[str, int]:
+    """What else must be finalized, at which level or above, for `name` to be at `level`."""
+    if name == ELR_VERSION and level >= 1:
+        return {METADATA_VERSION: ELR_METADATA_VERSION}
+    return {}
+
+
+def metadata_format_changed(one: int, other: int) -> bool:
+    """Whether a log written at the higher metadata.version may hold what the lower cannot read."""
+    low, high = sorted((one, other))
+    return any(low < level <= high for level in _NEW_FORMAT_LEVELS)
+
+
+def record_version(record: Any, metadata_version: int) -> int:
+    """The version a record is written in, so that every node at this metadata.version reads it."""
+    return _version_of(type(record).__name__, metadata_version)
+
+
+@cache
+def _version_of(record_name: str, metadata_version: int) -> int:
+    by_level = _RECORD_VERSIONS.get(record_name, ((0, 0),))
+    return max(version for since, version in by_level if metadata_version >= since)
+
+
+_RECORD_VERSIONS: Mapping[str, tuple[tuple[int, int], ...]] = MappingProxyType(
+    {
+        "RegisterBrokerRecord": (
+            (0, 0),
+            (7, 1),
+            (8, 2),
+            (DIRECTORY_METADATA_VERSION, 3),
+            (CORDONED_DIRECTORIES_METADATA_VERSION, 4),
+        ),
+        "BrokerRegistrationChangeRecord": (
+            (0, 0),
+            (7, 1),
+            (DIRECTORY_METADATA_VERSION, 2),
+            (CORDONED_DIRECTORIES_METADATA_VERSION, 3),
+        ),
+        "PartitionRecord": ((0, 0), (DIRECTORY_METADATA_VERSION, 1), (ELR_METADATA_VERSION, 2)),
+        "PartitionChangeRecord": (
+            (0, 0),
+            (DIRECTORY_METADATA_VERSION, 1),
+            (ELR_METADATA_VERSION, 2),
+        ),
+    }
+)

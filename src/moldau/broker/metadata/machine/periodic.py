@@ -1,0 +1,81 @@
+"""What the active controller does by itself from time to time, and when.
+
+The shell asks `due_at_ms` when to wake up and then runs `on_time` until nothing is due any more.
+Brokers are fenced one by one, so that each decision sees what the one before it changed; a round
+of elections that reached its bound goes on shortly after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker.metadata.machine.brokers import fence_broker
+from moldau.broker.metadata.machine.decision import Decision
+from moldau.broker.metadata.machine.heartbeats import BrokerHeartbeats
+from moldau.broker.metadata.machine.leadership import (
+    ELECTIONS_PER_ROUND_MAX,
+    preferred_elections,
+    unclean_elections,
+)
+from moldau.wire.messages import NoOpRecord
+
+if TYPE_CHECKING:
+    from moldau.broker.metadata.machine.controller import Controller, ControllerConfig
+
+GO_ON_AFTER_MS = 10
+
+_Task = Callable[["Controller"], list[Any]]
+
+
+class PeriodicTasks:
+    """Intervals in milliseconds; a task whose interval is 0 never runs."""
+
+    def __init__(self, config: ControllerConfig, *, now_ms: int) -> None:
+        self._tasks: Mapping[str, tuple[int, _Task]] = {
+            "electPreferred": (
+                config.leader_imbalance_check_interval_seconds * 1000
+                if config.auto_leader_rebalance_enable
+                else 0,
+                preferred_elections,
+            ),
+            "electUnclean": (config.unclean_leader_election_interval_ms, unclean_elections),
+            "writeNoOpRecord": (config.metadata_max_idle_interval_ms, _no_op),
+        }
+        self._due_ms = {
+            name: now_ms + interval_ms
+            for name, (interval_ms, _) in self._tasks.items()
+            if interval_ms > 0
+        }
+
+    def due_at_ms(self) -> int | None:
+        return min(self._due_ms.values(), default=None)
+
+    def on_time(self, controller: Controller, now_ms: int) -> Decision[None] | None:
+        """One task that is due, None if none is."""
+        for name, due_ms in self._due_ms.items():
+            if due_ms <= now_ms:
+                interval_ms, task = self._tasks[name]
+                records = task(controller)
+                more = len(records) >= ELECTIONS_PER_ROUND_MAX
+                self._due_ms[name] = now_ms + (GO_ON_AFTER_MS if more else interval_ms)
+                return Decision(tuple(records), None, atomic=False)
+        return None
+
+
+def _no_op(controller: Controller) -> list[Any]:
+    return [NoOpRecord()]
+
+
+def fence_expired(
+    controller: Controller, heartbeats: BrokerHeartbeats, now_ms: int
+) -> Decision[None] | None:
+    """Fence one broker that was silent for too long, None if there is none."""
+    expired = heartbeats.pop_expired(now_ms)
+    if expired is None:
+        return None
+    broker_id, broker_epoch = expired
+    broker = controller.image.brokers.get(broker_id)
+    if broker is None or broker.epoch != broker_epoch:
+        return Decision((), None)
+    return fence_broker(controller, broker_id=broker_id, broker_epoch=broker_epoch)

@@ -1,0 +1,171 @@
+"""What the nodes of a quorum ask each other, free of wire versions.
+
+Every reply says which epoch its sender is in and whom it holds for the leader, so that any exchange
+brings the one who is behind up to date. `rpc_codec.py` turns these into Kafka's messages and back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from moldau.broker.raft.machine.quorum_state import NO_NODE
+from moldau.broker.raft.machine.snapshot_id import SnapshotId
+from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint
+from moldau.wire.errors import ErrorCode
+
+NO_EPOCH = -1
+UNKNOWN_OFFSET = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """Where to send; `id` is negative for a bootstrap server, whose node is not known."""
+
+    id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteAsked:
+    """`voter` is whom the candidate believes to ask; None where the version does not tell."""
+
+    epoch: int
+    candidate: ReplicaKey
+    voter: ReplicaKey | None
+    last_epoch: int
+    end_offset: int
+    pre_vote: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochBegun:
+    epoch: int
+    leader_id: int
+    voter: ReplicaKey | None
+    endpoints: tuple[VoterEndpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochEnded:
+    """`successors`: the voters by how much of the log they have, the fullest first."""
+
+    epoch: int
+    leader_id: int
+    successors: tuple[ReplicaKey, ...]
+    endpoints: tuple[VoterEndpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchAsked:
+    """Asking from `offset` on says that everything before it is on the replica's disk."""
+
+    epoch: int
+    replica: ReplicaKey
+    offset: int
+    last_epoch: int
+    high_watermark: int
+    max_wait_ms: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotAsked:
+    epoch: int
+    replica: ReplicaKey
+    snapshot_id: SnapshotId
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoterAdditionAsked:
+    voter: Voter
+    ack_when_committed: bool = True
+    timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoterRemovalAsked:
+    voter: ReplicaKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoterUpdateAsked:
+    epoch: int
+    voter: Voter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionsAsked:
+    """Which levels of kraft.version a node that wants to vote knows (ApiVersions)."""
+
+
+Request = (
+    VoteAsked
+    | EpochBegun
+    | EpochEnded
+    | FetchAsked
+    | SnapshotAsked
+    | VoterAdditionAsked
+    | VoterRemovalAsked
+    | VoterUpdateAsked
+    | VersionsAsked
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What every reply tells; complete in itself for the RPCs that ask for nothing more."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    epoch: int = NO_EPOCH
+    leader_id: int = NO_NODE
+    endpoints: tuple[VoterEndpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteReply(Reply):
+    granted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndOfEpoch:
+    epoch: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchReply(Reply):
+    """`records` are whole batches from the asked offset on.
+
+    The machine leaves them out and sets `read_from`; the shell reads them from its log.
+    """
+
+    high_watermark: int = UNKNOWN_OFFSET
+    log_start_offset: int = UNKNOWN_OFFSET
+    diverging: EndOfEpoch | None = None
+    snapshot_id: SnapshotId | None = None
+    read_from: int | None = None
+    records: bytes | memoryview = b""
+
+    def with_records(self, records: bytes | memoryview) -> FetchReply:
+        return replace(self, records=records, read_from=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotReply(Reply):
+    """`chunk` begins at `position` of a file of `size` bytes; the shell reads it."""
+
+    snapshot_id: SnapshotId | None = None
+    size: int = 0
+    position: int = 0
+    chunk: bytes | memoryview = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionsReply(Reply):
+    """`levels` is the range of kraft.version, None where the node does not know the feature."""
+
+    levels: tuple[int, int] | None = None

@@ -1,0 +1,101 @@
+"""ShareFetch and ShareAcknowledge, from what a session and the application have to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from moldau.client.share.machine.acknowledgements import Acknowledgements, TopicIdPartition
+from moldau.client.share.machine.session import ShareSession
+from moldau.client.share.settings import ShareSettings
+from moldau.wire.messages import ShareAcknowledgeRequest, ShareFetchRequest
+
+__all__ = ["acknowledge_request", "fetch_request"]
+
+Said = Mapping[TopicIdPartition, Acknowledgements]
+
+
+def fetch_request(
+    settings: ShareSettings,
+    member_id: str,
+    session: ShareSession,
+    added: Iterable[TopicIdPartition],
+    removed: Iterable[TopicIdPartition],
+    said: Said,
+    *,
+    acquires: bool,
+) -> ShareFetchRequest:
+    """One that does not acquire only changes the session and carries acknowledgements."""
+    renews = any(each.renews for each in said.values())
+    acquires = acquires and not renews
+    topics: dict[Any, ShareFetchRequest.FetchTopic] = {}
+    partitions = dict.fromkeys(added) | dict.fromkeys(said)
+    for partition in partitions:
+        topic = topics.get(partition.topic_id)
+        if topic is None:
+            topic = ShareFetchRequest.FetchTopic(topic_id=partition.topic_id)
+            topics[partition.topic_id] = topic
+        each = ShareFetchRequest.FetchPartition(partition_index=partition.partition)
+        if partition in said:
+            each.acknowledgement_batches = _batches(
+                ShareFetchRequest.AcknowledgementBatch, said[partition]
+            )
+        topic.partitions.append(each)
+    forgotten: dict[Any, ShareFetchRequest.ForgottenTopic] = {}
+    for partition in removed:
+        gone = forgotten.get(partition.topic_id)
+        if gone is None:
+            gone = ShareFetchRequest.ForgottenTopic(topic_id=partition.topic_id)
+            forgotten[partition.topic_id] = gone
+        gone.partitions.append(partition.partition)
+    return ShareFetchRequest(
+        group_id=settings.group_id,
+        member_id=member_id,
+        share_session_epoch=session.epoch,
+        max_wait_ms=settings.fetch_max_wait_ms if acquires else 0,
+        min_bytes=settings.fetch_min_bytes if acquires else 0,
+        max_bytes=settings.fetch_max_bytes if acquires else 0,
+        max_records=settings.max_poll_records if acquires else 0,
+        batch_size=settings.max_poll_records if acquires else 0,
+        share_acquire_mode=settings.share_acquire_mode,
+        is_renew_ack=renews,
+        topics=list(topics.values()),
+        forgotten_topics_data=list(forgotten.values()),
+    )
+
+
+def acknowledge_request(
+    settings: ShareSettings, member_id: str, epoch: int, said: Said
+) -> ShareAcknowledgeRequest:
+    topics: dict[Any, ShareAcknowledgeRequest.AcknowledgeTopic] = {}
+    for partition, acknowledgements in said.items():
+        topic = topics.get(partition.topic_id)
+        if topic is None:
+            topic = ShareAcknowledgeRequest.AcknowledgeTopic(topic_id=partition.topic_id)
+            topics[partition.topic_id] = topic
+        topic.partitions.append(
+            ShareAcknowledgeRequest.AcknowledgePartition(
+                partition_index=partition.partition,
+                acknowledgement_batches=_batches(
+                    ShareAcknowledgeRequest.AcknowledgementBatch, acknowledgements
+                ),
+            )
+        )
+    return ShareAcknowledgeRequest(
+        group_id=settings.group_id,
+        member_id=member_id,
+        share_session_epoch=epoch,
+        is_renew_ack=any(each.renews for each in said.values()),
+        topics=list(topics.values()),
+    )
+
+
+def _batches(kind: Any, acknowledgements: Acknowledgements) -> list[Any]:
+    return [
+        kind(
+            first_offset=batch.first_offset,
+            last_offset=batch.last_offset,
+            acknowledge_types=batch.types,
+        )
+        for batch in acknowledgements.batches()
+    ]

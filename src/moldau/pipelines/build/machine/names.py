@@ -1,0 +1,29 @@
+"""The columns that travel with a record beside its own, and which steps may lose them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from moldau.pipelines.build.machine.sql_text import ERROR
+from moldau.pipelines.definition.checks import METADATA
+
+LETTER = "__letter"
+"""The record for the dead-letter topic; null for good records."""
+
+ORIGIN = ("_key", "_value", "_topic", "_partition", "_offset")
+"""What a dead letter is made of: the record as it came."""
+
+COORDINATES = ("_topic", "_partition", "_offset")
+HEADERS = "_headers"
+HIDDEN = (ERROR, LETTER)
+
+
+def visible(columns: Iterable[str], implicit: Iterable[str]) -> list[str]:
+    """The columns that the user sees as the pipeline's own and that sinks write."""
+    left_out = {*implicit, *HIDDEN}
+    return [column for column in columns if column not in left_out]
+
+
+def carried(columns: Iterable[str]) -> list[str]:
+    """The columns that go along untouched when a step makes rows anew."""
+    return [column for column in columns if column in (*METADATA, ERROR)]

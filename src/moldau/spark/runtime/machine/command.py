@@ -1,0 +1,173 @@
+"""The command line of a Connect server: every setting it gets, and why.
+
+Pure. What the user sets always wins; where a setting is a list (Java options, jars, archives) both
+count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from moldau.spark.runtime.machine.settings import ServerSettings
+from moldau.spark.runtime.places import Places
+
+__all__ = [
+    "Environment",
+    "Shipped",
+    "connector_of",
+    "log_settings",
+    "server_conf",
+    "spark_submit",
+]
+
+SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+#: What sessions ask a server for to learn which connector it has.
+CONNECTOR_KEY = "spark.moldau.connector"
+_BRINGS_JARS = ("spark.jars", "spark.jars.packages")
+_ARCHIVE_NAME = "moldau_packages"
+_JOINED = {
+    "spark.jars": ",",
+    "spark.archives": ",",
+    "spark.driver.extraJavaOptions": " ",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """What executors on other machines get: an archive, and the same unpacked for the driver."""
+
+    archive: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What was found on this machine for one start."""
+
+    cores: int
+    memory_bytes: int
+    port: int
+    jars: Sequence[str] = ()
+    shipped: Shipped | None = None
+
+
+def server_conf(
+    settings: ServerSettings, places: Places, environment: Environment
+) -> dict[str, str]:
+    """All of Spark's settings, the user's among them."""
+    conf = {
+        "spark.app.name": "moldau",
+        "spark.connect.grpc.binding.address": settings.host,
+        "spark.connect.grpc.binding.port": str(environment.port),
+        # With a session end its queries, and after an hour without a word from its client it ends:
+        # they are to outlive a control loop that nobody has started again yet.
+        "spark.connect.session.manager.defaultSessionTimeout": "7d",
+        CONNECTOR_KEY: connector_of(settings, environment.jars),
+        # A busy machine needs longer than Spark's 15 s to start a Python worker.
+        "spark.python.authenticate.socketTimeout": "60s",
+        "spark.sql.warehouse.dir": str(places.warehouse),
+        **_history(places),
+        "spark.driver.extraJavaOptions": _java_options(places),
+    }
+    if environment.jars:
+        conf["spark.jars"] = ",".join(environment.jars)
+    if settings.is_local:
+        gigabytes = max(1, min(4, environment.memory_bytes // (8 << 30)))
+        conf |= {
+            "spark.driver.memory": f"{gigabytes}g",
+            # Spark's 200 tasks of a shuffle are for clusters; here they only cost their start.
+            "spark.sql.shuffle.partitions": str(max(2, environment.cores)),
+        }
+    if settings.on_this_machine:
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if environment.shipped is not None:
+        conf |= {
+            "spark.archives": f"{environment.shipped.archive}#{_ARCHIVE_NAME}",
+            # An executor unpacks archives in its folder; Python starts there, or in a folder under
+            # it that is its session's.
+            "spark.executorEnv.PYTHONPATH": f"{_ARCHIVE_NAME}:../{_ARCHIVE_NAME}",
+        }
+    return _with_own(conf, settings.conf)
+
+
+def connector_of(settings: ServerSettings, jars: Sequence[str]) -> str:
+    """Which connector a server will have beside ours: fetched by us, or named by the user."""
+    named = (*settings.packages, *(settings.conf.get(key, "") for key in _BRINGS_JARS))
+    return "kafka" if jars or any("spark-sql-kafka" in text for text in named) else "moldau"
+
+
+def _history(places: Places) -> dict[str, str]:
+    """The UI and the event log of a server that runs for months must not grow with its age."""
+    return {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": places.events.as_uri(),
+        "spark.eventLog.rolling.enabled": "true",
+        "spark.eventLog.rolling.maxFileSize": "32m",
+        "spark.eventLog.compress": "true",
+        "spark.ui.retainedJobs": "200",
+        "spark.ui.retainedStages": "200",
+        "spark.ui.retainedTasks": "5000",
+        "spark.sql.ui.retainedExecutions": "100",
+        "spark.sql.streaming.ui.retainedQueries": "50",
+    }
+
+
+def _java_options(places: Places) -> str:
+    # A server without memory left answers nobody; one that has ended is started again.
+    return f'-XX:+ExitOnOutOfMemoryError "-Dlog4j2.configurationFile={places.log_settings}"'
+
+
+def _with_own(conf: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    merged = {**conf, **own}
+    for key, separator in _JOINED.items():
+        if key in conf and key in own:
+            merged[key] = f"{conf[key]}{separator}{own[key]}"
+    path = "spark.executorEnv.PYTHONPATH"
+    if path in conf and path in own:
+        merged[path] = f"{conf[path]}:{own[path]}"
+    return merged
+
+
+def spark_submit(
+    program: str, settings: ServerSettings, conf: Mapping[str, str], packages: Sequence[str]
+) -> list[str]:
+    command = [program, "--master", settings.master]
+    for key, value in sorted(conf.items()):
+        command += ["--conf", f"{key}={value}"]
+    if packages:
+        command += ["--packages", ",".join(packages)]
+    return [*command, "--class", SERVER_CLASS, "spark-internal"]
+
+
+def log_settings(places: Places) -> str:
+    """A log that rolls over: a streaming query alone logs hundreds of lines a minute at INFO."""
+    return f"""\
+# Written by moldau at every start of the server.
+status = error
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {places.log}
+appender.file.filePattern = {places.log}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 10MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 5
+
+# Where it listens, and what its executors do.
+logger.server.name = org.apache.spark.sql.connect.service.SparkConnectServer
+logger.server.level = info
+logger.services.name = org.apache.spark.util.Utils
+logger.services.level = info
+logger.cluster.name = org.apache.spark.scheduler.cluster
+logger.cluster.level = info
+# Says at every start that Hadoop is not compiled for this machine.
+logger.native.name = org.apache.hadoop.util.NativeCodeLoader
+logger.native.level = error
+"""
