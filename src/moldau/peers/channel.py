@@ -20,29 +20,25 @@ What a caller may rely on:
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from moldau.peers.machine.outcomes import (
+    CallTimedOut,
+    ChannelError,
+    RawResponse,
+    UnsupportedVersion,
+)
 from moldau.wire.apis import ApiKey
 from moldau.wire.message import Message
 
-
-class ChannelError(ConnectionError):
-    """A call without a response; the message names the peer, the API and the reason."""
-
-
-class CallTimedOut(ChannelError):
-    """No response within the call's own time."""
-
-
-class UnsupportedVersion(ChannelError):
-    """The peer does not serve the API, or in no version that is known here."""
-
-
-class RawResponse(NamedTuple):
-    """A response as it came. `body` is the caller's: nobody else writes to it, ever."""
-
-    version: int
-    body: memoryview
+__all__ = [
+    "CallTimedOut",
+    "Channel",
+    "ChannelError",
+    "RawResponse",
+    "Transport",
+    "UnsupportedVersion",
+]
 
 
 class Channel(Protocol):

@@ -12,16 +12,16 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final, Protocol
 
+from moldau.broker.coordinator.share.interface import Persister
+from moldau.broker.coordinator.share.machine.values import (
+    UNINITIALIZED_START_OFFSET,
+    SharePartitionKey,
+)
 from moldau.broker.replication.partition import Partition
 from moldau.broker.share.machine.acquisition import AcquiredRecords, ShareSettings, Span, Wanted
 from moldau.broker.share.machine.partition import AckBatch, SharePartition
 from moldau.broker.share.machine.window import StateChange
 from moldau.broker.share.offset_reset import initial_offset
-from moldau.broker.share.persister import (
-    UNINITIALIZED_START_OFFSET,
-    Persister,
-    SharePartitionKey,
-)
 from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode

@@ -19,7 +19,12 @@ from moldau.broker.calls.brokers import (
     known_code,
 )
 from moldau.broker.calls.gathering import Gathering
-from moldau.broker.transactions.markers import Marker, MarkerResult, MarkerWriter, TopicPartition
+from moldau.broker.coordinator.transaction.interface import MarkerWriter
+from moldau.broker.coordinator.transaction.machine.values import (
+    Marker,
+    MarkerResult,
+    TopicPartition,
+)
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode

@@ -18,11 +18,8 @@ from moldau.broker.calls.brokers import (
     known_code,
 )
 from moldau.broker.calls.gathering import Gathering
-from moldau.broker.coordinator.transaction.interface import (
-    TV_2,
-    TopicPartition,
-    TransactionPartitions,
-)
+from moldau.broker.coordinator.transaction.interface import TransactionPartitions
+from moldau.broker.coordinator.transaction.machine.values import TV_2, TopicPartition
 from moldau.broker.machine.topics import TRANSACTION_STATE_TOPIC
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from moldau.cli.arguments import Parser
 from moldau.cli.failures import Failure
+from moldau.cli.tools.machine.errors import Refused
 from moldau.config.errors import ConfigError
 from moldau.config.properties import load_properties
 
@@ -63,10 +64,6 @@ class ToolError(Failure):
         super().__init__(message)
         self.exit_code = exit_code
         self.to_stdout = to_stdout
-
-
-class Refused(Exception):
-    """What a tool itself finds wrong; `told_as` puts Kafka's words before it."""
 
 
 @contextmanager

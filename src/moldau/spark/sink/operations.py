@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 from moldau.client.admin import AsyncAdmin, ConfigResource, NewPartitions, NewTopic
 from moldau.client.admin.driver import Answer, Ask, Call
 from moldau.client.admin.routes import CoordinatorRoute, LeaderRoute
-from moldau.client.cluster import CoordinatorType
 from moldau.client.errors import KafkaError, KafkaTimeoutError, TopicExistsError, error_for
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.results import Results
 from moldau.client.topics import TopicPartition
 from moldau.spark.sink.machine.log import PARTITION_COUNT, TOPIC, SinksLog

@@ -18,9 +18,9 @@ from moldau.broker.metadata.machine.brokers import (
 )
 from moldau.broker.metadata.machine.changes import PartitionChanges
 from moldau.broker.metadata.machine.decision import Decision
-from moldau.broker.metadata.machine.features import DIRECTORY_METADATA_VERSION
 from moldau.broker.metadata.machine.heartbeats import BrokerHeartbeats, BrokerState
 from moldau.broker.metadata.machine.model import Broker
+from moldau.broker.raft.machine.record_versions import DIRECTORY_METADATA_VERSION
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 

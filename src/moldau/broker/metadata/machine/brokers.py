@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from moldau.broker.metadata.machine.changes import PartitionChanges
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import (
-    CORDONED_DIRECTORIES_METADATA_VERSION,
-    DIRECTORY_METADATA_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
@@ -28,6 +26,10 @@ from moldau.broker.metadata.machine.model import (
     is_reserved_directory,
 )
 from moldau.broker.metadata.machine.writer import broker_record
+from moldau.broker.raft.machine.record_versions import (
+    CORDONED_DIRECTORIES_METADATA_VERSION,
+    DIRECTORY_METADATA_VERSION,
+)
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     BrokerRegistrationChangeRecord,

@@ -35,7 +35,6 @@ from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.elections import ElectionRules
 from moldau.broker.metadata.machine.features import (
     CONTROLLER_REGISTRATION_METADATA_VERSION,
-    DIRECTORY_METADATA_VERSION,
     ELR_VERSION,
     METADATA_VERSION,
     SHRINK_WITHOUT_EPOCH_METADATA_VERSION,
@@ -58,6 +57,7 @@ from moldau.broker.metadata.machine.periodic import PeriodicTasks, fence_expired
 from moldau.broker.metadata.machine.placement import RandomSource
 from moldau.broker.metadata.machine.topics import has_collision_chars, unify_collision_chars
 from moldau.broker.metadata.machine.writer import controller_record
+from moldau.broker.raft.machine.record_versions import DIRECTORY_METADATA_VERSION
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (

@@ -8,7 +8,6 @@ from moldau.broker.metadata.machine.brokers import check_broker_epoch
 from moldau.broker.metadata.machine.changes import PartitionChanges
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.elections import Target
-from moldau.broker.metadata.machine.features import DIRECTORY_METADATA_VERSION
 from moldau.broker.metadata.machine.model import (
     NO_LEADER_CHANGE,
     Broker,
@@ -16,6 +15,7 @@ from moldau.broker.metadata.machine.model import (
     Partition,
     Topic,
 )
+from moldau.broker.raft.machine.record_versions import DIRECTORY_METADATA_VERSION
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterPartitionRequest,

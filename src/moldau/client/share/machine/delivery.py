@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from moldau.client._fetch_reader import FetchReader
-from moldau.client._records import ConsumerRecord, acquired_records
+from moldau.client._records import ConsumerRecord, Deserializer, acquired_records
 from moldau.client.errors import CorruptRecordError, KafkaError, RecordDeserializationError
-from moldau.client.serialization import Deserialize
 from moldau.client.share.machine.acknowledgements import (
     GAP,
     Acknowledgements,
@@ -55,8 +54,8 @@ class Delivery:
         acquired: Iterable[Range],
         *,
         lock_timeout_ms: int | None,
-        key_deserializer: Deserialize | None = None,
-        value_deserializer: Deserialize | None = None,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
         check_crcs: bool = True,
     ) -> None:
         self.partition = partition
