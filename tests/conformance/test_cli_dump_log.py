@@ -29,7 +29,7 @@ from moldau.wire.messages import (
     RemotePartitionDeleteMetadataRecord,
     VotersRecord,
 )
-from moldau.wire.messages._tables import RECORD_TYPES
+from moldau.wire.messages.tables import RECORD_TYPES
 from moldau.wire.record_values import (
     encode_coordinator_key,
     encode_coordinator_value,

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from moldau.client import Admin, ConfigResource, Producer
-from moldau.pipelines.control.machine.records import (
+from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.records import (
     Desired,
     ErrorRecord,
     PipelineRecord,
@@ -18,7 +19,6 @@ from moldau.pipelines.control.machine.records import (
     State,
     StatusRecord,
 )
-from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.registry import TOPIC, Registry
 from moldau.testing import Broker
 

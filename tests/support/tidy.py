@@ -17,13 +17,62 @@ MACHINE = "machine"
 #: What pure code may import that is not Moldau's. Everything else is refused, so that what is
 #: added to the standard library, or forgotten here, is looked at first.
 PURE_IMPORTS = frozenset(
-    """
-    __future__ abc array ast base64 binascii bisect collections collections.abc contextlib copy
-    csv dataclasses datetime decimal difflib enum errno fnmatch fractions functools graphlib hashlib
-    heapq hmac html ipaddress itertools json keyword math numbers operator re shlex string struct
-    textwrap types typing typing_extensions unicodedata urllib.parse uuid weakref zlib zoneinfo
-    cramjam crc32c cython pyarrow pyarrow.compute re2 xxhash
-    """.split()
+    [
+        "__future__",
+        "abc",
+        "array",
+        "ast",
+        "base64",
+        "binascii",
+        "bisect",
+        "collections",
+        "collections.abc",
+        "contextlib",
+        "copy",
+        "csv",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "difflib",
+        "enum",
+        "errno",
+        "fnmatch",
+        "fractions",
+        "functools",
+        "graphlib",
+        "hashlib",
+        "heapq",
+        "hmac",
+        "html",
+        "ipaddress",
+        "itertools",
+        "json",
+        "keyword",
+        "math",
+        "numbers",
+        "operator",
+        "re",
+        "shlex",
+        "string",
+        "struct",
+        "textwrap",
+        "types",
+        "typing",
+        "typing_extensions",
+        "unicodedata",
+        "urllib.parse",
+        "uuid",
+        "weakref",
+        "zlib",
+        "zoneinfo",
+        "cramjam",
+        "crc32c",
+        "cython",
+        "pyarrow",
+        "pyarrow.compute",
+        "re2",
+        "xxhash",
+    ]
 )
 #: Of modules that are only partly pure: the names that are.
 PURE_NAMES = {

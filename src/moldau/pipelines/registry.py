@@ -28,14 +28,14 @@ from moldau.client.errors import (
     TransactionAbortedError,
     UnknownTopicOrPartitionError,
 )
-from moldau.pipelines.control.machine.records import (
+from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.records import (
     STATUS_SUFFIX,
     PipelineRecord,
     StatusRecord,
     View,
     name_problem,
 )
-from moldau.pipelines.errors import PipelineError
 
 __all__ = ["TOPIC", "Registry"]
 

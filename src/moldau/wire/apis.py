@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 
 from moldau.wire import messages
 from moldau.wire.message import OPEN_END, Message
-from moldau.wire.messages._tables import APIS, ApiKey
+from moldau.wire.messages.tables import APIS, ApiKey
 
 __all__ = ["API_BY_KEY", "Api", "ApiKey"]
 

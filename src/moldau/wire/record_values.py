@@ -21,7 +21,7 @@ from moldau.wire.codec import (
 )
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message
-from moldau.wire.messages._tables import RECORD_TYPES
+from moldau.wire.messages.tables import RECORD_TYPES
 
 M = TypeVar("M", bound=Message)
 Family = Literal["group", "transaction", "share"]

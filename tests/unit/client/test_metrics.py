@@ -58,7 +58,7 @@ def value(metrics: Metrics, group: str, name: str, **tags: str) -> Any:
 @pytest.fixture(params=["plain", "installed"])
 def form(request: pytest.FixtureRequest) -> ModuleType:
     """The plain file always, and what is installed: the compiled module where it was built."""
-    return load_plain(moldau.client.metrics, "stats") if request.param == "plain" else stats
+    return load_plain(moldau.client.metrics, "_stats") if request.param == "plain" else stats
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.pipelines.control.machine.records import (
+from moldau.pipelines.machine.records import (
     Desired,
     ErrorRecord,
     PipelineRecord,

@@ -23,7 +23,7 @@ from moldau.broker.share.machine.partition import AckBatch, SharePartition
 from moldau.broker.share.machine.window import StateChange
 from moldau.broker.share.offset_reset import initial_offset
 from moldau.clock import Alarm, Clock
-from moldau.invariant import invariant
+from moldau.invariant import present
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -182,9 +182,7 @@ class SharePartitionShell:
             self._host.run_task(self._write())
 
     async def _write(self) -> None:
-        machine = self.machine
-        invariant(machine is not None, f"{self.key} has changed before it was loaded")
-        assert machine is not None
+        machine = present(self.machine, f"{self.key} has changed before it was loaded")
         while self._queue:
             queue, self._queue = self._queue, []
             try:

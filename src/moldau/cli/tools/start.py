@@ -49,7 +49,7 @@ def add_override(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.spark:
-        from moldau.cli.start_with_spark import run_with_spark
+        from moldau.cli.tools.start_with_spark import run_with_spark
 
         return run_with_spark(arguments)
     from moldau.cli.start import run_start

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from moldau.pipelines.control.machine.records import StatusRecord, UnreadableRecordError
+from moldau.pipelines.machine.records import StatusRecord, UnreadableRecordError
 
 __all__ = ["ControlFolder", "Heartbeat", "Lock"]
 

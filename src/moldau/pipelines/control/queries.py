@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from moldau.pipelines.control.machine.records import PipelineRecord, QueryRecord
+from moldau.pipelines.machine.records import PipelineRecord, QueryRecord
 
 __all__ = ["USER_ID", "Look", "Sessions", "is_gone"]
 

@@ -28,16 +28,16 @@ from moldau.pipelines.control.machine import events
 from moldau.pipelines.control.machine.decisions import Reconciler
 from moldau.pipelines.control.machine.events import Effect, Event, Spec
 from moldau.pipelines.control.machine.progress import activity_of, line_of, progress_record
-from moldau.pipelines.control.machine.records import (
+from moldau.pipelines.control.queries import Look
+from moldau.pipelines.control.workers import ServerWatch, Workers
+from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.records import (
     ErrorRecord,
     PipelineRecord,
     ProgressRecord,
     State,
     StatusRecord,
 )
-from moldau.pipelines.control.queries import Look
-from moldau.pipelines.control.workers import ServerWatch, Workers
-from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.registry import Registry
 from moldau.spark.runtime.processes import start_mark
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moldau.pipelines import Pipeline, PipelineError, Pipelines, Sql, Topic, daemon
-from moldau.pipelines.control.machine.records import (
+from moldau.pipelines.machine.records import (
     ErrorRecord,
     ProgressRecord,
     State,

@@ -13,8 +13,8 @@ import pytest
 from moldau.cli.main import main
 from moldau.cli.tools import pipelines as command
 from moldau.pipelines.api import PipelineInfo
-from moldau.pipelines.control.machine.records import ErrorRecord, ProgressRecord, QueryRecord
 from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.records import ErrorRecord, ProgressRecord, QueryRecord
 
 Capture = pytest.CaptureFixture[str]
 NOW = 1_794_822_755.0

@@ -33,7 +33,7 @@ from moldau.pipelines.control.machine.events import (
     Stopped,
     Tick,
 )
-from moldau.pipelines.control.machine.records import (
+from moldau.pipelines.machine.records import (
     Desired,
     ErrorRecord,
     QueryRecord,

@@ -12,8 +12,8 @@ import pytest
 from moldau.pipelines import daemon
 from moldau.pipelines.control.folder import ControlFolder, Heartbeat
 from moldau.pipelines.control.logs import FILES_MAX, PipelineLogs, follow, is_headline, tail
-from moldau.pipelines.control.machine.records import State, StatusRecord
 from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.records import State, StatusRecord
 
 BEAT = Heartbeat(
     pid=1,

@@ -14,7 +14,7 @@ from moldau.pipelines.control.machine.progress import (
     progress_record,
     read_offsets,
 )
-from moldau.pipelines.control.machine.records import ProgressRecord
+from moldau.pipelines.machine.records import ProgressRecord
 
 
 def progress(*sources: dict[str, Any]) -> dict[str, Any]:

@@ -16,16 +16,16 @@ from moldau.pipelines import registry
 from moldau.pipelines.control import shell, workers
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import tail
-from moldau.pipelines.control.machine.records import (
+from moldau.pipelines.control.queries import Look
+from moldau.pipelines.control.shell import ControlLoop
+from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.records import (
     Desired,
     PipelineRecord,
     QueryRecord,
     State,
     StatusRecord,
 )
-from moldau.pipelines.control.queries import Look
-from moldau.pipelines.control.shell import ControlLoop
-from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.registry import Registry
 from moldau.testing import Broker
 from support.waiting import eventually

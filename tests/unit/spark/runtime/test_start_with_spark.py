@@ -12,7 +12,7 @@ import pytest
 
 from moldau import __version__
 from moldau.cli.failures import Failure
-from moldau.cli.start_with_spark import plaintext_address
+from moldau.cli.tools.start_with_spark import plaintext_address
 from moldau.pipelines import daemon
 from moldau.spark.runtime.server import ConnectServer
 from support.processes import free_port

@@ -14,7 +14,6 @@ In a cluster the shell calls `lead(now_ms)` when this controller becomes the act
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -56,6 +55,7 @@ from moldau.broker.metadata.machine.partition_index import PartitionIndex
 from moldau.broker.metadata.machine.periodic import PeriodicTasks, fence_expired
 from moldau.broker.metadata.machine.placement import RandomSource
 from moldau.broker.metadata.machine.topics import has_collision_chars, unify_collision_chars
+from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.broker.metadata.machine.writer import controller_record
 from moldau.broker.raft.machine.record_versions import DIRECTORY_METADATA_VERSION
 from moldau.invariant import invariant
@@ -100,29 +100,6 @@ from moldau.wire.messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerConfig:
-    """What the controller takes from the node's configuration.
-
-    `quorum_node_ids` are the voters: a feature level waits for all of them. Only a cluster needs
-    no-op records, so `metadata_max_idle_interval_ms` is 0, never, unless given.
-    """
-
-    node_id: int
-    cluster_id: str
-    num_partitions: int = 1
-    default_replication_factor: int = 1
-    delete_topic_enable: bool = True
-    min_insync_replicas: int = 1
-    unclean_leader_election_enable: bool = False
-    broker_session_timeout_ms: int = 9_000
-    auto_leader_rebalance_enable: bool = True
-    leader_imbalance_check_interval_ms: int = 300_000
-    unclean_leader_election_interval_ms: int = 300_000
-    metadata_max_idle_interval_ms: int = 0
-    quorum_node_ids: tuple[int, ...] = ()
 
 
 class Controller:

@@ -43,7 +43,7 @@ from moldau.pipelines.control.machine.events import (
     Stopped,
     Tick,
 )
-from moldau.pipelines.control.machine.records import Desired, ErrorRecord, State, StatusRecord
+from moldau.pipelines.machine.records import Desired, ErrorRecord, State, StatusRecord
 
 __all__ = ["Reconciler"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moldau.pipelines.control.machine.records import Desired, ErrorRecord, QueryRecord
+from moldau.pipelines.machine.records import Desired, ErrorRecord, QueryRecord
 
 __all__ = [
     "Effect",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.client.topics import TopicPartition
-from moldau.pipelines.control.machine.records import ProgressRecord
+from moldau.pipelines.machine.records import ProgressRecord
 from moldau.spark.source.machine.lag import lag
 
 __all__ = ["activity_of", "line_of", "mirror_group", "progress_record", "read_offsets"]
