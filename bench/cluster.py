@@ -21,8 +21,8 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from bench.calls import Connection, Unreachable
 from bench.nodes import Node, Nodes
-from moldau.broker.metadata.machine.model import MetadataError
 from moldau.broker.raft.machine.batches import MetadataBatch, decode_metadata_batches
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.wire.messages import BrokerRegistrationChangeRecord
 
 POLL_SECONDS = 0.003
@@ -371,9 +371,10 @@ class Traffic:
         consumer.subscribe([self.topic])
         quiet_since = time.monotonic()
         # Until everything is read, or nothing has come for a while.
-        while not (self._produced.is_set() and (
-            len(self.read) >= self.delivered or time.monotonic() - quiet_since > 20
-        )):
+        while not (
+            self._produced.is_set()
+            and (len(self.read) >= self.delivered or time.monotonic() - quiet_since > 20)
+        ):
             for message in consumer.consume(1000, timeout=0.1):
                 quiet_since = time.monotonic()
                 if message.error() is not None:
@@ -391,9 +392,7 @@ class Shutdowns:
     errors: list[str]
 
 
-def controlled_shutdowns(
-    cluster: Nodes, topic: str, *, partitions: int, rounds: int
-) -> Shutdowns:
+def controlled_shutdowns(cluster: Nodes, topic: str, *, partitions: int, rounds: int) -> Shutdowns:
     """SIGTERM to a broker that leads but is not the active controller, under a producer."""
     traffic = Traffic(cluster, topic, partitions)
     gaps: list[float] = []

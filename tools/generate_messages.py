@@ -235,7 +235,7 @@ def generate(description: Description) -> dict[str, str]:
     files = {f"{name}.py": module_text(messages) for name, messages in description.modules.items()}
     files["__init__.py"] = package_text(description)
     files["__init__.pyi"] = stub_text(description)
-    files["_tables.py"] = tables_text(description)
+    files["tables.py"] = tables_text(description)
     return files
 
 

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from moldau.client.consumer.assignors.assignor import Assignor
 from moldau.client.consumer.assignors.interface import Subscription
-from moldau.client.consumer.assignors.resolve import Assignor, resolve_assignors
+from moldau.client.consumer.assignors.resolve import resolve_assignors
 from moldau.client.machine.metadata import EMPTY, ClusterMetadata, PartitionView, TopicView
 from moldau.client.topics import Node, TopicPartition
 from moldau.wire.uuids import ZERO_UUID

@@ -12,7 +12,7 @@ import pytest
 
 from moldau.client import Admin, NewTopic, OffsetSpec
 from moldau.client.admin import FeatureUpdate, RecordsToDelete, UpgradeType
-from moldau.client.cluster import ClusterClient, CoordinatorType
+from moldau.client.cluster import ClusterClient
 from moldau.client.config import CONSUMER_KEYS, parse_settings
 from moldau.client.errors import (
     IllegalStateError,
@@ -21,6 +21,7 @@ from moldau.client.errors import (
     ProducerFencedError,
 )
 from moldau.client.loop_thread import LoopThread
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.producer import Producer
 from moldau.client.producer._murmur2 import partition_for_key

@@ -17,11 +17,13 @@ from uuid import UUID
 import pytest
 
 from moldau.broker.metadata.formatting import default_bootstrap_records
-from moldau.broker.metadata.machine.controller import Controller, ControllerConfig
+from moldau.broker.metadata.machine.controller import Controller
 from moldau.broker.metadata.machine.decision import Decision
-from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES, record_version
+from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.machine.leadership import preferred_elections, unclean_elections
 from moldau.broker.metadata.machine.model import Broker, Partition, ResourceType, Topic
+from moldau.broker.metadata.machine.view import ControllerConfig
+from moldau.broker.raft.machine.record_versions import record_version
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ApiError
 from moldau.wire.message import Message

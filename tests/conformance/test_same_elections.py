@@ -16,11 +16,9 @@ from moldau.broker.metadata.machine.elections import (
     Target,
     change_partition,
 )
-from moldau.broker.metadata.machine.features import (
-    DIRECTORY_METADATA_VERSION,
-    SHRINK_WITHOUT_EPOCH_METADATA_VERSION,
-)
+from moldau.broker.metadata.machine.features import SHRINK_WITHOUT_EPOCH_METADATA_VERSION
 from moldau.broker.metadata.machine.model import LeaderRecoveryState, Partition
+from moldau.broker.raft.machine.record_versions import DIRECTORY_METADATA_VERSION
 from moldau.wire.messages import PartitionChangeRecord
 from support.java import run_program
 from support.processes import kafka_missing

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from moldau.broker.coordinator.machine.hashing import partition_for
-from moldau.broker.share.persister import SharePartitionKey
+from moldau.broker.coordinator.share.machine.values import SharePartitionKey
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.share.persister import SharePartitionKey
+from moldau.broker.coordinator.share.machine.values import SharePartitionKey
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message

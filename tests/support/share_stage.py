@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from moldau.broker.coordinator.machine.topics import ImageTopics
-from moldau.broker.handlers.share_acknowledge import ShareAcknowledgeHandler
-from moldau.broker.handlers.share_fetch import ShareFetchHandler
-from moldau.broker.network.context import ConnectionInfo
-from moldau.broker.network.dispatcher import Dispatcher
-from moldau.broker.network.routes import Route
-from moldau.broker.share.manager import SharePartitionManager
-from moldau.broker.share.persister import (
+from moldau.broker.coordinator.share.machine.values import (
     UNINITIALIZED_START_OFFSET,
     SharePartitionKey,
     ShareState,
     ShareStateSummary,
     StateBatch,
 )
+from moldau.broker.handlers.share_acknowledge import ShareAcknowledgeHandler
+from moldau.broker.handlers.share_fetch import ShareFetchHandler
+from moldau.broker.network.context import ConnectionInfo
+from moldau.broker.network.dispatcher import Dispatcher
+from moldau.broker.network.routes import Route
+from moldau.broker.share.manager import SharePartitionManager
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.framing import decode_response, encode_request_frame

@@ -19,7 +19,6 @@ from moldau.broker.coordinator.machine.decision import (
 )
 from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.broker.coordinator.shell import client_error
-from moldau.broker.coordinator.transaction.interface import TV_0, TV_2, ProducerIdAndEpoch
 from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
 from moldau.broker.coordinator.transaction.machine.events import (
     AbortTimedOut,
@@ -28,6 +27,7 @@ from moldau.broker.coordinator.transaction.machine.events import (
 )
 from moldau.broker.coordinator.transaction.machine.metadata import TransactionMetadata
 from moldau.broker.coordinator.transaction.machine.shard import TransactionShard
+from moldau.broker.coordinator.transaction.machine.values import TV_0, TV_2, ProducerIdAndEpoch
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.record_values import decode_coordinator_record
 

@@ -12,7 +12,7 @@ import pytest
 
 from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
 from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
-from moldau.broker.transactions.markers import Marker, MarkerResult
+from moldau.broker.coordinator.transaction.machine.values import Marker, MarkerResult
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.records import encode_batch, iterate_headers
 

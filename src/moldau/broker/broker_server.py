@@ -32,13 +32,11 @@ from moldau.broker.log_moves import LogMoves
 from moldau.broker.machine.telemetry import ClientTelemetry
 from moldau.broker.maintenance import Maintenance
 from moldau.broker.metadata.machine.delta import MetadataDelta
-from moldau.broker.metadata.machine.features import (
-    CORDONED_DIRECTORIES_METADATA_VERSION,
-    SUPPORTED_FEATURES,
-)
+from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import ResourceType
 from moldau.broker.network.dispatcher import Dispatcher
+from moldau.broker.raft.machine.record_versions import CORDONED_DIRECTORIES_METADATA_VERSION
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.service import ReplicationService
 from moldau.broker.share.manager import SharePartitionManager

@@ -34,7 +34,9 @@ from moldau.broker.coordinator.producer_ids import (
 from moldau.broker.coordinator.share.coordinator import ShareCoordinator
 from moldau.broker.coordinator.share.machine.config import ShareCoordinatorConfig
 from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
+from moldau.broker.coordinator.transaction.interface import MarkerWriter
 from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
+from moldau.broker.coordinator.transaction.machine.values import Marker, MarkerResult
 from moldau.broker.environment import Environment
 from moldau.broker.machine.topics import (
     GROUP_OFFSETS_TOPIC,
@@ -53,7 +55,7 @@ from moldau.broker.topic_creation import TopicCreation
 from moldau.broker.transactions.cluster_markers import ClusterMarkers
 from moldau.broker.transactions.cluster_partitions import ClusterTransactionPartitions
 from moldau.broker.transactions.lost import lost_transactions
-from moldau.broker.transactions.markers import LocalMarkers, Marker, MarkerResult, MarkerWriter
+from moldau.broker.transactions.markers import LocalMarkers
 from moldau.broker.transactions.verification import TransactionVerifier
 from moldau.invariant import invariant
 from moldau.peers.channel import Transport

@@ -188,8 +188,8 @@ def _run(config: BrokerConfig, *, verbose: bool) -> int:
     # The broker is imported last: a wrong value should be told before anything is loaded.
     from moldau.broker.app import run
     from moldau.broker.log.log_dirs import WrongLogDir
-    from moldau.broker.metadata.machine.model import MetadataError
     from moldau.broker.network.server import ListenError
+    from moldau.broker.raft.machine.errors import MetadataError
     from moldau.broker.raft.machine.quorum_state import CorruptQuorumState
     from moldau.wire.errors import ApiError
 

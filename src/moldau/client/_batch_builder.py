@@ -13,6 +13,7 @@ from sys import getrefcount
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from moldau.invariant import InvariantError
 from moldau.wire._record_codec import decode_records
 from moldau.wire.compression import Compression, compress, decompress
 from moldau.wire.records import (
@@ -319,7 +320,8 @@ class BatchBuilder:
         if self._packed is None:
             self._pack()
         batch = self._packed
-        assert batch is not None
+        if batch is None:
+            raise InvariantError("a closed batch is packed")
         HEADER_STRUCT.pack_into(
             batch,
             0,

@@ -15,7 +15,6 @@ import asyncio
 import random as random_module
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from enum import IntEnum
 from typing import Any, Final, TypeVar, cast
 
 from moldau.client.bootstrap import Bootstrap
@@ -28,6 +27,7 @@ from moldau.client.errors import (
     UnsupportedVersionError,
     error_for,
 )
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.machine.metadata import EMPTY, ClusterMetadata
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.outages import OutageLog, addresses
@@ -66,14 +66,6 @@ LANE_FETCH: Final = "fetch"
 # FindCoordinator asks for several keys from this version on.
 _BATCHED_FIND_COORDINATOR = 4
 _BROKERS, _CONTROLLERS = 1, 2
-
-
-class CoordinatorType(IntEnum):
-    """What a coordinator coordinates, by its number in FindCoordinator."""
-
-    GROUP = 0
-    TRANSACTION = 1
-    SHARE = 2
 
 
 _API_OF_REQUEST: dict[type[Message], Api] = {}

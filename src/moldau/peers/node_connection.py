@@ -14,12 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from moldau.invariant import invariant
-from moldau.peers.channel import (
-    ChannelError,
-    ConnectionObserver,
-    RawResponse,
-    UnsupportedVersion,
-)
+from moldau.peers.channel import ChannelError, ConnectionObserver, RawResponse, UnsupportedVersion
 from moldau.peers.machine.peer_versions import (
     API_VERSIONS,
     PeerVersions,

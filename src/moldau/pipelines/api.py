@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from moldau.invariant import present
 from moldau.pipelines import daemon
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import follow, is_headline, tail
@@ -315,9 +316,7 @@ class Pipelines:
         return self._changed(name, change)
 
     def _changed(self, name: str, change: Any) -> PipelineRecord:
-        record = self._registry.change(name, change)
-        assert record is not None
-        return record
+        return present(self._registry.change(name, change), f"{name} was changed, not removed")
 
     def _is_over(self, record: PipelineRecord) -> bool:
         """Whether it failed or finished: started once more, it is to try once more."""
@@ -465,8 +464,7 @@ def _has_failed(info: PipelineInfo) -> bool:
 
 
 def _failed(info: PipelineInfo) -> PipelineError:
-    error = info.last_error
-    assert error is not None
+    error = present(info.last_error, f"{info.name} has failed with an error")
     hint = error.hint
     if hint is None and info.state == State.RESTARTING:
         hint = f"it is tried again: moldau pipelines show {info.name}"

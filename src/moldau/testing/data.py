@@ -14,12 +14,13 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from moldau.client._fetch_reader import FetchReader
-from moldau.client.cluster import LANE_FETCH, ClusterClient, CoordinatorType
+from moldau.client.cluster import LANE_FETCH, ClusterClient
 from moldau.client.config import parse_addresses
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.deadline import Deadline
 from moldau.client.errors import error_for
 from moldau.client.loop_thread import LoopThread
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.network_settings import NetworkSettings
 from moldau.testing.errors import WaitTimeout
 from moldau.testing.machine.rules import HELPER

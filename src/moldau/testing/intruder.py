@@ -12,9 +12,10 @@ import uuid
 from contextlib import suppress
 from typing import Any, Final
 
-from moldau.client.cluster import ClusterClient, CoordinatorType
+from moldau.client.cluster import ClusterClient
 from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, error_for
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.testing.groups import GroupDescription
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import COORDINATOR_MOVED, ErrorCode, WireError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moldau.cli.tools.common import Refused
+from moldau.cli.tools.machine.errors import Refused
 from moldau.cli.tools.machine.reassign_partitions_plans import (
     Move,
     PartitionState,

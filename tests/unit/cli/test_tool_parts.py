@@ -10,7 +10,6 @@ import pytest
 
 from moldau.cli.tools import common as _common
 from moldau.cli.tools.common import (
-    Refused,
     Table,
     ToolError,
     client_config,
@@ -22,6 +21,7 @@ from moldau.cli.tools.common import (
     wait_until_reachable,
 )
 from moldau.cli.tools.configs import parse_added
+from moldau.cli.tools.machine.errors import Refused
 from moldau.cli.tools.machine.java_text import java_double
 from moldau.cli.tools.machine.topic_filter import TopicFilter, partition_filter, partition_rules
 from moldau.cli.tools.topic_descriptions import Filters, PartitionView

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from moldau.broker.calls.gathering import Gathering
-from moldau.broker.coordinator.machine.topics import ImageTopics, Node
+from moldau.broker.coordinator.machine.topics import ImageTopics
+from moldau.broker.metadata.machine.model import Node
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.message import Message

@@ -26,9 +26,10 @@ from moldau.broker.handlers.list_partition_reassignments import (
 from moldau.broker.handlers.unregister_broker import UnregisterBrokerHandler
 from moldau.broker.handlers.update_features import UpdateFeaturesHandler
 from moldau.broker.metadata.formatting import default_bootstrap_records
-from moldau.broker.metadata.machine.controller import Controller, ControllerConfig
+from moldau.broker.metadata.machine.controller import Controller
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.broker.network.context import ConnectionInfo
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ApiError, ErrorCode

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.machine.topics import Node
 from moldau.broker.handlers.find_coordinator import FindCoordinatorHandler
+from moldau.broker.metadata.machine.model import Node
 from moldau.broker.network.context import RequestContext
 from moldau.wire.apis import ApiKey
 from moldau.wire.codec import decode, encode

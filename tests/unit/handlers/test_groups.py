@@ -12,7 +12,6 @@ import pytest
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
 from moldau.broker.coordinator.group.machine.config import GroupConfig
 from moldau.broker.coordinator.group.share.service import ShareGroupService
-from moldau.broker.coordinator.machine.topics import Node
 from moldau.broker.handlers.delete_groups import DeleteGroupsHandler
 from moldau.broker.handlers.describe_groups import DescribeGroupsHandler
 from moldau.broker.handlers.heartbeat import HeartbeatHandler
@@ -23,6 +22,7 @@ from moldau.broker.handlers.offset_commit import OffsetCommitHandler
 from moldau.broker.handlers.offset_delete import OffsetDeleteHandler
 from moldau.broker.handlers.offset_fetch import OffsetFetchHandler
 from moldau.broker.handlers.sync_group import SyncGroupHandler
+from moldau.broker.metadata.machine.model import Node
 from moldau.broker.network.context import RequestContext
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.codec import decode, encode

@@ -15,10 +15,11 @@ from moldau.broker.lifecycle.machine.events import BrokerState
 from moldau.broker.lifecycle.machine.lifecycle import BrokerLifecycle, Identity
 from moldau.broker.lifecycle.shell import BrokerLifecycleManager, LifecycleFailed
 from moldau.broker.metadata.formatting import default_bootstrap_records
-from moldau.broker.metadata.machine.controller import Controller, ControllerConfig
+from moldau.broker.metadata.machine.controller import Controller
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.machine.model import Endpoint
+from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode

@@ -10,9 +10,10 @@ from uuid import UUID
 import pytest
 
 from moldau.broker.metadata.formatting import default_bootstrap_records
-from moldau.broker.metadata.machine.controller import Controller, ControllerConfig
+from moldau.broker.metadata.machine.controller import Controller
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.config import ConfigError
 from moldau.wire.messages import BrokerRegistrationRequest, CreateTopicsRequest
 

@@ -21,12 +21,13 @@ from hypothesis.stateful import (
 )
 
 from moldau.broker.metadata.formatting import default_bootstrap_records
-from moldau.broker.metadata.machine.controller import Controller, ControllerConfig
+from moldau.broker.metadata.machine.controller import Controller
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import LeaderRecoveryState, Partition, Topic
 from moldau.broker.metadata.machine.partition_index import PartitionIndex
+from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.wire.errors import ApiError
 from moldau.wire.messages import (
     AlterPartitionReassignmentsRequest,

@@ -10,14 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.broker.metadata.machine.delta import MetadataDelta
-from moldau.broker.metadata.machine.features import record_version
 from moldau.broker.metadata.machine.image import MetadataImage
-from moldau.broker.metadata.machine.model import (
-    DIRECTORY_MIGRATING,
-    LeaderRecoveryState,
-    MetadataError,
-)
+from moldau.broker.metadata.machine.model import DIRECTORY_MIGRATING, LeaderRecoveryState
 from moldau.broker.metadata.machine.writer import image_to_records
+from moldau.broker.raft.machine.errors import MetadataError
+from moldau.broker.raft.machine.record_versions import record_version
 from moldau.wire.messages import (
     AbortTransactionRecord,
     AccessControlEntryRecord,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from moldau.broker.metadata.machine.decision import Decision
-from moldau.broker.metadata.machine.model import MetadataError
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     DescribeQuorumRequest,

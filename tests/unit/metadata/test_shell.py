@@ -20,8 +20,9 @@ from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.machine.image import MetadataImage
-from moldau.broker.metadata.machine.model import Endpoint, MetadataError
+from moldau.broker.metadata.machine.model import Endpoint
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.snapshots import SnapshotId
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (

@@ -11,7 +11,6 @@ import pytest
 
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
-from moldau.broker.metadata.machine.model import MetadataError
 from moldau.broker.raft.log import RaftLog, RaftLogConfig
 from moldau.broker.raft.machine.batches import (
     decode_metadata_batches,
@@ -20,6 +19,7 @@ from moldau.broker.raft.machine.batches import (
     leader_change,
     quorum_controls,
 )
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.quorum_state import (
     CorruptQuorumState,
     Election,

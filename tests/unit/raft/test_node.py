@@ -14,11 +14,11 @@ import pytest
 
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
-from moldau.broker.metadata.machine.model import MetadataError
 from moldau.broker.raft.log import RaftLog, RaftLogConfig
 from moldau.broker.raft.machine import quorum_events as e
 from moldau.broker.raft.machine.batches import MetadataBatch, encode_records
 from moldau.broker.raft.machine.core import QuorumSettings
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.rpcs import Peer
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.node import RaftNode

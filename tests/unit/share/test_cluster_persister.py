@@ -10,6 +10,12 @@ from uuid import UUID
 import pytest
 
 from moldau.broker.coordinator.machine.hashing import partition_for
+from moldau.broker.coordinator.share.machine.values import (
+    SharePartitionKey,
+    ShareState,
+    ShareStateSummary,
+    StateBatch,
+)
 from moldau.broker.handlers.delete_share_group_state import DeleteShareGroupStateHandler
 from moldau.broker.handlers.initialize_share_group_state import InitializeShareGroupStateHandler
 from moldau.broker.handlers.read_share_group_state import ReadShareGroupStateHandler
@@ -18,13 +24,7 @@ from moldau.broker.handlers.write_share_group_state import WriteShareGroupStateH
 from moldau.broker.machine.topics import SHARE_STATE_TOPIC
 from moldau.broker.network.context import RequestContext
 from moldau.broker.share.cluster_persister import ClusterShareCoordinator
-from moldau.broker.share.persister import (
-    RetryingPersister,
-    SharePartitionKey,
-    ShareState,
-    ShareStateSummary,
-    StateBatch,
-)
+from moldau.broker.share.persister import RetryingPersister
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from moldau.broker.coordinator.share.machine.values import ShareState, StateBatch
 from moldau.broker.share.machine.acquisition import AcquiredRecords, ShareSettings, Span, Wanted
 from moldau.broker.share.machine.partition import (
     ACCEPT,
@@ -15,7 +16,6 @@ from moldau.broker.share.machine.partition import (
     SharePartition,
 )
 from moldau.broker.share.machine.window import RecordState
-from moldau.broker.share.persister import ShareState, StateBatch
 from moldau.wire.errors import ApiError, ErrorCode
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4

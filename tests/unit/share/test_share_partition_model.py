@@ -21,11 +21,11 @@ from hypothesis.stateful import (
     rule,
 )
 
+from moldau.broker.coordinator.share.machine.values import ShareState, StateBatch
 from moldau.broker.share.machine.acquisition import ShareSettings, Span, Wanted
 from moldau.broker.share.machine.partition import ACCEPT, GAP, REJECT, RELEASE, RENEW, AckBatch
 from moldau.broker.share.machine.partition import SharePartition as Machine
 from moldau.broker.share.machine.window import RecordState, StateChange
-from moldau.broker.share.persister import ShareState, StateBatch
 from moldau.wire.errors import ApiError
 
 MEMBERS = ("anna", "boris", "clara")

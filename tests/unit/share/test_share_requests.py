@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from moldau.broker.coordinator.share.machine.values import SharePartitionKey, ShareState, StateBatch
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.share.machine.partition import ACCEPT, REJECT, RELEASE, RENEW
-from moldau.broker.share.persister import SharePartitionKey, ShareState, StateBatch
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import PartitionChangeRecord
 from moldau.wire.uuids import DIRECTORY_UNASSIGNED

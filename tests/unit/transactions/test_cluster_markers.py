@@ -11,11 +11,15 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
     PREPARE_COMMIT,
     TransactionMetadata,
 )
+from moldau.broker.coordinator.transaction.machine.values import (
+    Marker,
+    MarkerResult,
+    TopicPartition,
+)
 from moldau.broker.coordinator.transaction.sending import MarkerSending
 from moldau.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
 from moldau.broker.network.context import RequestContext
 from moldau.broker.transactions.cluster_markers import ClusterMarkers
-from moldau.broker.transactions.markers import Marker, MarkerResult, TopicPartition
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from moldau.broker.coordinator.machine.hashing import partition_for
-from moldau.broker.coordinator.transaction.interface import TopicPartition
+from moldau.broker.coordinator.transaction.machine.values import TopicPartition
 from moldau.broker.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
 from moldau.broker.machine.topics import TRANSACTION_STATE_TOPIC
 from moldau.broker.network.context import RequestContext

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from moldau.broker.coordinator.machine.decision import TransactionEnding
+from moldau.broker.coordinator.transaction.machine.values import Marker, MarkerResult
 from moldau.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
 from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.network.context import RequestContext
-from moldau.broker.transactions.markers import LocalMarkers, Marker, MarkerResult
+from moldau.broker.transactions.markers import LocalMarkers
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import WriteTxnMarkersRequest

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moldau.broker.coordinator.machine.topics import Node
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
-from moldau.broker.metadata.machine.model import Broker
+from moldau.broker.metadata.machine.model import Broker, Node
 from moldau.peers.channel import Channel, ChannelError, Transport
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ErrorCode

@@ -19,6 +19,7 @@ from moldau.broker.calls.gathering import Gathering
 from moldau.broker.replication.offsets import LATEST, find_offset
 from moldau.broker.replication.partition import Partition
 from moldau.clock import Clock, pause
+from moldau.invariant import of_type
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
@@ -111,13 +112,13 @@ class LatestOffsets:
                     partition_index=index, timestamp=LATEST, current_leader_epoch=_NO_EPOCH
                 )
             )
-        response = await self._channels.call(
+        answer = await self._channels.call(
             leader,
             ApiKey.LIST_OFFSETS,
             ListOffsetsRequest(replica_id=_CONSUMER_ID, topics=list(topics.values())),
             timeout_ms=self._timeout_ms(),
         )
-        assert isinstance(response, ListOffsetsResponse)
+        response = of_type(answer, ListOffsetsResponse)
         told = {
             (topic.name, partition.partition_index): partition
             for topic in response.topics

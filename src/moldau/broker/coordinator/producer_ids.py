@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from moldau.clock import Clock, pause
+from moldau.invariant import of_type
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
@@ -125,12 +126,12 @@ class ControllerBlocks:
                 )
             except ChannelError as error:
                 raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(error)) from error
-            assert isinstance(response, AllocateProducerIdsResponse)
-            if not response.error_code:
-                return response.producer_id_start, response.producer_id_len
+            answer = of_type(response, AllocateProducerIdsResponse)
+            if not answer.error_code:
+                return answer.producer_id_start, answer.producer_id_len
             if left_ms <= _RETRY_MS:
                 raise ApiError(
                     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-                    f"the controller grants no producer ids: error {response.error_code}",
+                    f"the controller grants no producer ids: error {answer.error_code}",
                 )
             await pause(self._clock, _RETRY_MS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
-from moldau.broker.coordinator.transaction.interface import TV_0
+from moldau.broker.coordinator.transaction.machine.values import TV_0
 from moldau.broker.handlers.support.transaction_errors import for_client
 from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.network.context import RequestContext

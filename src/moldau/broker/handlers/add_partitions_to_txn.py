@@ -12,7 +12,7 @@ import asyncio
 
 from moldau.broker.coordinator.machine.topics import Topics
 from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
-from moldau.broker.coordinator.transaction.interface import TV_0, TV_2, TopicPartition
+from moldau.broker.coordinator.transaction.machine.values import TV_0, TV_2, TopicPartition
 from moldau.broker.handlers.support.transaction_errors import for_client
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ErrorCode

@@ -7,7 +7,7 @@ version 2) it also names the producer id and epoch for the next transaction.
 from __future__ import annotations
 
 from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
-from moldau.broker.coordinator.transaction.interface import TV_0, TV_2
+from moldau.broker.coordinator.transaction.machine.values import TV_0, TV_2
 from moldau.broker.handlers.support.transaction_errors import for_client
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ApiError

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from moldau.broker.coordinator.machine.hashing import partition_for
-from moldau.broker.coordinator.machine.topics import Node, Topics
+from moldau.broker.coordinator.machine.topics import Topics
 from moldau.broker.machine.topics import (
     GROUP_OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
+from moldau.broker.metadata.machine.model import Node
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import FindCoordinatorRequest, FindCoordinatorResponse

@@ -11,7 +11,7 @@ from moldau.broker.coordinator.transaction.coordinator import (
     ProducerIdSource,
     TransactionCoordinator,
 )
-from moldau.broker.coordinator.transaction.interface import NO_PRODUCER, ProducerIdAndEpoch
+from moldau.broker.coordinator.transaction.machine.values import NO_PRODUCER, ProducerIdAndEpoch
 from moldau.broker.handlers.support.transaction_errors import for_client
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ApiError, ErrorCode

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from moldau.broker.coordinator.share.interface import Persister
+from moldau.broker.coordinator.share.machine.values import SharePartitionKey
 from moldau.broker.coordinator.share.requests import Failure, each_partition, is_incomplete
 from moldau.broker.network.context import RequestContext
-from moldau.broker.share.persister import Persister, SharePartitionKey
 from moldau.wire.messages import InitializeShareGroupStateRequest, InitializeShareGroupStateResponse
 
 

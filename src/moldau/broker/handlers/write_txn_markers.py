@@ -6,8 +6,9 @@ transaction version the marker is of, which decides how its epoch is checked.
 
 from __future__ import annotations
 
+from moldau.broker.coordinator.transaction.interface import MarkerWriter
+from moldau.broker.coordinator.transaction.machine.values import Marker, MarkerResult
 from moldau.broker.network.context import RequestContext
-from moldau.broker.transactions.markers import Marker, MarkerResult, MarkerWriter
 from moldau.wire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 _Result = WriteTxnMarkersResponse.WritableTxnMarkerResult

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from moldau.broker.config import BrokerConfig
-from moldau.broker.metadata.machine.controller import ControllerConfig
 from moldau.broker.metadata.machine.model import Endpoint
+from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.broker.raft.log import RaftLogConfig
 from moldau.broker.raft.machine.core import QuorumSettings
 from moldau.broker.raft.machine.rpcs import Peer

@@ -40,7 +40,7 @@ from moldau.broker.metadata.machine.features import (
     SUPPORTED_FEATURES,
 )
 from moldau.broker.metadata.machine.image import MetadataImage
-from moldau.broker.metadata.machine.model import Endpoint, MetadataError
+from moldau.broker.metadata.machine.model import Endpoint
 from moldau.broker.metadata.machine.placement import RandomSource
 from moldau.broker.metadata.settings import (
     controller_config,
@@ -53,6 +53,7 @@ from moldau.broker.metadata.settings import (
 from moldau.broker.metadata.snapshotter import Snapshotter
 from moldau.broker.raft.log import RaftLog
 from moldau.broker.raft.machine.batches import MetadataBatch
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterSet
 from moldau.broker.raft.node import RaftNode
 from moldau.broker.raft.service import RaftService

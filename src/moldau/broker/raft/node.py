@@ -15,8 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from moldau.broker.metadata.machine.model import MetadataError
-from moldau.broker.metadata.machine.placement import RandomSource
 from moldau.broker.raft.calls import Address, PeerCalls
 from moldau.broker.raft.log import RaftLog
 from moldau.broker.raft.machine import quorum_events as e
@@ -29,6 +27,7 @@ from moldau.broker.raft.machine.batches import (
     quorum_controls,
 )
 from moldau.broker.raft.machine.core import QuorumSettings
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.quorum import QuorumMachine
 from moldau.broker.raft.machine.recent_batches import RecentBatches
 from moldau.broker.raft.machine.roles import Follower, Leader
@@ -39,6 +38,7 @@ from moldau.broker.raft.snapshots import Snapshot, SnapshotId, SnapshotWriter
 from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
 from moldau.peers.channel import ConnectionRefused, Transport
+from moldau.peers.machine.backoff import RandomSource
 from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import DescribeQuorumResponse, KRaftVersionRecord, VotersRecord

@@ -14,7 +14,6 @@ from itertools import islice
 from typing import Any
 
 from moldau.broker.log.disk import Disk, File
-from moldau.broker.metadata.machine.model import MetadataError
 from moldau.broker.raft.machine.batches import (
     MetadataBatch,
     decode_metadata_batches,
@@ -22,6 +21,7 @@ from moldau.broker.raft.machine.batches import (
     encode_records,
     quorum_controls,
 )
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.snapshot_id import SnapshotId
 from moldau.broker.raft.machine.voters import VoterSet
 from moldau.invariant import invariant

@@ -19,15 +19,15 @@ from moldau.broker.calls.brokers import (
     known_code,
 )
 from moldau.broker.calls.gathering import Gathering
-from moldau.broker.machine.topics import SHARE_STATE_TOPIC
-from moldau.broker.share.persister import (
+from moldau.broker.coordinator.share.interface import Persister
+from moldau.broker.coordinator.share.machine.values import (
     NO_EPOCH,
-    Persister,
     SharePartitionKey,
     ShareState,
     ShareStateSummary,
     StateBatch,
 )
+from moldau.broker.machine.topics import SHARE_STATE_TOPIC
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ApiError, ErrorCode

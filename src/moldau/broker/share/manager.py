@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from typing import Any, Protocol
 
 from moldau.broker.coordinator.group.machine.settings import GroupSettings
+from moldau.broker.coordinator.share.interface import Persister
+from moldau.broker.coordinator.share.machine.values import SharePartitionKey
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.context import ConnectionInfo
@@ -34,7 +36,6 @@ from moldau.broker.share.machine.sessions import (
     ShareSessions,
     TopicIdPartition,
 )
-from moldau.broker.share.persister import Persister, SharePartitionKey
 from moldau.broker.share.shell import SharePartitionShell
 from moldau.clock import Clock
 from moldau.wire.errors import ApiError, ErrorCode

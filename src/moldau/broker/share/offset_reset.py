@@ -7,7 +7,7 @@ from typing import Final
 
 from moldau.broker.replication.offsets import EARLIEST, LATEST, NOT_FOUND, find_offset
 from moldau.broker.replication.partition import Partition
-from moldau.invariant import invariant
+from moldau.invariant import present
 
 _DURATION: Final = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?"
@@ -18,9 +18,9 @@ _SECONDS_OF: Final = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 
 
 def duration_ms(text: str) -> int:
     """Milliseconds of an ISO 8601 duration of days and less, as the configuration allows it."""
-    match = _DURATION.fullmatch(text)
-    invariant(match is not None, f"{text!r} is no duration, though the configuration took it")
-    assert match is not None
+    match = present(
+        _DURATION.fullmatch(text), f"{text!r} is no duration, though the configuration took it"
+    )
     parts = match.groupdict(default="0")
     return int(sum(float(parts[name]) * seconds for name, seconds in _SECONDS_OF.items()) * 1000)
 

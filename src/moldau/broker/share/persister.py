@@ -1,109 +1,27 @@
-"""How share-partition leaders and the group coordinator reach the stored state of share partitions.
+"""Calls to the share coordinator that are tried again while it moves.
 
-The state lives with the share coordinator, keyed by group, topic and partition. `Persister` is what
-its users see, wherever the coordinator runs; `cluster_persister.py` finds it, and
-`RetryingPersister` tries again while it moves. What always holds: a call ends with the stored
-result or with an `ApiError` whose code Kafka's persister would hand on, after at most
-`_ATTEMPT_COUNT_MAX` attempts.
+`cluster_persister.py` finds the coordinator. Invariant: a call ends with the stored result or with
+an `ApiError` whose code Kafka's persister would hand on, after at most `_ATTEMPT_COUNT_MAX`
+attempts.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
-from uuid import UUID
+from typing import TypeVar
 
+from moldau.broker.coordinator.share.interface import Persister
+from moldau.broker.coordinator.share.machine.values import (
+    NO_EPOCH,
+    SharePartitionKey,
+    ShareState,
+    ShareStateSummary,
+    StateBatch,
+)
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.uuids import uuid_to_text
-
-UNINITIALIZED_START_OFFSET = -1
-UNINITIALIZED_DELIVERY_COMPLETE_COUNT = -1
-NO_EPOCH = -1
-"""As a leader or state epoch of a write: this check is not asked for."""
 
 R = TypeVar("R")
-
-
-class SharePartitionKey(NamedTuple):
-    """One partition as one share group consumes it."""
-
-    group_id: str
-    topic_id: UUID
-    partition: int
-
-    def __str__(self) -> str:
-        """Kafka's coordinator key: its hash names the partition of `__share_group_state`."""
-        return f"{self.group_id}:{uuid_to_text(self.topic_id)}:{self.partition}"
-
-
-class StateBatch(NamedTuple):
-    """Records `first_offset` to `last_offset`, which share a state: 0 available, 2 acknowledged,
-    4 archived."""
-
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
-
-
-class ShareState(NamedTuple):
-    state_epoch: int
-    start_offset: int
-    """`UNINITIALIZED_START_OFFSET`: the group's share.auto.offset.reset decides."""
-    batches: tuple[StateBatch, ...] = ()
-
-
-class ShareStateSummary(NamedTuple):
-    """Where a share partition stands, without its records' states.
-
-    A partition nobody has initialised has the defaults.
-    """
-
-    state_epoch: int = 0
-    leader_epoch: int = 0
-    start_offset: int = UNINITIALIZED_START_OFFSET
-    delivery_complete_count: int = UNINITIALIZED_DELIVERY_COMPLETE_COUNT
-
-
-class Persister(Protocol):
-    """Each call is one share partition; all raise ApiError.
-
-    FENCED_STATE_EPOCH: the group was reset or recreated since; FENCED_LEADER_EPOCH: a newer leader
-    has read the state; INVALID_REQUEST: never initialised, or deleted; UNKNOWN_TOPIC_OR_PARTITION:
-    the topic is gone; coordinator errors: after retries.
-    """
-
-    async def initialize_state(
-        self, key: SharePartitionKey, *, state_epoch: int, start_offset: int
-    ) -> None:
-        """Begin anew from `start_offset`, with no batches."""
-        ...
-
-    async def read_state(self, key: SharePartitionKey, *, leader_epoch: int) -> ShareState:
-        """The whole state; leaders with a lower epoch are fenced from now on."""
-        ...
-
-    async def write_state(
-        self,
-        key: SharePartitionKey,
-        *,
-        state_epoch: int,
-        leader_epoch: int,
-        start_offset: int,
-        delivery_complete_count: int,
-        batches: Sequence[StateBatch],
-    ) -> None:
-        """Merge the batches into the state; a start offset of -1 leaves the stored one."""
-        ...
-
-    async def delete_state(self, key: SharePartitionKey) -> None:
-        """Forget the partition; that there is nothing to forget is no error."""
-        ...
-
-    async def read_summary(
-        self, key: SharePartitionKey, *, leader_epoch: int = NO_EPOCH
-    ) -> ShareStateSummary: ...
 
 
 _RETRIED = frozenset(

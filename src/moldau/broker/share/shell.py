@@ -12,18 +12,18 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final, Protocol
 
+from moldau.broker.coordinator.share.interface import Persister
+from moldau.broker.coordinator.share.machine.values import (
+    UNINITIALIZED_START_OFFSET,
+    SharePartitionKey,
+)
 from moldau.broker.replication.partition import Partition
 from moldau.broker.share.machine.acquisition import AcquiredRecords, ShareSettings, Span, Wanted
 from moldau.broker.share.machine.partition import AckBatch, SharePartition
 from moldau.broker.share.machine.window import StateChange
 from moldau.broker.share.offset_reset import initial_offset
-from moldau.broker.share.persister import (
-    UNINITIALIZED_START_OFFSET,
-    Persister,
-    SharePartitionKey,
-)
 from moldau.clock import Alarm, Clock
-from moldau.invariant import invariant
+from moldau.invariant import present
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -185,9 +185,7 @@ class SharePartitionShell:
             self._host.run_task(self._write())
 
     async def _write(self) -> None:
-        machine = self.machine
-        invariant(machine is not None, f"{self.key} has changed before it was loaded")
-        assert machine is not None
+        machine = present(self.machine, f"{self.key} has changed before it was loaded")
         while self._queue:
             queue, self._queue = self._queue, []
             try:

@@ -19,7 +19,13 @@ from moldau.broker.calls.brokers import (
     known_code,
 )
 from moldau.broker.calls.gathering import Gathering
-from moldau.broker.transactions.markers import Marker, MarkerResult, MarkerWriter, TopicPartition
+from moldau.broker.coordinator.transaction.interface import MarkerWriter
+from moldau.broker.coordinator.transaction.machine.values import (
+    Marker,
+    MarkerResult,
+    TopicPartition,
+)
+from moldau.invariant import of_type
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
@@ -99,13 +105,13 @@ class ClusterMarkers:
             result.update(dict.fromkeys(marker.partitions, ErrorCode.NETWORK_EXCEPTION))
 
     async def _send(self, leader: int, markers: Sequence[Marker]) -> list[MarkerResult]:
-        response = await self._channels.call(
+        answer = await self._channels.call(
             leader,
             ApiKey.WRITE_TXN_MARKERS,
             WriteTxnMarkersRequest(markers=[_encoded(marker) for marker in markers]),
             timeout_ms=self._timeout_ms(),
         )
-        assert isinstance(response, WriteTxnMarkersResponse)
+        response = of_type(answer, WriteTxnMarkersResponse)
         told = {
             result.producer_id: {
                 (topic.name, partition.partition_index): known_code(partition.error_code)

@@ -18,12 +18,10 @@ from moldau.broker.calls.brokers import (
     known_code,
 )
 from moldau.broker.calls.gathering import Gathering
-from moldau.broker.coordinator.transaction.interface import (
-    TV_2,
-    TopicPartition,
-    TransactionPartitions,
-)
+from moldau.broker.coordinator.transaction.interface import TransactionPartitions
+from moldau.broker.coordinator.transaction.machine.values import TV_2, TopicPartition
 from moldau.broker.machine.topics import TRANSACTION_STATE_TOPIC
+from moldau.invariant import of_type
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
@@ -106,13 +104,13 @@ class ClusterTransactionPartitions:
             return dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
 
     async def _send(self, coordinator: int, questions: Sequence[_Question]) -> list[Errors]:
-        response = await self._channels.call(
+        answer = await self._channels.call(
             coordinator,
             ApiKey.ADD_PARTITIONS_TO_TXN,
             AddPartitionsToTxnRequest(transactions=[_encoded(each) for each in questions]),
             timeout_ms=self._timeout_ms(),
         )
-        assert isinstance(response, AddPartitionsToTxnResponse)
+        response = of_type(answer, AddPartitionsToTxnResponse)
         if response.error_code:
             code = known_code(response.error_code)
             if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:

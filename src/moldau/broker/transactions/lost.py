@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from moldau.broker.coordinator.transaction.interface import TV_2
 from moldau.broker.coordinator.transaction.machine.metadata import (
     COMPLETE_COMMIT,
     ONGOING,
@@ -19,9 +18,9 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
     PREPARE_COMMIT,
     TransactionMetadata,
 )
+from moldau.broker.coordinator.transaction.machine.values import TV_2, Marker, TopicPartition
 from moldau.broker.log.machine.producer_state import ProducerEntry
 from moldau.broker.replication.partition import Partition
-from moldau.broker.transactions.markers import Marker, TopicPartition
 
 
 def lost_transactions(

@@ -1,7 +1,7 @@
 """Markers that end transactions, written to the partitions that took part in them.
 
-`MarkerWriter` is what the transaction coordinator needs; `LocalMarkers` serves it, and the
-WriteTxnMarkers API, for the partitions led by this node. What always holds: every partition
+`LocalMarkers` serves the transaction coordinator, and the WriteTxnMarkers API, for the partitions
+led by this node. Invariants: every partition
 gets its own outcome, and NONE only once its marker is committed. A partition of the offsets
 topic is written through the group coordinator, which makes the transaction's offsets visible
 in the same step.
@@ -12,10 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from moldau.broker.coordinator.machine.decision import TransactionEnding
+from moldau.broker.coordinator.transaction.machine.values import (
+    Marker,
+    MarkerResult,
+    TopicPartition,
+)
 from moldau.broker.log.context import AppendInfo
 from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.replication.delayed_produce import DelayedProduce
@@ -26,8 +30,6 @@ from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
 
-TopicPartition = tuple[str, int]
-MarkerResult = dict[TopicPartition, ErrorCode]
 
 # The transaction coordinator knows what to do about a leader that is not ready yet, but
 # not about a group coordinator.
@@ -38,20 +40,6 @@ _NOT_READY = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Marker(TransactionEnding):
-    """The end of a transaction in these partitions."""
-
-    partitions: tuple[TopicPartition, ...] = ()
-
-
-class MarkerWriter(Protocol):
-    async def write(self, markers: Sequence[Marker]) -> list[MarkerResult]:
-        """Write each marker to its partitions: one result per marker, in their order, with
-        an outcome for each partition. Never raises for what a partition answers."""
-        ...
 
 
 class OffsetTransactions(Protocol):

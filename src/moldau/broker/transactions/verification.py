@@ -15,7 +15,8 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
-from moldau.broker.coordinator.transaction.interface import TopicPartition, TransactionPartitions
+from moldau.broker.coordinator.transaction.interface import TransactionPartitions
+from moldau.broker.coordinator.transaction.machine.values import TopicPartition
 from moldau.broker.log.machine.producer_state import ONGOING, Verification
 from moldau.broker.replication.partition import Partition
 from moldau.clock import Clock

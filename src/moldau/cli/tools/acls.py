@@ -9,7 +9,6 @@ from typing import Any
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools.common import (
-    Refused,
     Table,
     add_common,
     add_json,
@@ -18,6 +17,7 @@ from moldau.cli.tools.common import (
     print_json,
     told_as,
 )
+from moldau.cli.tools.machine.errors import Refused
 from moldau.client.admin import (
     AccessControlEntry,
     AccessControlEntryFilter,

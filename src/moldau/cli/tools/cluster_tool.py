@@ -6,15 +6,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from moldau.cli.arguments import Parser, int32
-from moldau.cli.tools.common import (
-    Refused,
-    Table,
-    add_common,
-    add_json,
-    open_admin,
-    print_json,
-    told_as,
-)
+from moldau.cli.tools.common import Table, add_common, add_json, open_admin, print_json, told_as
+from moldau.cli.tools.machine.errors import Refused
 from moldau.client.admin import Admin
 from moldau.client.errors import UnsupportedVersionError
 

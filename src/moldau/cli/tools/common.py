@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from moldau.cli.arguments import Parser
 from moldau.cli.failures import Failure
+from moldau.cli.tools.machine.errors import Refused
 from moldau.config.errors import ConfigError
 from moldau.config.properties import load_properties
 
@@ -72,10 +73,6 @@ class Unreachable(ToolError):
     """No node answers at the cluster's addresses."""
 
     is_about_address = True
-
-
-class Refused(Exception):
-    """What a tool itself finds wrong; `told_as` puts Kafka's words before it."""
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from moldau.cli.arguments import int32
-from moldau.cli.tools.common import Refused
+from moldau.cli.tools.machine.errors import Refused
 from moldau.config.suggestions import did_you_mean
 
 __all__ = ["Entities", "check_names", "check_types"]

@@ -7,7 +7,6 @@ import re
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools.common import (
-    Refused,
     ToolError,
     add_common,
     add_json,
@@ -28,6 +27,7 @@ from moldau.cli.tools.config_entities import (
     check_names,
     check_types,
 )
+from moldau.cli.tools.machine.errors import Refused
 from moldau.client.admin import Admin
 from moldau.client.errors import ConfigError, KafkaError, UnsupportedVersionError
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools.common import (
-    Refused,
     Table,
     add_common,
     add_json,
@@ -20,6 +19,7 @@ from moldau.cli.tools.common import (
     read_text,
     told_as,
 )
+from moldau.cli.tools.machine.errors import Refused
 from moldau.client.admin import RecordsToDelete
 from moldau.client.topics import TopicPartition
 

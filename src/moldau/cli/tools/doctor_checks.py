@@ -27,6 +27,7 @@ from moldau.cli.failures import listen_problem
 from moldau.config.errors import ConfigError
 from moldau.config.properties import load_properties
 from moldau.installation import python, reinstall
+from moldau.invariant import of_type
 
 __all__ = [
     "Check",
@@ -271,7 +272,7 @@ def broker_checks(arguments: argparse.Namespace) -> Iterator[Check]:
 def _ask_broker(admin: object) -> Iterator[Check]:
     from moldau.client.admin import Admin
 
-    assert isinstance(admin, Admin)
+    admin = of_type(admin, Admin)
     cluster = admin.describe_cluster(timeout=_ASK_SECONDS)
     yield Check(
         "broker", Status.OK, f"cluster {cluster.cluster_id}, {len(cluster.nodes)} broker(s) up"

@@ -15,7 +15,6 @@ from moldau.broker.metadata.machine.features import (
 )
 from moldau.cli.arguments import Parser, int32
 from moldau.cli.tools.common import (
-    Refused,
     Table,
     ToolError,
     add_common,
@@ -25,6 +24,7 @@ from moldau.cli.tools.common import (
     print_json,
     told_as,
 )
+from moldau.cli.tools.machine.errors import Refused
 from moldau.client.admin import Admin, FeatureUpdate, UpgradeType
 
 __all__ = ["add_arguments", "run"]

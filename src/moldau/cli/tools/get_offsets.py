@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from moldau.cli.arguments import Parser, int64
 from moldau.cli.tools.common import (
-    Refused,
     Table,
     add_common,
     add_json,
@@ -17,6 +16,7 @@ from moldau.cli.tools.common import (
     print_json,
     told_as,
 )
+from moldau.cli.tools.machine.errors import Refused
 from moldau.cli.tools.machine.topic_filter import PartitionFilter, partition_filter, partition_rules
 from moldau.client.admin import Admin, OffsetSpec
 from moldau.client.topics import TopicPartition

@@ -9,7 +9,6 @@ from typing import Any
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools.common import (
-    Refused,
     ToolError,
     add_common,
     add_json,
@@ -20,6 +19,7 @@ from moldau.cli.tools.common import (
     told_as,
 )
 from moldau.cli.tools.group_reports import as_java
+from moldau.cli.tools.machine.errors import Refused
 from moldau.client.admin import ElectionType
 from moldau.client.errors import (
     ClusterAuthorizationFailedError,

@@ -8,7 +8,6 @@ from typing import Any
 
 from moldau.cli.arguments import Parser, int32
 from moldau.cli.tools.common import (
-    Refused,
     Table,
     ToolError,
     add_common,
@@ -19,6 +18,7 @@ from moldau.cli.tools.common import (
     print_json,
     told_as,
 )
+from moldau.cli.tools.machine.errors import Refused
 from moldau.client.admin import Admin, LogDirDescription
 from moldau.wire.errors import ErrorCode
 

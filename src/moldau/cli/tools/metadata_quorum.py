@@ -13,7 +13,6 @@ from uuid import UUID
 from moldau.broker.config.listeners import Listener, listener_name, parse_listeners
 from moldau.cli.arguments import Parser, int32
 from moldau.cli.tools.common import (
-    Refused,
     Table,
     add_common,
     add_json,
@@ -24,6 +23,7 @@ from moldau.cli.tools.common import (
     told_as,
     wait_until_reachable,
 )
+from moldau.cli.tools.machine.errors import Refused
 from moldau.client.admin import Admin, QuorumInfo, RaftVoterEndpoint, ReplicaState
 from moldau.client.config import ADMIN_KEYS
 from moldau.config.errors import ConfigError

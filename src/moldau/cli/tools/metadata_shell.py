@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
-from moldau.broker.metadata.machine.model import MetadataError
 from moldau.broker.raft.machine.batches import decode_metadata_batches
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.cli.arguments import Parser
 from moldau.cli.tools.common import ToolError
 from moldau.cli.tools.machine.metadata_tree import (

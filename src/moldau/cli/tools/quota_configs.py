@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from moldau.cli.tools.common import Refused, Table, message_of, on_terminal, print_json
+from moldau.cli.tools.common import Table, message_of, on_terminal, print_json
 from moldau.cli.tools.config_entities import CLIENTS, IPS, USERS, Entities
+from moldau.cli.tools.machine.errors import Refused
 from moldau.cli.tools.machine.java_text import java_double
 from moldau.client.admin import (
     Admin,

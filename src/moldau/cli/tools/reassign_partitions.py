@@ -16,7 +16,6 @@ from moldau.broker.metadata.machine.model import Broker
 from moldau.broker.metadata.machine.placement import place_replicas
 from moldau.cli.arguments import Parser
 from moldau.cli.tools.common import (
-    Refused,
     ToolError,
     add_common,
     add_json,
@@ -29,6 +28,7 @@ from moldau.cli.tools.common import (
 )
 from moldau.cli.tools.group_reports import as_java
 from moldau.cli.tools.machine import reassign_partitions_plans as plans
+from moldau.cli.tools.machine.errors import Refused
 from moldau.client.admin import (
     Admin,
     AlterConfigOp,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from moldau.cli.tools.common import Refused, Table, on_terminal, print_json
+from moldau.cli.tools.common import Table, on_terminal, print_json
 from moldau.cli.tools.config_entities import (
     BROKER_LOGGERS,
     BROKERS,
@@ -14,6 +14,7 @@ from moldau.cli.tools.config_entities import (
     TOPICS,
     Entities,
 )
+from moldau.cli.tools.machine.errors import Refused
 from moldau.client.admin import (
     Admin,
     AlterConfigOp,

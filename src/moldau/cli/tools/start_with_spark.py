@@ -23,6 +23,7 @@ from moldau.cli.configuration import DEFAULT_DATA
 from moldau.cli.failures import Failure
 from moldau.cli.output import say
 from moldau.cli.start import PARENT_VARIABLE
+from moldau.invariant import present
 
 if TYPE_CHECKING:
     from moldau.spark.runtime.server import ConnectServer
@@ -151,8 +152,7 @@ class _Broker:
         return self._process.returncode or 0
 
     def _pass_on(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        for line in present(self._process.stdout, "the broker's output is a pipe"):
             say(line, end="")
             if line.startswith(_LISTENING):
                 self._listeners = line.removeprefix(_LISTENING).strip()

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from moldau.cli.arguments import Parser, int32
 from moldau.cli.tools.common import (
-    Refused,
     ToolError,
     add_common,
     add_json,
@@ -18,6 +17,7 @@ from moldau.cli.tools.common import (
     print_json,
     told_as,
 )
+from moldau.cli.tools.machine.errors import Refused
 from moldau.cli.tools.machine.topic_filter import TopicFilter
 from moldau.cli.tools.topic_descriptions import Filters, describe
 from moldau.client.admin import Admin, NewPartitions, NewTopic

@@ -11,8 +11,8 @@ from moldau.client.admin.group_values import (
     ListStreamsGroupOffsetsSpec,
 )
 from moldau.client.admin.routes import CoordinatorRoute
-from moldau.client.cluster import CoordinatorType
 from moldau.client.errors import UnsupportedVersionError
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.results import Results
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.wire.errors import ErrorCode

@@ -23,8 +23,8 @@ from moldau.client.admin.machine.group_translation import (
     streams_group,
 )
 from moldau.client.admin.routes import CoordinatorRoute
-from moldau.client.cluster import CoordinatorType
 from moldau.client.errors import KafkaError, UnsupportedVersionError, error_for
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.results import Results
 from moldau.client.topics import Node
 from moldau.wire.errors import ErrorCode

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
-from moldau.client.cluster import ClusterClient, CoordinatorType
+from moldau.client.cluster import ClusterClient
 from moldau.client.errors import (
     BrokerNotAvailableError,
     KafkaError,
@@ -20,6 +20,7 @@ from moldau.client.errors import (
     UnsupportedVersionError,
     error_for,
 )
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.topics import Node, TopicPartition
 from moldau.wire.errors import COORDINATOR_MOVED, LEADER_CHANGED, ErrorCode
 from moldau.wire.messages import (

@@ -8,7 +8,7 @@ from moldau.client.admin.base import AdminBase, by_topic
 from moldau.client.admin.driver import Answer, Call
 from moldau.client.admin.group_values import ListShareGroupOffsetsSpec, SharePartitionOffsetInfo
 from moldau.client.admin.routes import CoordinatorRoute
-from moldau.client.cluster import CoordinatorType
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.results import Results
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode

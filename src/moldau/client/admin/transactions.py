@@ -16,8 +16,8 @@ from moldau.client.admin.transaction_values import (
     TransactionListing,
     TransactionState,
 )
-from moldau.client.cluster import CoordinatorType
 from moldau.client.errors import InvalidRequestError, KafkaError
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.results import Results
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from moldau.client.cluster import ClusterClient, CoordinatorType
+from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
 from moldau.client.deadline import Deadline
 from moldau.client.errors import (
@@ -24,6 +24,7 @@ from moldau.client.errors import (
     UnsupportedVersionError,
     error_for,
 )
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.wire.errors import COORDINATOR_MOVED, ErrorCode

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Collection
 from typing import Any
@@ -86,7 +87,7 @@ class ConsumerCore:
         self.cluster.allow_auto_topic_creation = settings.allow_auto_create_topics
         self.cluster.on_metadata.append(self._on_metadata)
         self.telemetry = TelemetryReporter.of(settings.values, self.cluster, self.registry)
-        self.subscription = SubscriptionState(settings.auto_offset_reset)
+        self.subscription = SubscriptionState(settings.auto_offset_reset, threading.RLock())
         self.finder = OffsetFinder(self.cluster, read_committed=settings.read_committed)
         self._buffer = FetchBuffer(self.subscription, self._on_drained, self._on_room)
         self._fetcher = Fetcher(

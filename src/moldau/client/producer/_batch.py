@@ -16,19 +16,20 @@ import asyncio
 import threading
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from moldau.client.errors import IllegalStateError, KafkaError, KafkaTimeoutError
-from moldau.client.producer.machine.records import NO_OFFSET, NO_TIMESTAMP, RecordMetadata
+from moldau.client.producer.machine.records import (
+    NO_EPOCH,
+    NO_OFFSET,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    RecordMetadata,
+)
 
-if TYPE_CHECKING:
-    from moldau.client.producer.machine.queues import PartitionQueue
+__all__ = ["Outcome", "ProducerBatch", "RecordFuture", "failed_future"]
 
-__all__ = ["NO_SEQUENCE", "Outcome", "ProducerBatch", "RecordFuture", "failed_future"]
-
-NO_PRODUCER_ID = -1
-NO_EPOCH = -1
-NO_SEQUENCE = -1
 _SEQUENCE_MASK = 2**31 - 1
 
 DeliveryCallback = Callable[[RecordMetadata | None, Exception | None], Any]
@@ -73,9 +74,7 @@ class ProducerBatch:
         "waiters",
     )
 
-    def __init__(
-        self, queue: PartitionQueue, builder: Any, created_ms: int, memory_size: int
-    ) -> None:
+    def __init__(self, queue: Any, builder: Any, created_ms: int, memory_size: int) -> None:
         self.queue = queue
         self.builder = builder
         self.created_ms = created_ms
@@ -316,7 +315,7 @@ def _set(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def failed_future(queue: PartitionQueue, error: KafkaError) -> RecordFuture:
+def failed_future(queue: Any, error: KafkaError) -> RecordFuture:
     """Of a record that was never taken on."""
     batch = ProducerBatch(queue, None, 0, 0)
     batch.end(Outcome(error=error))

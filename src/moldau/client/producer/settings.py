@@ -16,10 +16,8 @@ from moldau.client.config import PRODUCER_KEYS, gather, no_effect, parse_setting
 from moldau.client.errors import ConfigError
 from moldau.client.interceptors import Interceptors, resolve_interceptors
 from moldau.client.network_settings import NetworkSettings
-from moldau.client.producer.machine.partitioners import (
-    UniformStickyPartitioner,
-    resolve_partitioner,
-)
+from moldau.client.producer.machine.partitioners import UniformStickyPartitioner
+from moldau.client.producer.partitioner_class import resolve_partitioner
 from moldau.client.serialization import Serialize, resolve_serializer
 from moldau.wire.compression import Compression
 

@@ -7,8 +7,9 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from moldau.client.cluster import ClusterClient, CoordinatorType
+from moldau.client.cluster import ClusterClient
 from moldau.client.errors import DisconnectError, KafkaError
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.machine.transaction_state import RETRY, TransactionRequest, Verdict
 from moldau.client.producer.machine.transactions import TransactionManager

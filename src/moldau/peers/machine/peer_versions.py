@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-from moldau.peers.channel import UnsupportedVersion
+from moldau.peers.machine.outcomes import UnsupportedVersion
 from moldau.peers.machine.responses import InvalidResponse
 from moldau.wire.apis import API_BY_KEY, Api, ApiKey
 from moldau.wire.codec import decode

@@ -19,7 +19,14 @@ from typing import Any
 
 from moldau.pipelines.build import records
 from moldau.pipelines.build.letters import letter
-from moldau.pipelines.build.machine.names import COORDINATES, LETTER, ORIGIN, carried, visible
+from moldau.pipelines.build.machine.names import (
+    COORDINATES,
+    LETTER,
+    METADATA,
+    ORIGIN,
+    carried,
+    visible,
+)
 from moldau.pipelines.build.machine.sql_text import ERROR, mentions, plain_select
 from moldau.pipelines.build.rows import TAG, LetterSender, RowRunner
 from moldau.pipelines.definition import (
@@ -35,7 +42,6 @@ from moldau.pipelines.definition import (
     Topic,
     Watermark,
 )
-from moldau.pipelines.definition.checks import METADATA
 from moldau.pipelines.definition.model import FAIL, IGNORE, INPUT
 from moldau.pipelines.definition.topic_options import producer_config
 from moldau.pipelines.errors import BAD_RECORD, PipelineError, explain, short

@@ -10,9 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from moldau.pipelines.build.machine.names import METADATA
 from moldau.pipelines.build.machine.sql_text import ERROR
 from moldau.pipelines.definition import Topic
-from moldau.pipelines.definition.checks import METADATA
 from moldau.pipelines.errors import PipelineError
 
 _CORRUPT = "__corrupt"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from moldau.invariant import of_type
 from moldau.pipelines.build.frames import Flow
 from moldau.pipelines.build.letters import HEADERS_TYPE
 from moldau.pipelines.build.letters import letter as letter_of
@@ -30,8 +31,7 @@ def records(flow: Flow, pipeline: Pipeline) -> Any:
     """The flow's rows as records: topic, key, value and what else the sink has expressions for."""
     from pyspark.sql import functions as F
 
-    sink = pipeline.sink
-    assert isinstance(sink, Topic)
+    sink = of_type(pipeline.sink, Topic)
     given = _expressions(flow, sink, pipeline.base)
     if not flow.tagged:
         return flow.frame.select(

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from moldau.client import Admin, OffsetAndMetadata, TopicPartition
 from moldau.client.errors import KafkaError
+from moldau.invariant import present
 from moldau.pipelines.control.logs import PipelineLogs
 from moldau.pipelines.control.machine import events
 from moldau.pipelines.control.machine.progress import mirror_group, read_offsets
@@ -120,8 +121,8 @@ class Workers:
         return events.Started(record.name, queries, connector)
 
     def reattach(self, status: StatusRecord) -> events.Reattached:
-        assert status.session_id is not None
-        found = self._sessions.reattach(status.name, self._url(), status.session_id, status.queries)
+        session_id = present(status.session_id, f"{status.name} has run in a session")
+        found = self._sessions.reattach(status.name, self._url(), session_id, status.queries)
         return events.Reattached(status.name, found)
 
     def stop(self, status: StatusRecord) -> events.Stopped:

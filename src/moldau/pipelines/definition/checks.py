@@ -60,8 +60,6 @@ SOURCE_SETTINGS = (
 )
 SINK_SETTINGS = ("exactlyOnce",)
 CONNECTORS = ("auto", "moldau", "kafka")
-METADATA = ("_key", "_value", "_topic", "_partition", "_offset", "_timestamp", "_headers")
-"""The columns that every topic source has beside those of its format."""
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")

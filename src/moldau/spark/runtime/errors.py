@@ -6,6 +6,14 @@ import importlib
 from types import ModuleType
 
 from moldau.installation import pip_install
+from moldau.spark.runtime.machine.errors import (
+    ConnectorUnavailable,
+    JavaNotFound,
+    MissingPackage,
+    ServerNotRunning,
+    ServerStartError,
+    SparkRuntimeError,
+)
 
 __all__ = [
     "ConnectorUnavailable",
@@ -16,30 +24,6 @@ __all__ = [
     "SparkRuntimeError",
     "require",
 ]
-
-
-class SparkRuntimeError(Exception):
-    """Spark cannot be had or does not run; the message is complete for a user."""
-
-
-class MissingPackage(SparkRuntimeError):
-    """A Python package of the extra `spark` is not installed."""
-
-
-class JavaNotFound(SparkRuntimeError):
-    """There is no Java that Spark runs on."""
-
-
-class ServerStartError(SparkRuntimeError):
-    """The Connect server ended at its start, or did not answer in time."""
-
-
-class ServerNotRunning(SparkRuntimeError):
-    """Nobody runs a Connect server from this folder."""
-
-
-class ConnectorUnavailable(SparkRuntimeError):
-    """Spark's own connector for topics cannot be had here."""
 
 
 def require(name: str) -> ModuleType:

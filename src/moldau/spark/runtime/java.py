@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from moldau.invariant import present
 from moldau.spark.runtime.errors import JavaNotFound
 
 __all__ = [
@@ -113,12 +114,12 @@ def find_java(environ: Mapping[str, str], cache: Path) -> JavaHome:
         if candidate.version is not None and candidate.version >= JAVA_VERSION_MIN:
             break
     chosen = choose(tried)
-    assert chosen.version is not None
+    version = present(chosen.version, "a Java that was chosen has said its version")
     home = Path(os.path.realpath(chosen.program)).parent.parent
     # A version manager's `java` is a script elsewhere, with no Java around it.
     if not chosen.has_vector or not (home / "bin" / "java").exists():
         home = _launcher_home(chosen.program, cache)
-    return JavaHome(str(home), chosen.version, chosen.origin, chosen.program)
+    return JavaHome(str(home), version, chosen.origin, chosen.program)
 
 
 def _programs(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

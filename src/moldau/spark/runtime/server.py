@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from moldau import __version__
+from moldau.invariant import present
 from moldau.spark.runtime import launcher, probe, processes
 from moldau.spark.runtime.errors import (
     ServerNotRunning,
@@ -109,8 +110,7 @@ class ConnectServer:
                 f"no Spark server runs from {self.places.folder}. Start one: moldau spark start "
                 f"--data {self.places.folder}"
             )
-        assert self._state is not None
-        return self._state
+        return present(self._state, "a server that runs has a state")
 
     @property
     def url(self) -> str:

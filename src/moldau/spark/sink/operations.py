@@ -20,8 +20,8 @@ from moldau.client.admin.driver import Answer, Ask, Call
 from moldau.client.admin.routes import CoordinatorRoute, LeaderRoute
 from moldau.client.admin.topics import TopicOperations
 from moldau.client.admin.transactions import TransactionOperations
-from moldau.client.cluster import CoordinatorType
 from moldau.client.errors import KafkaError, KafkaTimeoutError, TopicExistsError, error_for
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.results import Results
 from moldau.client.topics import TopicPartition
 from moldau.spark.sink.machine.log import PARTITION_COUNT, TOPIC, SinksLog

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from moldau.client.topics import TopicPartition
+from moldau.invariant import of_type
 from moldau.spark import workers
 from moldau.spark.source.machine.offsets import (
     EARLIEST,
@@ -187,8 +188,8 @@ def _read(options: SourceOptions, partition: InputPartition) -> Iterator[pyarrow
     from moldau.spark.columns.reading import read_range
 
     workers.used()
-    assert isinstance(partition, TopicRange)
-    topic, number, start, end = partition.range
+    given = of_type(partition, TopicRange)
+    topic, number, start, end = given.range
     config = {"default.api.timeout.ms": str(options.poll_timeout_ms), **options.config}
     yield from read_range(
         config,
@@ -200,8 +201,8 @@ def _read(options: SourceOptions, partition: InputPartition) -> Iterator[pyarrow
         include_headers=options.include_headers,
         fail_on_data_loss=options.fail_on_data_loss,
     )
-    if partition.token is not None:
-        _announce(options, TopicPartition(topic, number), start, partition.token)
+    if given.token is not None:
+        _announce(options, TopicPartition(topic, number), start, given.token)
 
 
 def _announce(options: SourceOptions, key: TopicPartition, offset: int, token: str) -> None:

@@ -17,7 +17,8 @@ from moldau.client.admin.routes import (
     CoordinatorRoute,
     LeaderRoute,
 )
-from moldau.client.cluster import ClusterClient, CoordinatorType
+from moldau.client.cluster import ClusterClient
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.machine.metadata import EMPTY
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.results import Results

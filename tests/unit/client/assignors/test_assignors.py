@@ -15,13 +15,14 @@ from moldau.client.consumer.assignors import (
     StickyAssignor,
     Subscription,
 )
+from moldau.client.consumer.assignors.assignor import common_protocol
 from moldau.client.consumer.assignors.embedded import (
     read_assignment,
     read_subscription,
     write_assignment,
     write_subscription,
 )
-from moldau.client.consumer.assignors.resolve import common_protocol, resolve_assignors
+from moldau.client.consumer.assignors.resolve import resolve_assignors
 from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
 from moldau.client.errors import ConfigError, IllegalStateError
 from moldau.client.machine.metadata import EMPTY, ClusterMetadata, PartitionView, TopicView

@@ -23,7 +23,7 @@ from moldau.broker.coordinator.machine.decision import (
 from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.broker.coordinator.share.machine.config import ShareCoordinatorConfig
 from moldau.broker.coordinator.share.machine.shard import PruneUpTo, ShareShard
-from moldau.broker.share.persister import SharePartitionKey, StateBatch
+from moldau.broker.coordinator.share.machine.values import SharePartitionKey, StateBatch
 from moldau.wire.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from moldau.wire.record_values import decode_coordinator_record
 from support.group_facts import FakeSettings, FakeTopics

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.broker.coordinator.share.machine.combiner import combine
-from moldau.broker.share.persister import StateBatch
+from moldau.broker.coordinator.share.machine.values import StateBatch
 
 batches = st.builds(
     lambda first, size, state, count: StateBatch(first, first + size, state, count),

@@ -16,6 +16,7 @@ from moldau.broker.coordinator.group.share.service import ShareGroupService
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
 from moldau.broker.coordinator.share.coordinator import ShareCoordinator
 from moldau.broker.coordinator.share.machine.config import ShareCoordinatorConfig
+from moldau.broker.coordinator.share.machine.values import SharePartitionKey, ShareState, StateBatch
 from moldau.broker.handlers.alter_share_group_offsets import AlterShareGroupOffsetsHandler
 from moldau.broker.handlers.delete_share_group_offsets import DeleteShareGroupOffsetsHandler
 from moldau.broker.handlers.delete_share_group_state import DeleteShareGroupStateHandler
@@ -27,12 +28,7 @@ from moldau.broker.handlers.share_group_describe import ShareGroupDescribeHandle
 from moldau.broker.handlers.share_group_heartbeat import ShareGroupHeartbeatHandler
 from moldau.broker.handlers.write_share_group_state import WriteShareGroupStateHandler
 from moldau.broker.network.context import RequestContext
-from moldau.broker.share.persister import (
-    RetryingPersister,
-    SharePartitionKey,
-    ShareState,
-    StateBatch,
-)
+from moldau.broker.share.persister import RetryingPersister
 from moldau.wire.apis import ApiKey
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ApiError, ErrorCode

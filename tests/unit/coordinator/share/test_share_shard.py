@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.broker.share.persister import (
+from moldau.broker.coordinator.share.machine.values import (
     SharePartitionKey,
     ShareState,
     ShareStateSummary,

@@ -9,8 +9,8 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
     PREPARE_COMMIT,
     TransactionMetadata,
 )
+from moldau.broker.coordinator.transaction.machine.values import Marker
 from moldau.broker.coordinator.transaction.sending import MarkerSending
-from moldau.broker.transactions.markers import Marker
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import ListTransactionsRequest
 from support.transaction_world import P, World, code_of, play, settle

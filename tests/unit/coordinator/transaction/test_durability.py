@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.coordinator.transaction.interface import NO_PRODUCER
 from moldau.broker.coordinator.transaction.machine.events import SendMarkers
 from moldau.broker.coordinator.transaction.machine.metadata import TransactionMetadata
+from moldau.broker.coordinator.transaction.machine.values import NO_PRODUCER
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import TransactionLogKey, TransactionLogValue
 from moldau.wire.record_values import decode_coordinator_record, decode_versioned

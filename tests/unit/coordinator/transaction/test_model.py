@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.transaction.interface import TopicPartition
 from moldau.broker.coordinator.transaction.machine.events import AbortTimedOut, SendMarkers
 from moldau.broker.coordinator.transaction.machine.metadata import (
     EPOCH_MAX,
@@ -24,6 +23,7 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
     PREPARED,
     TransactionMetadata,
 )
+from moldau.broker.coordinator.transaction.machine.values import TopicPartition
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import TransactionLogKey, TransactionLogValue
 from moldau.wire.record_values import decode_coordinator_record

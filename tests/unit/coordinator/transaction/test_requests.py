@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.transaction.interface import NO_PRODUCER
 from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
+from moldau.broker.coordinator.transaction.machine.values import NO_PRODUCER
 from moldau.broker.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
 from moldau.broker.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
 from moldau.broker.handlers.describe_transactions import DescribeTransactionsHandler

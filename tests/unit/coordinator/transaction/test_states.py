@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator.transaction.interface import NO_PRODUCER
 from moldau.broker.coordinator.transaction.machine.events import SendMarkers
 from moldau.broker.coordinator.transaction.machine.metadata import (
     EPOCH_MAX,
     TWO_PHASE_COMMIT_TIMEOUT_MS,
     TransactionMetadata,
 )
+from moldau.broker.coordinator.transaction.machine.values import NO_PRODUCER
 from moldau.wire.errors import ErrorCode
 from support.transaction_stage import FIRST_ID, START_MS, TransactionStage
 

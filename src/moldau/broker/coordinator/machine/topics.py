@@ -12,15 +12,7 @@ from typing import NamedTuple, Protocol
 
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
-from moldau.broker.metadata.machine.model import Topic
-
-
-class Node(NamedTuple):
-    """A broker as a client of one listener reaches it."""
-
-    node_id: int
-    host: str
-    port: int
+from moldau.broker.metadata.machine.model import Node, Topic
 
 
 class Topics(Protocol):

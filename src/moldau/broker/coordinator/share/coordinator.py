@@ -17,7 +17,7 @@ from moldau.broker.coordinator.machine.topics import ClusterTopics
 from moldau.broker.coordinator.runtime import CoordinatorRuntime, R
 from moldau.broker.coordinator.share.machine.config import ShareCoordinatorConfig
 from moldau.broker.coordinator.share.machine.shard import PruneUpTo, ShareShard
-from moldau.broker.share.persister import (
+from moldau.broker.coordinator.share.machine.values import (
     NO_EPOCH,
     SharePartitionKey,
     ShareState,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from moldau.broker.share.persister import SharePartitionKey
+from moldau.broker.coordinator.share.machine.values import SharePartitionKey
 from moldau.wire.errors import ApiError, ErrorCode
 
 

@@ -17,12 +17,7 @@ from moldau.broker.coordinator.machine.decision import Decision
 from moldau.broker.coordinator.machine.hashing import partition_for
 from moldau.broker.coordinator.machine.log import CoordinatorLog
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
-from moldau.broker.coordinator.transaction.interface import (
-    NO_PRODUCER,
-    TV_2,
-    ProducerIdAndEpoch,
-    TopicPartition,
-)
+from moldau.broker.coordinator.transaction.interface import MarkerWriter
 from moldau.broker.coordinator.transaction.machine import views
 from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
 from moldau.broker.coordinator.transaction.machine.events import (
@@ -36,12 +31,17 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
     TransactionMetadata,
 )
 from moldau.broker.coordinator.transaction.machine.shard import SeenEpochs, TransactionShard
+from moldau.broker.coordinator.transaction.machine.values import (
+    NO_PRODUCER,
+    TV_2,
+    ProducerIdAndEpoch,
+    TopicPartition,
+)
 from moldau.broker.coordinator.transaction.sending import (
     Backoff,
     MarkerSending,
     PartitionDirectory,
 )
-from moldau.broker.transactions.markers import MarkerWriter
 from moldau.clock import Clock, LoopClock
 from moldau.invariant import InvariantError, invariant
 from moldau.wire.errors import ApiError, ErrorCode

@@ -1,30 +1,22 @@
-"""What the data path asks of a transaction coordinator, wherever that coordinator runs.
+"""What the data path asks of a transaction coordinator, and what that coordinator asks of it.
 
 Before a partition takes the first batch of a transaction its leader makes sure that the
 coordinator counts the partition in, or puts it in (KIP-890): what the coordinator does not
-know of, it can never end.
+know of, it can never end. At the end the coordinator has markers written to all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Sequence
+from typing import Protocol
 
+from moldau.broker.coordinator.transaction.machine.values import (
+    TV_2,
+    Marker,
+    MarkerResult,
+    TopicPartition,
+)
 from moldau.wire.errors import ErrorCode
-
-TopicPartition = tuple[str, int]
-
-TV_0 = 0
-TV_1 = 1
-TV_2 = 2
-
-
-class ProducerIdAndEpoch(NamedTuple):
-    producer_id: int
-    producer_epoch: int
-
-
-NO_PRODUCER = ProducerIdAndEpoch(-1, -1)
 
 
 class TransactionPartitions(Protocol):
@@ -47,4 +39,11 @@ class TransactionPartitions(Protocol):
         INVALID_REQUEST, and the coordinator's own COORDINATOR_LOAD_IN_PROGRESS,
         COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR.
         """
+        ...
+
+
+class MarkerWriter(Protocol):
+    async def write(self, markers: Sequence[Marker]) -> list[MarkerResult]:
+        """Write each marker to its partitions: one result per marker, in their order, with
+        an outcome for each partition. Never raises for what a partition answers."""
         ...

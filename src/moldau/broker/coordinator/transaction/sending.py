@@ -12,12 +12,16 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from moldau.broker.coordinator.transaction.interface import TopicPartition
+from moldau.broker.coordinator.transaction.interface import MarkerWriter
 from moldau.broker.coordinator.transaction.machine.metadata import (
     PREPARE_COMMIT,
     TransactionMetadata,
 )
-from moldau.broker.transactions.markers import Marker, MarkerResult, MarkerWriter
+from moldau.broker.coordinator.transaction.machine.values import (
+    Marker,
+    MarkerResult,
+    TopicPartition,
+)
 from moldau.clock import Clock
 from moldau.wire.errors import ErrorCode
 

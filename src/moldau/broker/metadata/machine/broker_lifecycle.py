@@ -6,7 +6,7 @@ the broker's session. That is not in the log, so nothing has to be undone if the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moldau.broker.metadata.machine.brokers import (
     check_broker_epoch,
@@ -19,18 +19,16 @@ from moldau.broker.metadata.machine.brokers import (
 )
 from moldau.broker.metadata.machine.changes import PartitionChanges
 from moldau.broker.metadata.machine.decision import Decision
-from moldau.broker.metadata.machine.features import DIRECTORY_METADATA_VERSION
 from moldau.broker.metadata.machine.heartbeats import BrokerHeartbeats, BrokerState
 from moldau.broker.metadata.machine.model import Broker
+from moldau.broker.metadata.machine.view import ControllerView
+from moldau.broker.raft.machine.record_versions import DIRECTORY_METADATA_VERSION
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
-if TYPE_CHECKING:
-    from moldau.broker.metadata.machine.controller import Controller
-
 
 def process_heartbeat(
-    controller: Controller, request: BrokerHeartbeatRequest, *, now_ms: int
+    controller: ControllerView, request: BrokerHeartbeatRequest, *, now_ms: int
 ) -> Decision[BrokerHeartbeatResponse]:
     heartbeats = controller.heartbeats
     if heartbeats is None:
@@ -68,7 +66,7 @@ def process_heartbeat(
     return Decision(tuple(records), response, atomic=False)
 
 
-def fence_dead(controller: Controller, *, broker_id: int, broker_epoch: int) -> Decision[None]:
+def fence_dead(controller: ControllerView, *, broker_id: int, broker_epoch: int) -> Decision[None]:
     """Fence an incarnation whose process is gone, without waiting for the end of its session."""
     broker = controller.image.brokers.get(broker_id)
     if controller.heartbeats is None or broker is None or broker.epoch != broker_epoch:
@@ -78,7 +76,7 @@ def fence_dead(controller: Controller, *, broker_id: int, broker_epoch: int) -> 
 
 
 def _transition(
-    controller: Controller,
+    controller: ControllerView,
     broker: Broker,
     request: BrokerHeartbeatRequest,
     after: BrokerState,
@@ -97,7 +95,7 @@ def _transition(
 
 
 def _about_folders(
-    controller: Controller,
+    controller: ControllerView,
     broker: Broker,
     request: BrokerHeartbeatRequest,
     changes: PartitionChanges,
@@ -113,7 +111,7 @@ def _about_folders(
 
 
 def _begin_shutdown(
-    controller: Controller, heartbeats: BrokerHeartbeats, broker: Broker, record_count: int
+    controller: ControllerView, heartbeats: BrokerHeartbeats, broker: Broker, record_count: int
 ) -> None:
     # The broker may go when everybody who lives has seen who leads instead.
     heartbeats.begin_shutdown(broker.id, controller.next_offset + record_count - 1)

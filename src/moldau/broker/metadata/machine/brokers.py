@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 from moldau.broker.metadata.machine.changes import PartitionChanges
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import (
-    CORDONED_DIRECTORIES_METADATA_VERSION,
-    DIRECTORY_METADATA_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
@@ -29,7 +27,12 @@ from moldau.broker.metadata.machine.model import (
     features_from,
     is_reserved_directory,
 )
+from moldau.broker.metadata.machine.view import ControllerView
 from moldau.broker.metadata.machine.writer import broker_record
+from moldau.broker.raft.machine.record_versions import (
+    CORDONED_DIRECTORIES_METADATA_VERSION,
+    DIRECTORY_METADATA_VERSION,
+)
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     BrokerRegistrationChangeRecord,
@@ -42,14 +45,13 @@ from moldau.wire.messages import (
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from moldau.broker.metadata.machine.controller import Controller
 
 # Before it a broker could not say how it had stopped.
 CLEAN_SHUTDOWN_API_VERSION = 3
 
 
 def register_broker(
-    controller: Controller,
+    controller: ControllerView,
     request: BrokerRegistrationRequest,
     *,
     now_ms: int = 0,
@@ -102,7 +104,7 @@ def register_broker(
 
 
 def _took_over(
-    controller: Controller, existing: Broker, request: BrokerRegistrationRequest, now_ms: int
+    controller: ControllerView, existing: Broker, request: BrokerRegistrationRequest, now_ms: int
 ) -> bool:
     """Whether the new incarnation listens where the silent old one did.
 
@@ -118,7 +120,7 @@ def _took_over(
 
 
 def _new_registration(
-    controller: Controller, request: BrokerRegistrationRequest, existing: Broker | None
+    controller: ControllerView, request: BrokerRegistrationRequest, existing: Broker | None
 ) -> Broker:
     """`existing` is the same incarnation's; it changes what it says of itself, not its state."""
     return Broker(
@@ -135,7 +137,7 @@ def _new_registration(
     )
 
 
-def _check_directories(controller: Controller, request: BrokerRegistrationRequest) -> None:
+def _check_directories(controller: ControllerView, request: BrokerRegistrationRequest) -> None:
     problem = None
     if not request.log_dirs:
         problem = "No directories specified in request"
@@ -154,7 +156,7 @@ def _check_directories(controller: Controller, request: BrokerRegistrationReques
         raise ApiError(ErrorCode.INVALID_REGISTRATION, problem)
 
 
-def _check_features(controller: Controller, request: BrokerRegistrationRequest) -> None:
+def _check_features(controller: ControllerView, request: BrokerRegistrationRequest) -> None:
     supported = features_from(request.features)
     if METADATA_VERSION not in supported:
         raise ApiError(
@@ -181,7 +183,7 @@ def _check_features(controller: Controller, request: BrokerRegistrationRequest) 
 
 
 def _records_for_restart(
-    controller: Controller, new: Broker, *, clean: bool
+    controller: ControllerView, new: Broker, *, clean: bool
 ) -> list[PartitionChangeRecord]:
     changes = PartitionChanges(controller, removed=new.id)
     for topic, index, partition in _partitions_of(controller, new.id):
@@ -199,7 +201,9 @@ def _records_for_restart(
     return changes.records
 
 
-def unfence_broker(controller: Controller, *, broker_id: int, broker_epoch: int) -> Decision[None]:
+def unfence_broker(
+    controller: ControllerView, *, broker_id: int, broker_epoch: int
+) -> Decision[None]:
     broker = check_broker_epoch(controller, broker_id, broker_epoch)
     if not broker.fenced:
         return Decision((), None)
@@ -207,7 +211,7 @@ def unfence_broker(controller: Controller, *, broker_id: int, broker_epoch: int)
 
 
 def unfencing_records(
-    controller: Controller, broker: Broker, *, lost: Collection[UUID] = ()
+    controller: ControllerView, broker: Broker, *, lost: Collection[UUID] = ()
 ) -> list[Any]:
     """The broker lives, and leads what nobody else can; nothing in its `lost` folders.
 
@@ -226,7 +230,9 @@ def unfencing_records(
     return [record, *changes.records]
 
 
-def fence_broker(controller: Controller, *, broker_id: int, broker_epoch: int) -> Decision[None]:
+def fence_broker(
+    controller: ControllerView, *, broker_id: int, broker_epoch: int
+) -> Decision[None]:
     broker = check_broker_epoch(controller, broker_id, broker_epoch)
     if broker.fenced:
         return Decision((), None)
@@ -236,7 +242,7 @@ def fence_broker(controller: Controller, *, broker_id: int, broker_epoch: int) -
 
 
 def fencing_records(
-    controller: Controller, broker: Broker, changes: PartitionChanges
+    controller: ControllerView, broker: Broker, changes: PartitionChanges
 ) -> list[BrokerRegistrationChangeRecord]:
     """Take everything from the broker in `changes`; the records that follow those.
 
@@ -249,7 +255,7 @@ def fencing_records(
     return [] if broker.fenced else [record]
 
 
-def take_partitions(controller: Controller, broker_id: int, changes: PartitionChanges) -> None:
+def take_partitions(controller: ControllerView, broker_id: int, changes: PartitionChanges) -> None:
     """Others lead what the broker led, and it is in no ISR any more."""
     for topic, index, partition in _partitions_of(controller, broker_id):
         if broker_id in partition.isr or broker_id == partition.leader:
@@ -257,7 +263,7 @@ def take_partitions(controller: Controller, broker_id: int, changes: PartitionCh
 
 
 def begin_controlled_shutdown(
-    controller: Controller, *, broker_id: int, broker_epoch: int
+    controller: ControllerView, *, broker_id: int, broker_epoch: int
 ) -> Decision[None]:
     broker = check_broker_epoch(controller, broker_id, broker_epoch)
     if broker.in_controlled_shutdown:
@@ -268,7 +274,7 @@ def begin_controlled_shutdown(
 
 
 def shutdown_records(
-    controller: Controller, broker: Broker, changes: PartitionChanges
+    controller: ControllerView, broker: Broker, changes: PartitionChanges
 ) -> list[BrokerRegistrationChangeRecord]:
     """Move everything away from the broker in `changes`; the records that go before those."""
     take_partitions(controller, broker.id, changes)
@@ -278,7 +284,7 @@ def shutdown_records(
     return [] if broker.in_controlled_shutdown else [record]
 
 
-def unregister_broker(controller: Controller, *, broker_id: int) -> Decision[None]:
+def unregister_broker(controller: ControllerView, *, broker_id: int) -> Decision[None]:
     broker = controller.image.brokers.get(broker_id)
     if broker is None:
         raise ApiError(
@@ -291,7 +297,7 @@ def unregister_broker(controller: Controller, *, broker_id: int) -> Decision[Non
 
 
 def take_log_dirs_offline(
-    controller: Controller, *, broker_id: int, broker_epoch: int, directories: Collection[UUID]
+    controller: ControllerView, *, broker_id: int, broker_epoch: int, directories: Collection[UUID]
 ) -> Decision[None]:
     """Log folders of a live broker have failed: others take over what it led there.
 
@@ -304,7 +310,7 @@ def take_log_dirs_offline(
 
 
 def offline_records(
-    controller: Controller,
+    controller: ControllerView,
     broker: Broker,
     directories: Collection[UUID],
     changes: PartitionChanges,
@@ -324,7 +330,7 @@ def offline_records(
 
 
 def cordon_log_dirs(
-    controller: Controller, *, broker_id: int, broker_epoch: int, directories: Collection[UUID]
+    controller: ControllerView, *, broker_id: int, broker_epoch: int, directories: Collection[UUID]
 ) -> Decision[None]:
     """A broker's folders that take no new replicas are now just `directories` (KIP-1066)."""
     broker = check_broker_epoch(controller, broker_id, broker_epoch)
@@ -332,7 +338,7 @@ def cordon_log_dirs(
 
 
 def cordoning_records(
-    controller: Controller, broker: Broker, directories: Collection[UUID]
+    controller: ControllerView, broker: Broker, directories: Collection[UUID]
 ) -> list[BrokerRegistrationChangeRecord]:
     cordoned = tuple(sorted(directories, key=lambda item: item.bytes))
     if (
@@ -346,7 +352,7 @@ def cordoning_records(
     return [record]
 
 
-def check_broker_epoch(controller: Controller, broker_id: int, broker_epoch: int) -> Broker:
+def check_broker_epoch(controller: ControllerView, broker_id: int, broker_epoch: int) -> Broker:
     broker = controller.image.brokers.get(broker_id)
     if broker is None:
         raise ApiError(
@@ -361,7 +367,7 @@ def check_broker_epoch(controller: Controller, broker_id: int, broker_epoch: int
 
 
 def _partitions_of(
-    controller: Controller, broker_id: int
+    controller: ControllerView, broker_id: int
 ) -> Iterator[tuple[Topic, int, Partition]]:
     topics = controller.image.topics_by_id
     for topic_id, index in controller.index.of_broker(broker_id):

@@ -18,15 +18,15 @@ from moldau.broker.metadata.machine.elections import (
 )
 from moldau.broker.metadata.machine.model import DIRECTORY_UNASSIGNED, Partition, Topic
 from moldau.broker.metadata.machine.placement import default_directory
+from moldau.broker.metadata.machine.view import ControllerView
 
 if TYPE_CHECKING:
-    from moldau.broker.metadata.machine.controller import Controller
     from moldau.wire.messages import PartitionChangeRecord
 
 
 class PartitionChanges:
     def __init__(
-        self, controller: Controller, *, removed: int | None = None, added: int | None = None
+        self, controller: ControllerView, *, removed: int | None = None, added: int | None = None
     ) -> None:
         """`removed` may not lead although the image has it alive, `added` may although not."""
         self._controller = controller

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import ResourceType
+from moldau.broker.metadata.machine.view import ControllerView
 from moldau.config import ConfigError
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
@@ -26,9 +27,6 @@ from moldau.wire.messages import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-
-if TYPE_CHECKING:
-    from moldau.broker.metadata.machine.controller import Controller
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 CONFIG_VALUE_SIZE_MAX = 32767
@@ -46,7 +44,7 @@ Operation = tuple[str, int, str | None]
 
 
 def incremental_alter_configs(
-    controller: Controller,
+    controller: ControllerView,
     request: IncrementalAlterConfigsRequest,
     *,
     receiver_id: int | None = None,
@@ -84,7 +82,7 @@ def incremental_alter_configs(
 
 
 def alter_configs(
-    controller: Controller, request: AlterConfigsRequest, *, receiver_id: int | None = None
+    controller: ControllerView, request: AlterConfigsRequest, *, receiver_id: int | None = None
 ) -> Decision[AlterConfigsResponse]:
     """Replace all of a resource's settings: what is not named is deleted."""
     counts = Counter((item.resource_type, item.resource_name) for item in request.resources)
@@ -120,7 +118,7 @@ def alter_configs(
 
 
 def topic_config_records(
-    controller: Controller, name: str, values: Mapping[str, str]
+    controller: ControllerView, name: str, values: Mapping[str, str]
 ) -> list[ConfigRecord]:
     """The records of a topic that is being created; ApiError if a value is not allowed."""
     for value in values.values():
@@ -187,7 +185,7 @@ def _check_resource(
 
 
 def _alter(
-    controller: Controller,
+    controller: ControllerView,
     resource_type: int,
     resource_name: str,
     operations: Sequence[Operation],
@@ -224,7 +222,7 @@ def _alter(
 
 
 def _new_value(
-    controller: Controller,
+    controller: ControllerView,
     resource_type: int,
     key: str,
     operation: int,
@@ -266,7 +264,7 @@ def _check_value_size(value: str) -> None:
 
 
 def _validate(
-    controller: Controller, resource_type: int, name: str, values: Mapping[str, str]
+    controller: ControllerView, resource_type: int, name: str, values: Mapping[str, str]
 ) -> None:
     rules = controller.rules
     try:
@@ -324,7 +322,7 @@ def _check_broker_name(name: str) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
 
 
-def _check_exists(controller: Controller, resource_type: int, name: str) -> None:
+def _check_exists(controller: ControllerView, resource_type: int, name: str) -> None:
     if resource_type == ResourceType.TOPIC:
         if name not in controller.image.topics_by_name:
             raise ApiError(
@@ -340,7 +338,7 @@ def _check_exists(controller: Controller, resource_type: int, name: str) -> None
 
 
 def _check_min_isr(
-    controller: Controller, resource_type: int, name: str, records: list[ConfigRecord]
+    controller: ControllerView, resource_type: int, name: str, records: list[ConfigRecord]
 ) -> None:
     if resource_type != ResourceType.BROKER or not controller.elr_enabled:
         return

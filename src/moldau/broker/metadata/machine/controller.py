@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.broker.metadata.machine import (
     broker_lifecycle,
     brokers,
@@ -35,7 +34,6 @@ from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.elections import ElectionRules
 from moldau.broker.metadata.machine.features import (
     CONTROLLER_REGISTRATION_METADATA_VERSION,
-    DIRECTORY_METADATA_VERSION,
     ELR_VERSION,
     METADATA_VERSION,
     SHRINK_WITHOUT_EPOCH_METADATA_VERSION,
@@ -57,8 +55,9 @@ from moldau.broker.metadata.machine.partition_index import PartitionIndex
 from moldau.broker.metadata.machine.periodic import PeriodicTasks, fence_expired
 from moldau.broker.metadata.machine.placement import RandomSource
 from moldau.broker.metadata.machine.topics import has_collision_chars, unify_collision_chars
+from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.broker.metadata.machine.writer import controller_record
-from moldau.config.section import Section
+from moldau.broker.raft.machine.record_versions import DIRECTORY_METADATA_VERSION
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
@@ -101,28 +100,6 @@ from moldau.wire.messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-
-
-class ControllerConfig(Section, keys=BROKER_KEYS):
-    """What the controller takes from the node's configuration.
-
-    `quorum_node_ids` are the voters: a feature level waits for all of them. Only a cluster needs
-    no-op records, so `metadata_max_idle_interval_ms` is 0, never, unless given.
-    """
-
-    node_id: int
-    cluster_id: str
-    num_partitions: int
-    default_replication_factor: int
-    delete_topic_enable: bool
-    min_insync_replicas: int
-    unclean_leader_election_enable: bool
-    broker_session_timeout_ms: int
-    auto_leader_rebalance_enable: bool
-    leader_imbalance_check_interval_seconds: int
-    unclean_leader_election_interval_ms: int
-    metadata_max_idle_interval_ms: int = 0
-    quorum_node_ids: tuple[int, ...] = ()
 
 
 class Controller:

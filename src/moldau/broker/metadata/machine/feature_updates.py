@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from moldau.broker.metadata.machine.configs import MIN_INSYNC_REPLICAS
 from moldau.broker.metadata.machine.decision import Decision
@@ -22,6 +22,7 @@ from moldau.broker.metadata.machine.features import (
     metadata_format_changed,
 )
 from moldau.broker.metadata.machine.model import ResourceType, VersionRange
+from moldau.broker.metadata.machine.view import ControllerView
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ConfigRecord,
@@ -31,9 +32,6 @@ from moldau.wire.messages import (
     UpdateFeaturesResponse,
 )
 
-if TYPE_CHECKING:
-    from moldau.broker.metadata.machine.controller import Controller
-
 
 class UpgradeType(IntEnum):
     UPGRADE = 1
@@ -42,7 +40,7 @@ class UpgradeType(IntEnum):
 
 
 def update_features(
-    controller: Controller, request: UpdateFeaturesRequest, *, api_version: int = 2
+    controller: ControllerView, request: UpdateFeaturesRequest, *, api_version: int = 2
 ) -> Decision[UpdateFeaturesResponse]:
     """One error stands for the whole request; only the results of success differ by version."""
     records: list[Any] = []
@@ -77,7 +75,7 @@ def update_features(
     return Decision(tuple(records), response, kraft_version=kraft_version)
 
 
-def _records_before_elr(controller: Controller) -> list[ConfigRecord]:
+def _records_before_elr(controller: ControllerView) -> list[ConfigRecord]:
     """With ELR the minimum decides who is eligible, so it must be one for all (KIP-966)."""
     records = []
     image = controller.image
@@ -118,7 +116,7 @@ def _response(
     )
 
 
-def _current(controller: Controller, feature: str) -> int:
+def _current(controller: ControllerView, feature: str) -> int:
     if feature == METADATA_VERSION:
         return controller.image.metadata_version
     if feature == KRAFT_VERSION:
@@ -127,7 +125,7 @@ def _current(controller: Controller, feature: str) -> int:
 
 
 def _check(
-    controller: Controller,
+    controller: ControllerView,
     feature: str,
     level: int,
     upgrade_type: int,
@@ -166,7 +164,7 @@ def _check(
 
 
 def _check_kraft_version(
-    controller: Controller, level: int, current: int, upgrade_type: int
+    controller: ControllerView, level: int, current: int, upgrade_type: int
 ) -> None:
     """It lives in the quorum's control records, and says how the voters are known."""
     if upgrade_type != UpgradeType.UPGRADE:
@@ -176,7 +174,7 @@ def _check_kraft_version(
         controller.check_kraft_upgrade(level)
 
 
-def _reason_not_supported(controller: Controller, feature: str, level: int) -> str | None:
+def _reason_not_supported(controller: ControllerView, feature: str, level: int) -> str | None:
     local = SUPPORTED_FEATURES.get(feature)
     problem = _range_problem(f"Local controller {controller.node_id}", local, level)
     if problem is not None:

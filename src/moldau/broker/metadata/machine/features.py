@@ -1,5 +1,4 @@
-"""Feature levels: what this version supports, what a new cluster starts with, and which version
-of a metadata record a metadata.version may use.
+"""Feature levels: what this version supports and what a new cluster starts with.
 
 Levels only ever gain meaning; a name or number that was released never changes.
 """
@@ -7,11 +6,10 @@ Levels only ever gain meaning; a name or number that was released never changes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from types import MappingProxyType
-from typing import Any
 
 from moldau.broker.metadata.machine.model import VersionRange
+from moldau.broker.raft.machine.record_versions import ELR_METADATA_VERSION
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
@@ -27,9 +25,6 @@ TRANSACTIONS_METADATA_VERSION = 13
 SCRAM_METADATA_VERSION = 11
 SHRINK_WITHOUT_EPOCH_METADATA_VERSION = 12
 CONTROLLER_REGISTRATION_METADATA_VERSION = 15
-DIRECTORY_METADATA_VERSION = 17
-ELR_METADATA_VERSION = 23
-CORDONED_DIRECTORIES_METADATA_VERSION = 30
 
 METADATA_VERSION_NAMES: Mapping[int, str] = MappingProxyType(
     {
@@ -133,39 +128,3 @@ def metadata_format_changed(one: int, other: int) -> bool:
     """Whether a log written at the higher metadata.version may hold what the lower cannot read."""
     low, high = sorted((one, other))
     return any(low < level <= high for level in _NEW_FORMAT_LEVELS)
-
-
-def record_version(record: Any, metadata_version: int) -> int:
-    """The version a record is written in, so that every node at this metadata.version reads it."""
-    return _version_of(type(record).__name__, metadata_version)
-
-
-@cache
-def _version_of(record_name: str, metadata_version: int) -> int:
-    by_level = _RECORD_VERSIONS.get(record_name, ((0, 0),))
-    return max(version for since, version in by_level if metadata_version >= since)
-
-
-_RECORD_VERSIONS: Mapping[str, tuple[tuple[int, int], ...]] = MappingProxyType(
-    {
-        "RegisterBrokerRecord": (
-            (0, 0),
-            (7, 1),
-            (8, 2),
-            (DIRECTORY_METADATA_VERSION, 3),
-            (CORDONED_DIRECTORIES_METADATA_VERSION, 4),
-        ),
-        "BrokerRegistrationChangeRecord": (
-            (0, 0),
-            (7, 1),
-            (DIRECTORY_METADATA_VERSION, 2),
-            (CORDONED_DIRECTORIES_METADATA_VERSION, 3),
-        ),
-        "PartitionRecord": ((0, 0), (DIRECTORY_METADATA_VERSION, 1), (ELR_METADATA_VERSION, 2)),
-        "PartitionChangeRecord": (
-            (0, 0),
-            (DIRECTORY_METADATA_VERSION, 1),
-            (ELR_METADATA_VERSION, 2),
-        ),
-    }
-)

@@ -18,11 +18,11 @@ from moldau.broker.metadata.machine.features import METADATA_VERSION, MINIMUM_ME
 from moldau.broker.metadata.machine.model import (
     Broker,
     ControllerNode,
-    MetadataError,
     Partition,
     ResourceType,
     Topic,
 )
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.wire.messages import (
     AbortTransactionRecord,
     AccessControlEntryRecord,

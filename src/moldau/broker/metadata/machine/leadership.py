@@ -7,21 +7,18 @@ unclean one where their topic allows it. One round makes a bounded number of ele
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 from moldau.broker.metadata.machine.changes import PartitionChanges
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.elections import Election
 from moldau.broker.metadata.machine.model import NO_LEADER
+from moldau.broker.metadata.machine.view import ControllerView
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionChangeRecord,
 )
-
-if TYPE_CHECKING:
-    from moldau.broker.metadata.machine.controller import Controller
 
 ELECTIONS_PER_ROUND_MAX = 1_000
 
@@ -34,7 +31,7 @@ class ElectionType(IntEnum):
 
 
 def elect_leaders(
-    controller: Controller, request: ElectLeadersRequest
+    controller: ControllerView, request: ElectLeadersRequest
 ) -> Decision[ElectLeadersResponse]:
     """Without a list of partitions all of them take part, and those that need no election are not
     in the answer."""
@@ -73,7 +70,7 @@ def elect_leaders(
 
 
 def _elect(
-    controller: Controller, changes: PartitionChanges, name: str, index: int, kind: ElectionType
+    controller: ControllerView, changes: PartitionChanges, name: str, index: int, kind: ElectionType
 ) -> None:
     topic = controller.image.topics_by_name.get(name)
     if topic is None:
@@ -104,7 +101,7 @@ _UNAVAILABLE = {
 }
 
 
-def preferred_elections(controller: Controller) -> list[PartitionChangeRecord]:
+def preferred_elections(controller: ControllerView) -> list[PartitionChangeRecord]:
     """Partitions whose preferred replica can lead again go back to it."""
     changes = PartitionChanges(controller)
     for topic_id, index in controller.index.imbalanced():
@@ -115,7 +112,7 @@ def preferred_elections(controller: Controller) -> list[PartitionChangeRecord]:
     return changes.records
 
 
-def unclean_elections(controller: Controller) -> list[PartitionChangeRecord]:
+def unclean_elections(controller: ControllerView) -> list[PartitionChangeRecord]:
     """Where the topic would rather have any leader than none, it gets one."""
     changes = PartitionChanges(controller)
     for topic_id, index in controller.index.leaderless():

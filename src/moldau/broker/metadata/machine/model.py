@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.wire.uuids import DIRECTORY_LOST as DIRECTORY_LOST
 from moldau.wire.uuids import DIRECTORY_MIGRATING as DIRECTORY_MIGRATING
 from moldau.wire.uuids import DIRECTORY_UNASSIGNED as DIRECTORY_UNASSIGNED
@@ -30,10 +31,6 @@ NO_LEADER_CHANGE = -2
 
 # Kafka keeps the hundred lowest values for itself.
 _RESERVED_DIRECTORY_COUNT = 100
-
-
-class MetadataError(Exception):
-    """A metadata log or snapshot that contradicts itself or this version cannot read."""
 
 
 class LeaderRecoveryState(IntEnum):
@@ -102,6 +99,14 @@ def endpoints_from(fields: Iterable[_EndpointField]) -> tuple[Endpoint, ...]:
         )
         for item in fields
     )
+
+
+class Node(NamedTuple):
+    """A broker as a client of one listener reaches it."""
+
+    node_id: int
+    host: str
+    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from moldau.broker.metadata.machine.brokers import check_broker_epoch
 from moldau.broker.metadata.machine.changes import PartitionChanges
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.elections import Target
-from moldau.broker.metadata.machine.features import DIRECTORY_METADATA_VERSION
 from moldau.broker.metadata.machine.model import (
     NO_LEADER_CHANGE,
     Broker,
@@ -16,6 +15,8 @@ from moldau.broker.metadata.machine.model import (
     Partition,
     Topic,
 )
+from moldau.broker.metadata.machine.view import ControllerView
+from moldau.broker.raft.machine.record_versions import DIRECTORY_METADATA_VERSION
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterPartitionRequest,
@@ -27,13 +28,12 @@ from moldau.wire.messages import (
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from moldau.broker.metadata.machine.controller import Controller
 
 NEVER_BROKER_EPOCH = -1
 
 
 def alter_partition(
-    controller: Controller, request: AlterPartitionRequest
+    controller: ControllerView, request: AlterPartitionRequest
 ) -> Decision[AlterPartitionResponse]:
     check_broker_epoch(controller, request.broker_id, request.broker_epoch)
     changes = PartitionChanges(controller)
@@ -63,7 +63,7 @@ def alter_partition(
 
 
 def _alter(
-    controller: Controller,
+    controller: ControllerView,
     changes: PartitionChanges,
     broker_id: int,
     topic: Topic,
@@ -105,7 +105,7 @@ def _check_epochs(
 
 
 def _checked_isr(
-    controller: Controller,
+    controller: ControllerView,
     partition: Partition,
     broker_id: int,
     wanted: list[tuple[int, int]],
@@ -138,7 +138,7 @@ def _checked_isr(
 
 
 def assign_replicas_to_dirs(
-    controller: Controller, request: AssignReplicasToDirsRequest
+    controller: ControllerView, request: AssignReplicasToDirsRequest
 ) -> Decision[AssignReplicasToDirsResponse]:
     if controller.image.metadata_version < DIRECTORY_METADATA_VERSION:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
@@ -168,7 +168,7 @@ def assign_replicas_to_dirs(
 
 
 def _assign(
-    controller: Controller,
+    controller: ControllerView,
     changes: PartitionChanges,
     broker: Broker,
     topic_id: UUID,

@@ -8,7 +8,7 @@ of elections that reached its bound goes on shortly after.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moldau.broker.metadata.machine.brokers import fence_broker
 from moldau.broker.metadata.machine.decision import Decision
@@ -18,14 +18,12 @@ from moldau.broker.metadata.machine.leadership import (
     preferred_elections,
     unclean_elections,
 )
+from moldau.broker.metadata.machine.view import ControllerConfig, ControllerView
 from moldau.wire.messages import NoOpRecord
-
-if TYPE_CHECKING:
-    from moldau.broker.metadata.machine.controller import Controller, ControllerConfig
 
 GO_ON_AFTER_MS = 10
 
-_Task = Callable[["Controller"], list[Any]]
+_Task = Callable[[ControllerView], list[Any]]
 
 
 class PeriodicTasks:
@@ -51,7 +49,7 @@ class PeriodicTasks:
     def due_at_ms(self) -> int | None:
         return min(self._due_ms.values(), default=None)
 
-    def on_time(self, controller: Controller, now_ms: int) -> Decision[None] | None:
+    def on_time(self, controller: ControllerView, now_ms: int) -> Decision[None] | None:
         """One task that is due, None if none is."""
         for name, due_ms in self._due_ms.items():
             if due_ms <= now_ms:
@@ -63,12 +61,12 @@ class PeriodicTasks:
         return None
 
 
-def _no_op(controller: Controller) -> list[Any]:
+def _no_op(controller: ControllerView) -> list[Any]:
     return [NoOpRecord()]
 
 
 def fence_expired(
-    controller: Controller, heartbeats: BrokerHeartbeats, now_ms: int
+    controller: ControllerView, heartbeats: BrokerHeartbeats, now_ms: int
 ) -> Decision[None] | None:
     """Fence one broker that was silent for too long, None if there is none."""
     expired = heartbeats.pop_expired(now_ms)

@@ -8,13 +8,13 @@ replaced by another one or cancelled.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from moldau.broker.metadata.machine.changes import PartitionChanges
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.elections import Election, Target
 from moldau.broker.metadata.machine.model import Partition, Topic
 from moldau.broker.metadata.machine.topics import check_manual_assignment
+from moldau.broker.metadata.machine.view import ControllerView
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterPartitionReassignmentsRequest,
@@ -23,12 +23,9 @@ from moldau.wire.messages import (
     ListPartitionReassignmentsResponse,
 )
 
-if TYPE_CHECKING:
-    from moldau.broker.metadata.machine.controller import Controller
-
 
 def alter_partition_reassignments(
-    controller: Controller, request: AlterPartitionReassignmentsRequest
+    controller: ControllerView, request: AlterPartitionReassignmentsRequest
 ) -> Decision[AlterPartitionReassignmentsResponse]:
     """Each partition succeeds or fails for itself; all that succeed change together."""
     changes = PartitionChanges(controller)
@@ -65,7 +62,7 @@ def alter_partition_reassignments(
 
 
 def _alter(
-    controller: Controller,
+    controller: ControllerView,
     changes: PartitionChanges,
     name: str,
     data: AlterPartitionReassignmentsRequest.ReassignablePartition,
@@ -111,7 +108,7 @@ def _check_factor(partition: Partition, replicas: Sequence[int]) -> None:
 
 
 def _cancel(
-    controller: Controller,
+    controller: ControllerView,
     changes: PartitionChanges,
     topic: Topic,
     index: int,
@@ -140,7 +137,7 @@ def _cancel(
 
 
 def list_partition_reassignments(
-    controller: Controller, request: ListPartitionReassignmentsRequest
+    controller: ControllerView, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     """All that are under way, or those among the partitions asked for."""
     image = controller.image

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from moldau.broker.machine.topics import METADATA_TOPIC, check_topic_name
@@ -16,6 +16,7 @@ from moldau.broker.metadata.machine.configs import topic_config_records
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.model import Partition, Topic
 from moldau.broker.metadata.machine.placement import default_directories, place_replicas
+from moldau.broker.metadata.machine.view import ControllerView
 from moldau.broker.metadata.machine.writer import partition_record
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
@@ -31,9 +32,6 @@ from moldau.wire.messages import (
 )
 from moldau.wire.uuids import ZERO_UUID, random_uuid
 
-if TYPE_CHECKING:
-    from moldau.broker.metadata.machine.controller import Controller
-
 PARTITIONS_PER_REQUEST_MAX = 10_000
 
 
@@ -47,7 +45,7 @@ def unify_collision_chars(name: str) -> str:
 
 
 def create_topics(
-    controller: Controller,
+    controller: ControllerView,
     request: CreateTopicsRequest,
     *,
     describable: Callable[[str], bool] = lambda name: True,
@@ -96,7 +94,7 @@ def _or_default(value: int, default: int) -> int:
     return default if value == -1 else value
 
 
-def _check_new_name(controller: Controller, name: str) -> None:
+def _check_new_name(controller: ControllerView, name: str) -> None:
     if name == METADATA_TOPIC:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -114,7 +112,7 @@ def _check_new_name(controller: Controller, name: str) -> None:
 
 
 def _create_topic(
-    controller: Controller, topic: CreateTopicsRequest.CreatableTopic, describable: bool
+    controller: ControllerView, topic: CreateTopicsRequest.CreatableTopic, describable: bool
 ) -> tuple[list[Any], CreateTopicsResponse.CreatableTopicResult]:
     without_value = [config.name for config in topic.configs if config.value is None]
     if without_value:
@@ -137,14 +135,14 @@ def _create_topic(
     return records, result
 
 
-def _new_topic_id(controller: Controller) -> UUID:
+def _new_topic_id(controller: ControllerView) -> UUID:
     topic_id = random_uuid(controller.random.randbytes(16))
     invariant(topic_id not in controller.image.topics_by_id, "the random source repeats topic ids")
     return topic_id
 
 
 def _topic_result(
-    controller: Controller,
+    controller: ControllerView,
     name: str,
     topic_id: UUID,
     configs: Mapping[str, str],
@@ -175,7 +173,7 @@ def _topic_result(
 
 
 def _new_partitions(
-    controller: Controller, topic: CreateTopicsRequest.CreatableTopic
+    controller: ControllerView, topic: CreateTopicsRequest.CreatableTopic
 ) -> dict[int, Partition]:
     if topic.assignments:
         return _assigned_partitions(controller, topic)
@@ -200,7 +198,7 @@ def _new_partitions(
 
 
 def _placed_partitions(
-    controller: Controller, *, first_index: int, count: int, replication_factor: int
+    controller: ControllerView, *, first_index: int, count: int, replication_factor: int
 ) -> dict[int, Partition]:
     prefix = f"Unable to replicate the partition {replication_factor} time(s): "
     try:
@@ -225,7 +223,7 @@ def _placed_partitions(
 
 
 def _assigned_partitions(
-    controller: Controller, topic: CreateTopicsRequest.CreatableTopic
+    controller: ControllerView, topic: CreateTopicsRequest.CreatableTopic
 ) -> dict[int, Partition]:
     if topic.replication_factor != -1:
         raise ApiError(
@@ -260,7 +258,7 @@ def _assigned_partitions(
 
 
 def _assigned_partition(
-    controller: Controller, index: int, replicas: Sequence[int], factor: int | None
+    controller: ControllerView, index: int, replicas: Sequence[int], factor: int | None
 ) -> Partition:
     check_manual_assignment(controller, replicas, factor)
     partition = _fresh_partition(controller, tuple(replicas))
@@ -274,7 +272,7 @@ def _assigned_partition(
 
 
 def check_manual_assignment(
-    controller: Controller, replicas: Sequence[int], factor: int | None
+    controller: ControllerView, replicas: Sequence[int], factor: int | None
 ) -> None:
     prefix = "The manual partition assignment includes "
     problem = None
@@ -298,7 +296,7 @@ def check_manual_assignment(
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, prefix + problem)
 
 
-def _fresh_partition(controller: Controller, replicas: tuple[int, ...]) -> Partition | None:
+def _fresh_partition(controller: ControllerView, replicas: tuple[int, ...]) -> Partition | None:
     """A new partition led by its first live replica, None when no replica lives."""
     brokers = controller.image.brokers
     isr = tuple(replica for replica in replicas if brokers[replica].active)
@@ -313,7 +311,7 @@ def _fresh_partition(controller: Controller, replicas: tuple[int, ...]) -> Parti
 
 
 def create_partitions(
-    controller: Controller, request: CreatePartitionsRequest
+    controller: ControllerView, request: CreatePartitionsRequest
 ) -> Decision[CreatePartitionsResponse]:
     too_many = _excessive(topic.count for topic in request.topics)
     counts = Counter(topic.name for topic in request.topics)
@@ -336,7 +334,7 @@ def create_partitions(
 
 
 def _grow_topic(
-    controller: Controller, request: CreatePartitionsRequest.CreatePartitionsTopic
+    controller: ControllerView, request: CreatePartitionsRequest.CreatePartitionsTopic
 ) -> list[Any]:
     topic = controller.image.topics_by_name.get(request.name)
     if topic is None:
@@ -375,7 +373,7 @@ def _grow_topic(
 
 
 def delete_topics(
-    controller: Controller, request: DeleteTopicsRequest, *, api_version: int = 6
+    controller: ControllerView, request: DeleteTopicsRequest, *, api_version: int = 6
 ) -> Decision[DeleteTopicsResponse]:
     disabled = None if controller.delete_topic_enable else _deletion_disabled(api_version)
     wanted: list[tuple[str | None, UUID]] = [(name, ZERO_UUID) for name in request.topic_names]
@@ -419,7 +417,7 @@ def _deletion_disabled(api_version: int) -> ApiError:
 
 
 def _topic_to_delete(
-    controller: Controller, name: str | None, topic_id: UUID, duplicate: bool
+    controller: ControllerView, name: str | None, topic_id: UUID, duplicate: bool
 ) -> Topic:
     if name is None:
         if topic_id == ZERO_UUID:

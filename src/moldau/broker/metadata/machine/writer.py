@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.metadata.machine.features import METADATA_VERSION, record_version
+from moldau.broker.metadata.machine.features import METADATA_VERSION
 from moldau.broker.metadata.machine.image import NO_PRODUCER_ID, MetadataImage
 from moldau.broker.metadata.machine.model import Broker, ControllerNode, Partition, Topic
+from moldau.broker.raft.machine.record_versions import record_version
 from moldau.invariant import invariant
 from moldau.wire.messages import (
     ClientQuotaRecord,

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.broker.metadata.machine.features import record_version
-from moldau.broker.metadata.machine.model import MetadataError
+from moldau.broker.raft.machine.errors import MetadataError
+from moldau.broker.raft.machine.record_versions import record_version
 from moldau.broker.raft.machine.voters import ReplicaKey, VoterSet
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import WireError

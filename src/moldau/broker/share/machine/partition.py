@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from moldau.broker.coordinator.share.machine.values import ShareState, StateBatch
 from moldau.broker.share.machine.acquisition import (
     AcquiredRecords,
     Acquisition,
@@ -34,7 +35,6 @@ from moldau.broker.share.machine.window import (
     StateChange,
     Window,
 )
-from moldau.broker.share.persister import ShareState, StateBatch
 from moldau.times import ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 

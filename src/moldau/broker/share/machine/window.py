@@ -21,7 +21,7 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import Final
 
-from moldau.broker.share.persister import StateBatch
+from moldau.broker.coordinator.share.machine.values import StateBatch
 
 NOBODY: Final = ""
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from moldau.client.admin import StreamsGroupDescription
+    from moldau.client.admin.group_values import StreamsGroupDescription
 
 __all__ = ["inferred_internal_topics", "is_inferred_internal", "is_internal_name"]
 

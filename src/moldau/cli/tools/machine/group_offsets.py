@@ -8,11 +8,11 @@ over from a commit as they are (`to_current`).
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from io import StringIO
 
 from moldau.client.topics import TopicPartition
 from moldau.config.durations import parse_duration_ms
@@ -187,7 +187,7 @@ def to_time(
 
 def export_csv(plan: Mapping[str, Mapping[TopicPartition, int]], *, with_group: bool) -> str:
     """Lines `topic,partition,offset`, led by the group where there may be several."""
-    out = io.StringIO()
+    out = StringIO()
     # Only what needs them gets quotes, and lines end as Kafka's do.
     writer = csv.writer(out, lineterminator="\n")
     for group, offsets in plan.items():
@@ -199,7 +199,7 @@ def export_csv(plan: Mapping[str, Mapping[TopicPartition, int]], *, with_group: 
 
 def parse_csv_plan(text: str, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
     """A plan by group. Without a group in the lines it is that of the only one in `groups`."""
-    rows = [(number, row) for number, row in enumerate(csv.reader(io.StringIO(text)), 1) if row]
+    rows = [(number, row) for number, row in enumerate(csv.reader(StringIO(text)), 1) if row]
     if not rows:
         raise OffsetPlanError("The file with the offsets is empty")
     single = len(groups) == 1 and len(rows[0][1]) == 3

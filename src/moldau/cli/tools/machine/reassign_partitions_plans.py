@@ -11,8 +11,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from moldau.cli.tools.common import Refused
-from moldau.client.admin import PartitionReassignment, ReplicaLogDirInfo, TopicPartitionReplica
+from moldau.cli.tools.machine.errors import Refused
+from moldau.client.admin.partition_values import (
+    PartitionReassignment,
+    ReplicaLogDirInfo,
+    TopicPartitionReplica,
+)
 from moldau.client.topics import TopicPartition
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from moldau.cli.tools.common import Refused
+from moldau.cli.tools.machine.errors import Refused
 
 __all__ = ["INTERNAL_TOPICS", "TopicFilter", "partition_filter", "partition_rules"]
 

@@ -1,7 +1,7 @@
 """What a consumer is subscribed to, what it is assigned, and where it stands there.
 
 Shared by the application's thread, which seeks, pauses and takes records, and the event loop, which
-finds positions and fetches: every method takes `lock`. Pure otherwise.
+finds positions and fetches: every method takes the `lock` that the owner passes in.
 
 What always holds: names, a pattern and partitions assigned by hand exclude each other until
 `unsubscribe`; only assigned partitions have a position; `unready` holds exactly the assigned
@@ -11,8 +11,8 @@ partitions that have none to fetch from.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import Any
 
@@ -43,8 +43,11 @@ class SubscriptionKind(Enum):
 class SubscriptionState:
     """See the module."""
 
-    def __init__(self, default_reset: ResetStrategy) -> None:
-        self.lock = threading.RLock()
+    def __init__(
+        self, default_reset: ResetStrategy, lock: AbstractContextManager[Any] | None = None
+    ) -> None:
+        """`lock` can be taken again by who has it; without one all callers are in one thread."""
+        self.lock = lock or nullcontext()
         self.default_reset = default_reset
         self.kind = SubscriptionKind.NONE
         self.topics: frozenset[str] = frozenset()

@@ -23,7 +23,8 @@ def check_settings(values: Mapping[str, Any], assignors: Iterable[Any]) -> None:
             f"must be lower than session.timeout.ms ({session_timeout_ms})",
         )
     # Most consumers of tools and tests have no group, and need no assignors before.
-    from moldau.client.consumer.assignors.resolve import common_protocol, resolve_assignors
+    from moldau.client.consumer.assignors.assignor import common_protocol
+    from moldau.client.consumer.assignors.resolve import resolve_assignors
 
     resolved = resolve_assignors(assignors, values)
     if resolved:

@@ -11,10 +11,11 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from moldau.client.cluster import LANE_COORDINATOR, CoordinatorType
+from moldau.client.cluster import LANE_COORDINATOR
+from moldau.client.consumer.assignors.assignor import Assignor, common_protocol
 from moldau.client.consumer.assignors.embedded import write_assignment, write_subscription
 from moldau.client.consumer.assignors.interface import RebalanceProtocol, Subscription
-from moldau.client.consumer.assignors.resolve import Assignor, common_protocol, resolve_assignors
+from moldau.client.consumer.assignors.resolve import resolve_assignors
 from moldau.client.consumer.membership.machine.classic import After, ClassicMember, Generation
 from moldau.client.consumer.membership.machine.leader import (
     JoinedMember,
@@ -33,6 +34,7 @@ from moldau.client.errors import (
     code_of,
     error_for,
 )
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (

@@ -12,7 +12,6 @@ import logging
 from contextlib import suppress
 from typing import Final
 
-from moldau.client.cluster import CoordinatorType
 from moldau.client.consumer.assignors.embedded import read_assignment
 from moldau.client.consumer.assignors.interface import RebalanceProtocol
 from moldau.client.consumer.membership.classic_rounds import ClassicRounds, RoundFailed
@@ -37,6 +36,7 @@ from moldau.client.errors import (
     code_of,
     error_for,
 )
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.topics import TopicPartition
 from moldau.clock import pause

@@ -12,10 +12,11 @@ import logging
 from typing import Any, Protocol
 from uuid import UUID
 
-from moldau.client.cluster import ClusterClient, CoordinatorType
+from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.membership.machine.epoch_member import AfterBeat, EpochMember
 from moldau.client.consumer.membership.waiting import Doorbell, warn_late
 from moldau.client.errors import KafkaError, UnsupportedVersionError, code_of, error_for
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 

@@ -8,7 +8,6 @@ partition is next is a matter of chance, weighted by how short the queues are.
 
 from __future__ import annotations
 
-import importlib
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -17,7 +16,6 @@ from typing import Any, Protocol, cast
 from moldau.client.errors import ConfigError
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.producer._murmur2 import murmur2, partition_for_key
-from moldau.config.suggestions import did_you_mean
 from moldau.peers.machine.backoff import RandomSource
 
 __all__ = [
@@ -28,7 +26,7 @@ __all__ = [
     "cumulative_weights",
     "murmur2",
     "partition_for_key",
-    "resolve_partitioner",
+    "partition_function",
 ]
 
 
@@ -129,37 +127,6 @@ class UniformStickyPartitioner:
 
 PartitionFunction = Callable[[str, Any, bytes | None, Any, bytes | None, ClusterMetadata], int]
 
-_BUILT_IN: dict[str, type] = {
-    "round-robin": RoundRobinPartitioner,
-    "roundrobin": RoundRobinPartitioner,
-    "org.apache.kafka.clients.producer.RoundRobinPartitioner": RoundRobinPartitioner,
-    "uniform-sticky": UniformStickyPartitioner,
-    "org.apache.kafka.clients.producer.UniformStickyPartitioner": UniformStickyPartitioner,
-}
-_DEFAULTS = (
-    None,
-    "",
-    "default",
-    "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
-)
-
-
-def resolve_partitioner(setting: Any, config: dict[str, Any]) -> Any:
-    """What `partitioner.class` stands for: an object, or None for the built-in one."""
-    if isinstance(setting, str) and setting in _BUILT_IN:
-        setting = _BUILT_IN[setting]
-    if not callable(setting) and setting in _DEFAULTS:
-        return None
-    if isinstance(setting, str):
-        setting = _imported(setting)
-    if isinstance(setting, type):
-        setting = setting()
-    if hasattr(setting, "configure"):
-        setting.configure(config)
-    if not isinstance(setting, UniformStickyPartitioner):
-        partition_function(setting)
-    return setting
-
 
 def partition_function(partitioner: Any) -> PartitionFunction:
     """What is called for each record; raises ConfigError if there is nothing."""
@@ -169,17 +136,3 @@ def partition_function(partitioner: Any) -> PartitionFunction:
             "partitioner.class", partitioner, "must be callable or have a method partition"
         )
     return cast(PartitionFunction, found)
-
-
-def _imported(path: str) -> Any:
-    module, _, name = path.strip().replace(":", ".").rpartition(".")
-    try:
-        if not module:
-            raise ImportError(f"no such name{did_you_mean(path, _BUILT_IN)}")
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError.invalid(
-            "partitioner.class",
-            path,
-            f"must be round-robin, uniform-sticky or the path of a Python class: {error}",
-        ) from error

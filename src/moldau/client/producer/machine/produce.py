@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 from uuid import UUID
 
 from moldau.client.errors import InvalidRecordError, KafkaError, error_for
 from moldau.client.machine.metadata import ClusterMetadata
-from moldau.client.producer._batch import ProducerBatch
 from moldau.client.producer.machine.transaction_requests import PRODUCE_MAX_V1
 from moldau.client.topics import TopicPartition
-from moldau.peers.channel import RawResponse
+from moldau.peers.machine.outcomes import RawResponse
 from moldau.wire.codec import decode
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import ProduceRequest, ProduceResponse
 from moldau.wire.uuids import ZERO_UUID
+
+if TYPE_CHECKING:
+    from moldau.client.producer._batch import ProducerBatch
 
 __all__ = ["PartitionAnswer", "ProduceAnswer", "produce_request", "read_produce_response"]
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from moldau.client.producer._batch import NO_EPOCH, ProducerBatch
 from moldau.client.producer.machine.partitioners import StickyPartition
+from moldau.client.producer.machine.records import NO_EPOCH
 from moldau.client.producer.machine.sequences import PartitionSequences
 from moldau.client.topics import TopicPartition
 from moldau.wire.compression import Compression
+
+if TYPE_CHECKING:
+    from moldau.client.producer._batch import ProducerBatch
 
 __all__ = [
     "NEVER_MS",

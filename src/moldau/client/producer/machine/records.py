@@ -20,6 +20,9 @@ __all__ = [
 
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+NO_SEQUENCE = -1
 TIMESTAMP_MAX = 2**63 - 1
 
 Header = tuple[str, bytes | None]

@@ -7,10 +7,13 @@ next number follows the last batch that was given one. Numbers wrap to 0 after 2
 from __future__ import annotations
 
 from bisect import insort
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from moldau.client.producer._batch import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, ProducerBatch
+from moldau.client.producer.machine.records import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from moldau.invariant import invariant
+
+if TYPE_CHECKING:
+    from moldau.client.producer._batch import ProducerBatch
 
 __all__ = ["NO_ID", "PartitionSequences", "ProducerId", "next_sequence"]
 

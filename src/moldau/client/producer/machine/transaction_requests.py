@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from moldau.client.cluster import CoordinatorType
 from moldau.client.errors import (
     CommitFailedError,
     KafkaError,
     ProducerFencedError,
     error_for,
 )
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.producer.machine.sequences import ProducerId
 from moldau.client.producer.machine.transaction_state import (
     DONE,

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
-from moldau.client.cluster import CoordinatorType
 from moldau.client.errors import KafkaError
+from moldau.client.machine.coordinators import CoordinatorType
 from moldau.wire.message import Message
 
 __all__ = ["ALLOWED", "Operation", "Priority", "State", "TransactionRequest", "Verdict"]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau.client.errors import (
     ClusterAuthorizationFailedError,
@@ -34,8 +34,8 @@ from moldau.client.errors import (
     UnknownProducerIdError,
     UnsupportedVersionError,
 )
-from moldau.client.producer._batch import NO_SEQUENCE, ProducerBatch
 from moldau.client.producer.machine.queues import PartitionQueue
+from moldau.client.producer.machine.records import NO_SEQUENCE
 from moldau.client.producer.machine.sequences import NO_ID, PartitionSequences, ProducerId
 from moldau.client.producer.machine.transaction_requests import TransactionRequests
 from moldau.client.producer.machine.transaction_state import (
@@ -49,6 +49,9 @@ from moldau.client.producer.machine.transaction_state import (
 )
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from moldau.client.producer._batch import ProducerBatch
 
 __all__ = ["TransactionManager"]
 

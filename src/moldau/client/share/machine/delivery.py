@@ -14,10 +14,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from moldau.client._fetch_reader import FetchReader
-from moldau.client._records import acquired_records
+from moldau.client._records import Deserializer, acquired_records
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.errors import CorruptRecordError, KafkaError, RecordDeserializationError
-from moldau.client.serialization import Deserialize
 from moldau.client.share.machine.acknowledgements import (
     GAP,
     Acknowledgements,
@@ -56,8 +55,8 @@ class Delivery:
         acquired: Iterable[Range],
         *,
         lock_timeout_ms: int | None,
-        key_deserializer: Deserialize | None = None,
-        value_deserializer: Deserialize | None = None,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
         check_crcs: bool = True,
     ) -> None:
         self.partition = partition

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from moldau.client.share.machine.acknowledgements import Acknowledgements, TopicIdPartition
 from moldau.client.share.machine.session import ShareSession
-from moldau.client.share.settings import ShareSettings
 from moldau.wire.messages import ShareAcknowledgeRequest, ShareFetchRequest
 
 __all__ = ["acknowledge_request", "fetch_request"]
@@ -15,8 +14,25 @@ __all__ = ["acknowledge_request", "fetch_request"]
 Said = Mapping[TopicIdPartition, Acknowledgements]
 
 
+class RequestSettings(Protocol):
+    """The settings of a share consumer that requests carry."""
+
+    @property
+    def group_id(self) -> str: ...
+    @property
+    def fetch_max_wait_ms(self) -> int: ...
+    @property
+    def fetch_min_bytes(self) -> int: ...
+    @property
+    def fetch_max_bytes(self) -> int: ...
+    @property
+    def max_poll_records(self) -> int: ...
+    @property
+    def share_acquire_mode(self) -> int: ...
+
+
 def fetch_request(
-    settings: ShareSettings,
+    settings: RequestSettings,
     member_id: str,
     session: ShareSession,
     added: Iterable[TopicIdPartition],
@@ -65,7 +81,7 @@ def fetch_request(
 
 
 def acknowledge_request(
-    settings: ShareSettings, member_id: str, epoch: int, said: Said
+    settings: RequestSettings, member_id: str, epoch: int, said: Said
 ) -> ShareAcknowledgeRequest:
     topics: dict[Any, ShareAcknowledgeRequest.AcknowledgeTopic] = {}
     for partition, acknowledgements in said.items():

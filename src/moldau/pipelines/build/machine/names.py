@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moldau.pipelines.build.machine.sql_text import ERROR
-from moldau.pipelines.definition.checks import METADATA
+
+METADATA = ("_key", "_value", "_topic", "_partition", "_offset", "_timestamp", "_headers")
+"""The columns that every topic source has beside those of its format."""
 
 LETTER = "__letter"
 """The record for the dead-letter topic; null for good records."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Protocol
 
 from moldau.spark.runtime.machine.settings import ServerSettings
-from moldau.spark.runtime.places import Places
 
 __all__ = [
     "Environment",
@@ -50,6 +51,19 @@ class Environment:
     port: int
     jars: Sequence[str] = ()
     shipped: Shipped | None = None
+
+
+class Places(Protocol):
+    """The files of a deployment folder that Spark's settings name."""
+
+    @property
+    def warehouse(self) -> PurePath: ...
+    @property
+    def events(self) -> PurePath: ...
+    @property
+    def log(self) -> PurePath: ...
+    @property
+    def log_settings(self) -> PurePath: ...
 
 
 def server_conf(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
-from moldau.spark.runtime.errors import SparkRuntimeError
+from moldau.spark.runtime.machine.errors import SparkRuntimeError
 
 __all__ = ["CONNECTORS", "ServerSettings", "ServerState", "parse_conf"]
 

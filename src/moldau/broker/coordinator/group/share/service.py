@@ -23,14 +23,14 @@ from moldau.broker.coordinator.group.machine.share.states import TopicPartitions
 from moldau.broker.coordinator.machine.decision import Decision, Outbox
 from moldau.broker.coordinator.machine.topics import ClusterTopics
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
-from moldau.broker.network.context import RequestContext
-from moldau.broker.share.persister import (
+from moldau.broker.coordinator.share.interface import Persister
+from moldau.broker.coordinator.share.machine.values import (
     UNINITIALIZED_DELIVERY_COMPLETE_COUNT,
     UNINITIALIZED_START_OFFSET,
-    Persister,
     SharePartitionKey,
     ShareStateSummary,
 )
+from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterShareGroupOffsetsRequest,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
-from moldau.broker.share.persister import UNINITIALIZED_START_OFFSET, StateBatch
+from moldau.broker.coordinator.share.machine.values import UNINITIALIZED_START_OFFSET, StateBatch
 
 # Sorts as Kafka does: first offset, last offset, delivery count, delivery state.
 _Piece = tuple[int, int, int, int]

@@ -25,7 +25,7 @@ from moldau.broker.coordinator.share.machine.state import (
     tombstone,
     update_record,
 )
-from moldau.broker.share.persister import (
+from moldau.broker.coordinator.share.machine.values import (
     NO_EPOCH,
     UNINITIALIZED_DELIVERY_COMPLETE_COUNT,
     UNINITIALIZED_START_OFFSET,

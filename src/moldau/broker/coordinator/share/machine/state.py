@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from moldau.broker.coordinator.machine.decision import CoordinatorRecord
 from moldau.broker.coordinator.share.machine.combiner import combine
-from moldau.broker.share.persister import (
+from moldau.broker.coordinator.share.machine.values import (
     NO_EPOCH,
     UNINITIALIZED_START_OFFSET,
     SharePartitionKey,

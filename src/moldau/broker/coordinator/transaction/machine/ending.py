@@ -18,7 +18,6 @@ While a decision is being written or carried out, the answer is CONCURRENT_TRANS
 
 from __future__ import annotations
 
-from moldau.broker.coordinator.transaction.interface import TV_2, ProducerIdAndEpoch
 from moldau.broker.coordinator.transaction.machine.events import NEED_PRODUCER_ID, NeedProducerId
 from moldau.broker.coordinator.transaction.machine.metadata import (
     COMPLETE_ABORT,
@@ -30,6 +29,7 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
     PREPARE_COMMIT,
     TransactionMetadata,
 )
+from moldau.broker.coordinator.transaction.machine.values import TV_2, ProducerIdAndEpoch
 from moldau.wire.errors import ApiError, ErrorCode
 
 DONE = None

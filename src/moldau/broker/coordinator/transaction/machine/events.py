@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from moldau.broker.coordinator.transaction.interface import ProducerIdAndEpoch
 from moldau.broker.coordinator.transaction.machine.metadata import TransactionMetadata
+from moldau.broker.coordinator.transaction.machine.values import ProducerIdAndEpoch
 from moldau.wire.errors import ErrorCode
 
 

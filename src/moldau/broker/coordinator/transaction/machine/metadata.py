@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from moldau.broker.coordinator.machine.decision import CoordinatorRecord
-from moldau.broker.coordinator.transaction.interface import (
+from moldau.broker.coordinator.transaction.machine.values import (
     TV_0,
     TV_1,
     TV_2,

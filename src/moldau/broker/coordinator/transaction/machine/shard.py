@@ -19,14 +19,6 @@ from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from moldau.broker.coordinator.machine.decision import Act, CoordinatorRecord, Decision, Outbox
-from moldau.broker.coordinator.transaction.interface import (
-    NO_PRODUCER,
-    TV_0,
-    TV_1,
-    TV_2,
-    ProducerIdAndEpoch,
-    TopicPartition,
-)
 from moldau.broker.coordinator.transaction.machine import ending, views
 from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
 from moldau.broker.coordinator.transaction.machine.events import (
@@ -53,6 +45,14 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
     TransactionMetadata,
     is_epoch_exhausted,
     tombstone,
+)
+from moldau.broker.coordinator.transaction.machine.values import (
+    NO_PRODUCER,
+    TV_0,
+    TV_1,
+    TV_2,
+    ProducerIdAndEpoch,
+    TopicPartition,
 )
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode

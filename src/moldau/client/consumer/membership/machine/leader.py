@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from moldau.client.consumer.assignors.assignor import Assignor
 from moldau.client.consumer.assignors.embedded import read_subscription
 from moldau.client.consumer.assignors.interface import (
     Assignment,
     RebalanceProtocol,
     Subscription,
 )
-from moldau.client.consumer.assignors.resolve import Assignor
 from moldau.client.errors import IllegalStateError, SerializationError
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.topics import TopicPartition

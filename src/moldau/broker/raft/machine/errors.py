@@ -1,0 +1,5 @@
+"""What is wrong with a metadata log."""
+
+
+class MetadataError(Exception):
+    """A metadata log or snapshot that contradicts itself or this version cannot read."""

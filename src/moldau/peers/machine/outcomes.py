@@ -1,0 +1,37 @@
+"""How a call to another node ends: with a response, or with one of these errors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ChannelError(ConnectionError):
+    """A call without a response; the message names the peer, the API and the reason."""
+
+
+class CallTimedOut(ChannelError):
+    """No response within the call's own time."""
+
+
+class NotConnected(ChannelError):
+    """A connection could not be made: to which peer, and for what reason."""
+
+    def __init__(self, message: str, peer: str, reason: str) -> None:
+        super().__init__(message)
+        self.peer = peer
+        self.reason = reason
+
+
+class ConnectionRefused(NotConnected):
+    """The peer's machine answered that nothing listens at the address; nothing was sent."""
+
+
+class UnsupportedVersion(ChannelError):
+    """The peer does not serve the API, or in no version that is known here."""
+
+
+class RawResponse(NamedTuple):
+    """A response as it came. `body` is the caller's: nobody else writes to it, ever."""
+
+    version: int
+    body: memoryview

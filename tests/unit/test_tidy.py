@@ -1,0 +1,380 @@
+"""The shape of the source tree: what decides and what acts, what may use what, and sizes.
+
+`support/tidy.py` has the rules; here are the exceptions, each with its reason. An exception that is
+no longer needed fails too, so the lists only ever shrink.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from support import tidy
+from support.tidy import Tree
+
+ROOT = Path(__file__).parents[2]
+GENERATED = ("moldau.wire.messages",)
+
+#: Modules that act, a little, and that machines may use all the same.
+EXCUSED = {
+    "moldau.wire.messages": "imports the module of a message when it is first used",
+    "moldau.client.config.settings": "logs configuration keys that nobody knows",
+}
+#: Compiled together with the futures that wait for a batch. Machines only read and number it.
+TYPES_EXCUSED = {"moldau.client.producer._batch"}
+
+_VALUES = "values that users of the package pass and get"
+_COMPILED = "compiled, and compiled modules stay where they are"
+#: Pure modules beside a machine folder.
+BESIDE = {
+    "moldau.broker.network.context": "what every handler is given",
+    "moldau.broker.network.settings": "the settings of a listener",
+    "moldau.broker.replication.surroundings": "what a partition asks of its node: only types",
+    "moldau.cli.catalogue": "the table of all commands",
+    "moldau.cli.tools.perf_metrics": "prints what a client has measured",
+    "moldau.client._fetch_reader": _COMPILED,
+    "moldau.client._records": _COMPILED,
+    "moldau.client.admin.acl_values": _VALUES,
+    "moldau.client.admin.cluster_values": _VALUES,
+    "moldau.client.admin.config_values": _VALUES,
+    "moldau.client.admin.enums": _VALUES,
+    "moldau.client.admin.group_values": _VALUES,
+    "moldau.client.admin.partition_values": _VALUES,
+    "moldau.client.admin.topic_values": _VALUES,
+    "moldau.client.admin.transaction_values": _VALUES,
+    "moldau.client.consumer.rebalance_listener": "what an application implements",
+    "moldau.client.network_settings": "the settings of a client",
+    "moldau.client.producer._murmur2": _COMPILED,
+    "moldau.client.results": _VALUES,
+    "moldau.client.topics": _VALUES,
+    "moldau.pipelines.errors": _VALUES,
+    "moldau.spark.columns._decoder": _COMPILED,
+    "moldau.spark.columns._rows": _COMPILED,
+    "moldau.spark.columns.column_buffers": "the columns that the compiled decoder fills",
+    "moldau.spark.columns.errors": _VALUES,
+    "moldau.spark.columns.inputs": "Arrow's columns for the compiled rows",
+    "moldau.spark.columns.schema": "Arrow's schema of a topic",
+    "moldau.spark.tables.errors": _VALUES,
+    "moldau.spark.tables.jdbc.by_driver": "writes through the DataFrame it is given",
+    "moldau.spark.tables.sinks": "what a sink implements",
+    "moldau.testing.errors": _VALUES,
+    "moldau.testing.registry": "the clusters that run in this process",
+    "moldau.testing.topics": "acts through the cluster it is given",
+}
+
+#: Inside the broker, from top to bottom. Who is in a line uses only the lines below.
+LAYERS = (
+    ("app",),
+    ("broker_server", "controller_server"),
+    ("api_table", "controller_table"),
+    ("shared", "coordinators"),
+    ("handlers",),
+    ("share", "transactions", "log_moves"),
+    ("coordinator", "fetch_sessions"),
+    (
+        "calls",
+        "controller_registration",
+        "environment",
+        "image_waits",
+        "lifecycle",
+        "replication",
+        "topic_creation",
+    ),
+    ("metadata",),
+    ("forwarding", "maintenance", "raft"),
+    ("log",),
+    ("local_channel", "loggers", "machine"),
+    ("config", "controller_channel", "directory_reports", "network"),
+)
+
+
+def _cycle(package: str, *names: str) -> frozenset[str]:
+    return frozenset(f"moldau.{package}.{name}" for name in names)
+
+
+#: Import cycles that are left.
+CYCLES: dict[frozenset[str], str] = {
+    _cycle(
+        "broker.config", "broker_config", "checks", "log_config"
+    ): "checks and sections name the configuration that is made of them",
+    _cycle(
+        "broker.log", "context", "copying", "flusher", "log", "surgery"
+    ): "parts of `Log` that name it in their signatures",
+    _cycle(
+        "broker.replication", "partition", "surroundings"
+    ): "a partition passes itself on with its proposals",
+    _cycle(
+        "client.producer", "_batch", "machine"
+    ): "machines name the batch, which is compiled with its futures",
+    _cycle(
+        "client.producer.machine", "transaction_requests", "transactions"
+    ): "one machine in two files",
+    _cycle("pipelines", "definition", "errors"): "errors name the step that they are about",
+    _cycle(
+        "pipelines.definition",
+        "checks",
+        "code",
+        "documents",
+        "model",
+        "reading",
+        "topic_options",
+        "triggers",
+    ): "a pipeline reads, checks and explains itself",
+    _cycle("testing", "groups", "intruder"): "a group's test intrudes into it",
+    _cycle(
+        "testing", "aio", "cluster", "disturbance", "nodes", "registry", "topics"
+    ): "parts of a cluster that name it in their signatures",
+    _cycle("testing.process", "control", "node"): "the control connection acts on its own node",
+}
+
+_LOOP = "one loop in C over a record's fields: calls would cost more than they explain"
+_STATE = "one state that its methods share; to be divided"
+#: What is larger than allowed, how large it may be, and why.
+LARGE = {
+    "moldau.broker.coordinator.transaction.machine.shard.TransactionShard": (380, _STATE),
+    "moldau.broker.coordinators.Coordinators.__init__": (75, "wires; nothing else to see"),
+    "moldau.broker.log.log.Log": (550, _STATE),
+    "moldau.broker.log.manager": (640, _STATE),
+    "moldau.broker.log.manager.LogManager": (570, _STATE),
+    "moldau.broker.log.segment.Segment": (450, _STATE),
+    "moldau.broker.metadata.machine.controller.Controller": (390, _STATE),
+    "moldau.broker.metadata.shell.MetadataShell": (450, _STATE),
+    "moldau.broker.network.connection.Connection": (400, _STATE),
+    "moldau.broker.raft.node.RaftNode": (520, _STATE),
+    "moldau.broker.replication.manager.ReplicaManager": (430, _STATE),
+    "moldau.broker.replication.partition.Partition": (570, _STATE),
+    "moldau.client._records.BatchReader.fill": (89, _LOOP),
+    "moldau.client.admin.blocking": (1100, "generated"),
+    "moldau.client.admin.blocking.Admin": (1000, "generated"),
+    "moldau.client.cluster.ClusterClient": (520, _STATE),
+    "moldau.client.consumer.core.ConsumerCore": (500, _STATE),
+    "moldau.client.consumer.fetcher.Fetcher": (380, _STATE),
+    "moldau.client.consumer.membership.classic_shell.ClassicMembership": (400, _STATE),
+    "moldau.client.errors.broker": (606, "a class for each of Kafka's error codes"),
+    "moldau.client.producer.accumulator.Accumulator": (470, _STATE),
+    "moldau.client.producer.core.ProducerCore": (520, _STATE),
+    "moldau.client.producer.machine.transactions.TransactionManager": (510, _STATE),
+    "moldau.client.producer.sender.Sender": (500, _STATE),
+    "moldau.client.share.nodes.ShareNodes": (440, _STATE),
+    "moldau.pipelines.control.machine.decisions.Reconciler": (380, _STATE),
+    "moldau.pipelines.control.shell.ControlLoop": (430, _STATE),
+    "moldau.sim.fleet_faults.FleetFaults": (420, _STATE),
+    "moldau.sim.logs.scenario.LogScenario": (570, _STATE),
+    "moldau.spark.columns._decoder.ColumnDecoder._append_rows": (80, _LOOP),
+    "moldau.spark.runtime.server.ConnectServer": (370, _STATE),
+    "moldau.wire._record_codec._scan": (102, _LOOP),
+    "moldau.wire._record_codec.encode_records": (81, _LOOP),
+}
+
+#: Asserts that are left: they say which fields are set while the control loop runs.
+ASSERTS_LEFT = ("moldau.pipelines.control.shell ",)
+
+FILE_LINES_MAX, FUNCTION_LINES_MAX, CLASS_LINES_MAX = 600, 70, 350
+
+
+@pytest.fixture(scope="module")
+def tree() -> Tree:
+    return Tree(ROOT / "src" / "moldau", generated=GENERATED)
+
+
+def compiled_modules() -> list[str]:
+    text = (ROOT / "setup.py").read_text()
+    listed = re.search(r"MODULES = \((.*?)\)", text, re.DOTALL)
+    assert listed is not None
+    return re.findall(r'"([\w.]+)"', listed.group(1))
+
+
+def test_machines_import_only_pure_code(tree: Tree) -> None:
+    assert tidy.impure_machines(tree, excused=EXCUSED, types_excused=TYPES_EXCUSED) == []
+
+
+def test_what_is_pure_beside_a_machine_folder_has_a_reason(tree: Tree) -> None:
+    assert tidy.pure_beside_machine(tree, excused=EXCUSED, beside=BESIDE) == []
+
+
+def test_layers_hold_inside_the_broker(tree: Tree) -> None:
+    assert tidy.broken_layers(tree, "moldau.broker", LAYERS) == []
+
+
+def test_there_are_no_import_cycles_not_even_for_types(tree: Tree) -> None:
+    assert tidy.import_cycles(tree, allowed=CYCLES) == []
+
+
+def test_files_functions_and_classes_are_small(tree: Tree) -> None:
+    found = tidy.too_large(
+        tree,
+        file=FILE_LINES_MAX,
+        function=FUNCTION_LINES_MAX,
+        class_=CLASS_LINES_MAX,
+        known=LARGE,
+    )
+    assert found == []
+
+
+def test_no_production_code_has_an_assert(tree: Tree) -> None:
+    found = tidy.asserts(tree)
+    assert [each for each in found if not each.startswith(ASSERTS_LEFT)] == []
+
+
+def test_an_underscore_says_that_a_module_is_compiled(tree: Tree) -> None:
+    assert tidy.wrong_underscores(tree, compiled_modules()) == []
+
+
+# Each rule fails on a violation that is planted.
+
+
+_FOR_TYPES = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    "
+
+
+def plant(folder: Path, **files: str) -> Tree:
+    """A package `shop`; a name's double underscores are dots."""
+    for name, text in files.items():
+        path = folder / "shop" / (name.replace("__", "/") + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for parent in path.relative_to(folder).parents:
+            if parent.name:
+                (folder / parent / "__init__.py").touch()
+        path.write_text(text)
+    return Tree(folder / "shop")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("import time", id="a clock"),
+        pytest.param("from random import Random", id="randomness"),
+        pytest.param("import socket", id="a socket"),
+        pytest.param("from threading import Lock", id="a thread"),
+        pytest.param("import os.path", id="the system"),
+        pytest.param("from pathlib import Path", id="files"),
+        pytest.param("import logging", id="logs"),
+        pytest.param("def f():\n    import asyncio", id="a loop, inside a function"),
+        pytest.param("import requests", id="what is not known"),
+        pytest.param("async def f(): ...", id="something that waits"),
+        pytest.param("from uuid import uuid4", id="a random id"),
+        pytest.param("import uuid\nx = uuid.uuid4()", id="a random id, by its module"),
+        pytest.param("from datetime import datetime\nx = datetime.now()", id="the time of day"),
+        pytest.param("def f(path):\n    return open(path)", id="an open file"),
+        pytest.param("from shop.shell import send", id="what acts"),
+        pytest.param("from shop.middle import passed_on", id="what acts, by way of another"),
+        pytest.param(
+            _FOR_TYPES + "from shop.shell import Sender",
+            id="a type of what acts",
+        ),
+    ],
+)
+def test_a_machine_that_is_not_pure_is_found(text: str, tmp_path: Path) -> None:
+    tree = plant(
+        tmp_path,
+        machine__orders=text,
+        middle="from shop.shell import send as passed_on",
+        shell="import socket\ndef send(): ...\nclass Sender: ...",
+    )
+    found = tidy.impure_machines(tree, excused={})
+    assert len(found) == 1
+    assert found[0].startswith("shop.machine.orders ")
+
+
+def test_a_pure_machine_is_left_alone(tmp_path: Path) -> None:
+    text = "import uuid\nfrom pathlib import PurePath\nfrom shop.values import Order\n"
+    tree = plant(tmp_path, machine__orders=text, values="class Order: ...")
+    assert tidy.impure_machines(tree, excused={}) == []
+
+
+def test_pure_code_beside_a_machine_is_found(tmp_path: Path) -> None:
+    tree = plant(tmp_path, machine__orders="", prices="x = 1", shell="import socket")
+    found = tidy.pure_beside_machine(tree, excused={}, beside={"shop.shell": "no longer pure"})
+    assert found == [
+        "shop.prices is pure: move it to shop.machine, or say in BESIDE why not",
+        "shop.shell in BESIDE is not needed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        pytest.param(
+            {"a": "import shop.b", "b": "def f():\n    from shop import a"},
+            "import one another: shop.a, shop.b",
+            id="modules",
+        ),
+        pytest.param(
+            {
+                "a": "from shop.b import B",
+                "b": _FOR_TYPES + "from shop.a import A",
+            },
+            "import one another: shop.a, shop.b",
+            id="modules, for types",
+        ),
+        pytest.param(
+            {
+                "cellar__wine": "import shop.kitchen.oven",
+                "kitchen__oven": "",
+                "kitchen__sink": "from shop.cellar import wine",
+            },
+            "import one another: shop.cellar, shop.kitchen",
+            id="packages, though no modules",
+        ),
+    ],
+)
+def test_an_import_cycle_is_found(files: dict[str, str], found: str, tmp_path: Path) -> None:
+    assert tidy.import_cycles(plant(tmp_path, **files), allowed={}) == [found]
+
+
+def test_a_cycle_that_is_gone_is_not_allowed_any_more(tmp_path: Path) -> None:
+    tree = plant(tmp_path, a="import shop.b", b="")
+    found = tidy.import_cycles(tree, allowed={frozenset({"shop.a", "shop.b"}): "old"})
+    assert found == ["no cycle any more: shop.a, shop.b"]
+
+
+def test_a_use_of_a_higher_layer_is_found(tmp_path: Path) -> None:
+    tree = plant(
+        tmp_path, roof="", walls__north="import shop.roof", walls__south="import shop.door", door=""
+    )
+    assert tidy.broken_layers(tree, "shop", [("roof",), ("walls", "door")]) == [
+        "shop.walls uses shop.door, which is not below it",
+        "shop.walls uses shop.roof, which is not below it",
+    ]
+    assert tidy.broken_layers(tree, "shop", [("walls",), ("roof",)]) == [
+        "shop.door has no layer: put it into LAYERS"
+    ]
+
+
+def test_what_grows_too_large_is_found(tmp_path: Path) -> None:
+    text = "class Till:\n    def count(self):\n" + "        self.sum += 1\n" * 9
+    tree = plant(tmp_path, till=text)
+
+    def found(known: dict[str, tuple[int, str]]) -> list[str]:
+        return tidy.too_large(tree, file=10, function=8, class_=9, known=known)
+
+    assert found({}) == [
+        "shop.till has 11 lines, more than 10",
+        "shop.till.Till has 11 lines, more than 9",
+        "shop.till.Till.count has 10 lines, more than 8",
+    ]
+    reason = "for now"
+    known = {"shop.till": (11, reason), "shop.till.Till": (10, reason), "shop.old": (20, reason)}
+    assert found({**known, "shop.till.Till.count": (12, reason)}) == [
+        "shop.till.Till has 11 lines, more than 10",
+        "shop.old is small enough now",
+    ]
+
+
+def test_an_assert_is_found(tmp_path: Path) -> None:
+    tree = plant(tmp_path, till="def f(x):\n    if x:\n        assert x > 0")
+    assert tidy.asserts(tree) == ["shop.till line 3: use moldau.invariant, not assert"]
+
+
+@pytest.mark.parametrize(
+    ("compiled", "found"),
+    [
+        (["shop._coins", "shop.till"], "shop.till is compiled: its name begins with an underscore"),
+        (["shop._coins", "shop._gone"], "shop._gone is compiled and missing"),
+        ([], "shop._coins is not compiled: no underscore"),
+    ],
+)
+def test_a_wrong_underscore_is_found(compiled: list[str], found: str, tmp_path: Path) -> None:
+    tree = plant(tmp_path, till="", _coins="")
+    assert tidy.wrong_underscores(tree, compiled) == [found]
