@@ -76,6 +76,10 @@ class ControllerView(Protocol):
         """An existing topic that differs from `name` only in '.' and '_'."""
         ...
 
+    def is_silent(self, broker: Broker, now_ms: int) -> bool:
+        """Whether a registered broker has neither a connection here nor made another one."""
+        ...
+
     def has_session(self, broker: Broker, now_ms: int) -> bool:
         """Whether a registered broker still sends heartbeats."""
         ...
