@@ -140,6 +140,6 @@ def _given_settings(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _read(file: str) -> dict[str, str]:
     # Imported late: most commands name their cluster, or need none.
-    from moldau.cli.tools.common import read_config_file
+    from moldau.cli.config_files import read_config_file
 
     return read_config_file(file)

@@ -20,7 +20,6 @@ from pathlib import Path
 from moldau import __version__
 from moldau.cli.cluster_processes import running_nodes
 from moldau.cli.cluster_run import ClusterRun
-from moldau.cli.cluster_watch import Restarts
 from moldau.cli.configuration import (
     DEFAULT_PORT,
     load_config,
@@ -29,6 +28,7 @@ from moldau.cli.configuration import (
 )
 from moldau.cli.failures import Failure, listen_problem, unusable_folder
 from moldau.cli.machine.cluster_plan import CONTROLLERS_MAX, Layout, NodePlan, plan_nodes, ports_of
+from moldau.cli.machine.cluster_watch import Restarts
 from moldau.cli.output import say
 from moldau.cli.start import try_lines
 from moldau.config.errors import ConfigError

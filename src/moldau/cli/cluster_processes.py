@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from moldau.cli.cluster_watch import last_lines
 from moldau.cli.machine.cluster_plan import NodePlan
+from moldau.cli.machine.cluster_watch import last_lines
 from moldau.cli.stop import Broker, matching_brokers
 
 __all__ = ["AdoptedProcess", "Child", "NodeProcess", "running_nodes"]

@@ -17,9 +17,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
 from moldau.cli.cluster_processes import AdoptedProcess, Child, running_nodes
-from moldau.cli.cluster_watch import Restarts
 from moldau.cli.failures import Failure
 from moldau.cli.machine.cluster_plan import NodePlan
+from moldau.cli.machine.cluster_watch import Restarts
 from moldau.cli.output import say
 from moldau.cli.start import PARENT_VARIABLE
 from moldau.installation import command

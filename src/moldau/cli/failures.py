@@ -21,6 +21,16 @@ class Failure(Exception):
     is_about_address = False
 
 
+
+class ToolError(Failure):
+    """Ends the tool with one line and `exit_code`; on stdout where Kafka's tool prints it there."""
+
+    def __init__(self, message: str, *, exit_code: int = 1, to_stdout: bool = False) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.to_stdout = to_stdout
+
+
 def explain_os_error(error: OSError, listeners: Sequence[Listener]) -> str:
     """A start's OSError in words; the listener at fault is found by trying each again."""
     if isinstance(error.filename, str):

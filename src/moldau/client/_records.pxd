@@ -2,7 +2,7 @@
 # the code does; nothing here may change it.
 
 cimport cython
-from moldau.wire._varint cimport varint, varint_length, varlong
+from moldau.wire.varint cimport varint, varint_length, varlong
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(object item)

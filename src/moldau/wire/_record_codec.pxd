@@ -3,7 +3,7 @@
 
 cimport cython
 from libc.string cimport memcpy
-from moldau.wire._varint cimport varint, varint_size, varlong
+from moldau.wire.varint cimport varint, varint_size, varlong
 
 cdef long long _INT32_MAX
 cdef long long _INT64_MAX

@@ -31,7 +31,7 @@ COMPILED: bool = cython.compiled
 
 if not cython.compiled:
     # The compiler takes them from the .pxd, as C.
-    from moldau.wire._varint import varint, varint_size, varlong
+    from moldau.wire.varint import varint, varint_size, varlong
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Buffer = bytes | bytearray | memoryview

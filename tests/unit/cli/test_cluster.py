@@ -19,9 +19,9 @@ import pytest
 from moldau.broker.config import BrokerConfig
 from moldau.cli.cluster import prepare, ready_text
 from moldau.cli.cluster_run import ClusterRun
-from moldau.cli.cluster_watch import Restarts, last_lines
 from moldau.cli.failures import Failure
 from moldau.cli.machine.cluster_plan import Layout, NodePlan, plan_nodes, ports_of
+from moldau.cli.machine.cluster_watch import Restarts, last_lines
 from moldau.cli.main import main
 from moldau.config import load_properties
 

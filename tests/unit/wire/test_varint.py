@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.wire._varint import varint, varint_length, varint_size, varlong
+from moldau.wire.varint import varint, varint_length, varint_size, varlong
 
 
 def written(number: int, bits: int) -> bytes:

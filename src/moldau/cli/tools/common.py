@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from moldau.cli.arguments import Parser
-from moldau.cli.failures import Failure
+from moldau.cli.config_files import read_config_file
+from moldau.cli.failures import ToolError
 from moldau.cli.tools.machine.errors import Refused
-from moldau.config.errors import ConfigError
-from moldau.config.properties import load_properties
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,15 +57,6 @@ ANSWER_SECONDS_MAX = 30.0
 _RETRY_SECONDS = 0.2
 
 PlainLayout = Callable[[Sequence[str], Sequence[Sequence[str]]], Iterable[str]]
-
-
-class ToolError(Failure):
-    """Ends the tool with one line and `exit_code`; on stdout where Kafka's tool prints it there."""
-
-    def __init__(self, message: str, *, exit_code: int = 1, to_stdout: bool = False) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
-        self.to_stdout = to_stdout
 
 
 class Unreachable(ToolError):
@@ -135,16 +125,6 @@ def add_common(
 
 def add_json(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def read_config_file(path: str) -> dict[str, str]:
-    """The properties in a file; ToolError tells what is wrong with it."""
-    try:
-        return load_properties(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ToolError(f"cannot read {path}: {error.strerror}") from None
-    except (ConfigError, UnicodeDecodeError) as error:
-        raise ToolError(f"{path} is no properties file: {error}") from None
 
 
 def read_text(path: str) -> str:

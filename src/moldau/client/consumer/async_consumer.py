@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Self, Unpack
 from uuid import UUID
 
-from moldau.client.arguments import checked_partition, checked_partitions
 from moldau.client.callbacks import InlineCallbacks
 from moldau.client.config.keywords import ConsumerKeywords
 from moldau.client.consumer.blocking_consumer import CLOSE_TIMEOUT_S, POLL_TIMEOUT_S
@@ -21,6 +20,7 @@ from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.consumer.topic_queries import list_topics, partitions_for
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.errors import IllegalStateError
+from moldau.client.machine.arguments import checked_partition, checked_partitions
 from moldau.client.topics import (
     OffsetAndMetadata,
     OffsetAndTimestamp,

@@ -10,7 +10,6 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Self, TypeVar, Unpack
 from uuid import UUID
 
-from moldau.client.arguments import checked_partition, checked_partitions
 from moldau.client.callbacks import BlockingCalls
 from moldau.client.config.keywords import ConsumerKeywords
 from moldau.client.consumer.core import ConsumerCore
@@ -22,6 +21,7 @@ from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.consumer.topic_queries import list_topics, partitions_for
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.loop_thread import LoopThread
+from moldau.client.machine.arguments import checked_partition, checked_partitions
 from moldau.client.topics import (
     OffsetAndMetadata,
     OffsetAndTimestamp,

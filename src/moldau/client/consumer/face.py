@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, NamedTuple
 
-from moldau.client.arguments import checked_offsets, checked_partition, checked_partitions
 from moldau.client.consumer.committer import CommitCallback
 from moldau.client.consumer.core import ConsumerCore
 from moldau.client.consumer.guard import Guard
@@ -17,6 +16,7 @@ from moldau.client.consumer.machine.positions import EARLIEST, LATEST, ResetStra
 from moldau.client.consumer.membership_interface import ConsumerGroupMetadata
 from moldau.client.consumer.rebalance_listener import ConsumerRebalanceListener
 from moldau.client.errors import IllegalStateError, InvalidTopicError
+from moldau.client.machine.arguments import checked_offsets, checked_partition, checked_partitions
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.other_clients import CONSUMER_NAMES, point_from
 from moldau.client.topics import (

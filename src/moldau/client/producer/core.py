@@ -16,7 +16,6 @@ from time import perf_counter_ns
 from typing import Any
 from uuid import UUID
 
-from moldau.client.arguments import checked_offsets
 from moldau.client.cluster import ClusterClient
 from moldau.client.deadline import Deadline
 from moldau.client.errors import (
@@ -30,6 +29,7 @@ from moldau.client.errors import (
     error_for,
 )
 from moldau.client.interceptors import Interceptors
+from moldau.client.machine.arguments import checked_offsets
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.metrics import (
     PRODUCER,

@@ -4,7 +4,7 @@
 cimport cython
 from cpython.bytearray cimport PyByteArray_Resize
 from libc.string cimport memcpy
-from moldau.wire._varint cimport varint, varint_length, varlong
+from moldau.wire.varint cimport varint, varint_length, varlong
 
 cdef extern from "Python.h":
     bytearray PyByteArray_FromStringAndSize(const char *chars, Py_ssize_t size)

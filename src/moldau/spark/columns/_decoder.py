@@ -61,7 +61,7 @@ COMPILED: bool = cython.compiled
 
 if not cython.compiled:
     # The compiler takes them from the .pxd, as C.
-    from moldau.wire._varint import varint, varint_length, varlong
+    from moldau.wire.varint import varint, varint_length, varlong
 
 Buffer = bytes | bytearray | memoryview
 

@@ -5,6 +5,7 @@
 streaming; `start_sink` starts the query that writes a streaming DataFrame into it.
 """
 
+from moldau.spark.tables.machine.formats import FORMATS, SINK, SOURCE, TableFormat
 from moldau.spark.tables.machine.options import (
     FILE_KINDS,
     KINDS,
@@ -20,7 +21,6 @@ from .errors import (
     SchemaMismatchError,
     TableError,
 )
-from .formats import FORMATS, SINK, SOURCE, TableFormat
 from .frames import read, register, start_sink
 
 __all__ = [

@@ -28,6 +28,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from moldau.spark.tables.jdbc.machine.address import POSTGRESQL, Address, parse_address
 from moldau.spark.tables.jdbc.machine.queries import Progress, earlier, progress_of
 from moldau.spark.tables.machine.batches import Attempt
+from moldau.spark.tables.machine.formats import SINK, SOURCE
 from moldau.spark.tables.machine.growth import (
     advance,
     batch_range,
@@ -39,7 +40,6 @@ from moldau.spark.tables.machine.growth import (
 from moldau.spark.tables.machine.options import Options, check_options
 
 from .columns import arrow_schema
-from .formats import SINK, SOURCE
 from .sinks import Staged, TableSink
 
 # How often an idle stream looks at its table, and how it waits: Spark asks every few milliseconds.

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.spark.tables.jdbc.machine.address import OTHER, SQLITE, parse_address
+from moldau.spark.tables.machine.formats import FORMATS, SINK, SOURCE
 from moldau.spark.tables.machine.options import Options, check_options, check_output_mode
 
 from .files import configure_files_sink, read_files
-from .formats import FORMATS, SINK, SOURCE
 from .jdbc.by_driver import DriverBatch, read_by_driver
 
 _STARTS_MAX = 5

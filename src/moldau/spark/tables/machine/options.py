@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from moldau.spark.tables.errors import OptionError
-from moldau.spark.tables.formats import FORMATS, SINK, SOURCE
 from moldau.spark.tables.machine import option_values as values
+from moldau.spark.tables.machine.formats import FORMATS, SINK, SOURCE
 from moldau.spark.tables.machine.option_values import Parser, Value
 
 KINDS = tuple(FORMATS)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from moldau.broker.coordinator.group.assignment_interval import may_assign
+from moldau.broker.coordinator.group.machine.assignment_interval import may_assign
 from moldau.broker.coordinator.group.machine.assignors.interface import (
     GroupSpec,
     MemberSubscription,

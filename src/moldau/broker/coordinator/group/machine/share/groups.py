@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 from uuid import UUID
 
-from moldau.broker.coordinator.group.assignment_interval import may_assign
+from moldau.broker.coordinator.group.machine.assignment_interval import may_assign
 from moldau.broker.coordinator.group.machine.assignors import SHARE_ASSIGNORS, Assignor
 from moldau.broker.coordinator.group.machine.assignors.interface import (
     GroupSpec,
@@ -255,8 +255,7 @@ class ShareGroups:
             self._topic_hashes_version = self._topics.version
         hashes = {}
         for name in subscriptions:
-            facts = self._topics.topic(name)
-            if facts is None:
+            if (facts := self._topics.topic(name)) is None:
                 continue
             if name not in self._topic_hashes:
                 self._topic_hashes[name] = topic_hash(facts)

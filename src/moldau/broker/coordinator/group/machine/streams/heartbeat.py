@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from moldau.broker.coordinator.group.assignment_interval import may_assign
+from moldau.broker.coordinator.group.machine.assignment_interval import may_assign
 from moldau.broker.coordinator.group.machine.group import ClientInfo
 from moldau.broker.coordinator.group.machine.settings import GroupSettings
 from moldau.broker.coordinator.group.machine.streams import records, target

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from moldau.spark.tables.errors import OptionError
 from moldau.spark.tables.machine.option_values import Value
-
-from ..errors import OptionError
 
 __all__ = ["check_jdbc"]
 

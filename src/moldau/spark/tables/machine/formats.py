@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from moldau.spark.tables.machine import option_values as values
+from moldau.spark.tables.machine.jdbc_options import check_jdbc
 from moldau.spark.tables.machine.option_values import Parser, Value
-
-from .jdbc.declaration import check_jdbc
 
 __all__ = ["FORMATS", "SINK", "SOURCE", "TableFormat"]
 
