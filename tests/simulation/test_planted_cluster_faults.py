@@ -195,6 +195,7 @@ CASES = [
         a_new_coordinator_knows_nothing,
         {Invariant.OFFSETS_KEPT, Invariant.OWNED_ONCE},
         profile=CONSUMER,
+        first_seed=4,
     ),
     Case(
         a_coordinator_answers_before_commit,
