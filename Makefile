@@ -42,7 +42,7 @@ check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
 	$(BIN)/lint-imports --no-cache
 
 unit: $(VENV)/.installed-test   ## tests without foreign clients
-	$(BIN)/pytest tests/unit tests/simulation -n $(CORES) --dist worksteal
+	$(BIN)/pytest tests/unit tests/scripts tests/simulation -n $(CORES) --dist worksteal
 
 conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients and Apache Kafka
 	$(CROWD) tests/conformance -n $(WORKERS) --dist loadfile

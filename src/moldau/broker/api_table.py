@@ -20,7 +20,8 @@ from moldau.broker.handlers.alter_share_group_offsets import AlterShareGroupOffs
 from moldau.broker.handlers.api_versions import ApiVersionsHandler
 from moldau.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
 from moldau.broker.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
-from moldau.broker.handlers.controller_apis import Forward, NewPartitionsApis, Settled
+from moldau.broker.handlers.create_partitions import ForwardedCreatePartitionsHandler
+from moldau.broker.handlers.create_topics import ForwardedCreateTopicsHandler
 from moldau.broker.handlers.delete_groups import DeleteGroupsHandler
 from moldau.broker.handlers.delete_records import DeleteRecordsHandler
 from moldau.broker.handlers.delete_share_group_offsets import DeleteShareGroupOffsetsHandler
@@ -38,6 +39,7 @@ from moldau.broker.handlers.fetch import FetchHandler
 from moldau.broker.handlers.find_coordinator import FindCoordinatorHandler
 from moldau.broker.handlers.get_telemetry_subscriptions import GetTelemetrySubscriptionsHandler
 from moldau.broker.handlers.heartbeat import HeartbeatHandler
+from moldau.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
 from moldau.broker.handlers.init_producer_id import InitProducerIdHandler
 from moldau.broker.handlers.initialize_share_group_state import InitializeShareGroupStateHandler
 from moldau.broker.handlers.join_group import JoinGroupHandler
@@ -61,6 +63,7 @@ from moldau.broker.handlers.share_group_describe import ShareGroupDescribeHandle
 from moldau.broker.handlers.share_group_heartbeat import ShareGroupHeartbeatHandler
 from moldau.broker.handlers.streams_group_describe import StreamsGroupDescribeHandler
 from moldau.broker.handlers.streams_group_heartbeat import StreamsGroupHeartbeatHandler
+from moldau.broker.handlers.support.forwarded import Forward, Settled
 from moldau.broker.handlers.sync_group import SyncGroupHandler
 from moldau.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
 from moldau.broker.handlers.write_share_group_state import WriteShareGroupStateHandler
@@ -86,7 +89,8 @@ class Parts:
     shared: Shared
     forward: Forward
     """Has the active controller answer."""
-    heard: Settled
+    settled: Settled
+    """Waits until this broker has, and serves, what the controller decided."""
     replicas: ReplicaManager
     replication: ReplicationService
     moves: LogMoves
@@ -159,7 +163,7 @@ def _data_routes(parts: Parts) -> Routes:
         rack_aware=_selects_by_rack(config),
     )
     return {
-        ApiKey.PRODUCE: Route(produce.handle, raw=True),
+        ApiKey.PRODUCE: Route(produce.handle, raw=True, pipelined=True),
         ApiKey.FETCH: Route(fetch.handle, raw=True),
         ApiKey.LIST_OFFSETS: Route(ListOffsetsHandler(replicas).handle),
         ApiKey.DELETE_RECORDS: Route(DeleteRecordsHandler(replicas).handle),
@@ -284,14 +288,18 @@ def _admin_routes(parts: Parts) -> Routes:
 def _controller_routes(parts: Parts) -> Routes:
     """What the active controller decides."""
     forward = parts.forward
-    creation = NewPartitionsApis(forward, parts.heard)
-    alter = AlterConfigsHandler(forward, forward, parts.shared.loggers, node_id=parts.node_id)
+    create_topics = ForwardedCreateTopicsHandler(forward, parts.settled)
+    create_partitions = ForwardedCreatePartitionsHandler(forward, parts.settled)
+    alter_configs = AlterConfigsHandler(forward, node_id=parts.node_id)
+    incremental_alter_configs = IncrementalAlterConfigsHandler(
+        forward, parts.shared.loggers, node_id=parts.node_id
+    )
     return {
-        ApiKey.CREATE_TOPICS: Route(creation.create_topics),
+        ApiKey.CREATE_TOPICS: Route(create_topics.handle),
         ApiKey.DELETE_TOPICS: Route(forward),
-        ApiKey.CREATE_PARTITIONS: Route(creation.create_partitions),
-        ApiKey.ALTER_CONFIGS: Route(alter.alter),
-        ApiKey.INCREMENTAL_ALTER_CONFIGS: Route(alter.alter_incrementally),
+        ApiKey.CREATE_PARTITIONS: Route(create_partitions.handle),
+        ApiKey.ALTER_CONFIGS: Route(alter_configs.handle),
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: Route(incremental_alter_configs.handle),
         ApiKey.ELECT_LEADERS: Route(forward),
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: Route(forward),
         ApiKey.LIST_PARTITION_REASSIGNMENTS: Route(forward),

@@ -246,7 +246,7 @@ class BrokerServer:
             share_partitions=self.share_partitions,
             creation=self._creation,
             telemetry=self._telemetry,
-            heard=self._heard,
+            settled=self._settled_on,
         )
 
     async def _settled(self) -> None:
@@ -255,8 +255,10 @@ class BrokerServer:
         self.replicas.when_settled(settled.set)
         await settled.wait()
 
-    async def _heard(self, condition: Callable[[MetadataImage], bool], timeout_ms: int) -> None:
-        """Both together take no longer than that: very many partitions are opened later."""
+    async def _settled_on(
+        self, condition: Callable[[MetadataImage], bool], timeout_ms: int
+    ) -> None:
+        """Wait for the condition and for open partitions, together no longer than the timeout."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_ms / 1000):
                 if await self._waits.until(condition, timeout_ms=timeout_ms):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from moldau.broker.config import BrokerConfig, DynamicBrokerConfig
+from moldau.broker.handlers import alter_configs, incremental_alter_configs
 from moldau.broker.handlers.add_raft_voter import AddRaftVoterHandler
 from moldau.broker.handlers.allocate_producer_ids import AllocateProducerIdsHandler
 from moldau.broker.handlers.alter_configs import AlterConfigsHandler
@@ -22,14 +23,17 @@ from moldau.broker.handlers.assign_replicas_to_dirs import AssignReplicasToDirsH
 from moldau.broker.handlers.begin_quorum_epoch import BeginQuorumEpochHandler
 from moldau.broker.handlers.broker_heartbeat import BrokerHeartbeatHandler
 from moldau.broker.handlers.broker_registration import BrokerRegistrationHandler
-from moldau.broker.handlers.controller_apis import ControllerApis
 from moldau.broker.handlers.controller_registration import ControllerRegistrationHandler
+from moldau.broker.handlers.create_partitions import CreatePartitionsHandler
+from moldau.broker.handlers.create_topics import CreateTopicsHandler
+from moldau.broker.handlers.delete_topics import DeleteTopicsHandler
 from moldau.broker.handlers.describe_cluster import DescribeControllersHandler
 from moldau.broker.handlers.describe_configs import DescribeConfigsHandler
 from moldau.broker.handlers.describe_quorum import DescribeQuorumHandler
 from moldau.broker.handlers.elect_leaders import ElectLeadersHandler
 from moldau.broker.handlers.end_quorum_epoch import EndQuorumEpochHandler
 from moldau.broker.handlers.fetch_snapshot import FetchSnapshotHandler
+from moldau.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
 from moldau.broker.handlers.list_partition_reassignments import ListPartitionReassignmentsHandler
 from moldau.broker.handlers.metadata_fetch import MetadataFetchHandler
 from moldau.broker.handlers.remove_raft_voter import RemoveRaftVoterHandler
@@ -104,7 +108,6 @@ def _cluster_routes(parts: ControllerParts) -> Routes:
 
 def _admin_routes(parts: ControllerParts) -> Routes:
     metadata = parts.metadata
-    topics = ControllerApis(metadata)
     cluster = DescribeControllersHandler(
         parts.image, cluster_id=parts.cluster_id, controller_id=lambda: metadata.leader_id
     )
@@ -112,18 +115,20 @@ def _admin_routes(parts: ControllerParts) -> Routes:
         parts.image, parts.configs, parts.loggers, node_id=parts.node_id
     )
     alter = AlterConfigsHandler(
-        topics.alter_configs,
-        topics.incremental_alter_configs,
+        alter_configs.deciding_controller(metadata), node_id=parts.node_id, is_controller=True
+    )
+    alter_incrementally = IncrementalAlterConfigsHandler(
+        incremental_alter_configs.deciding_controller(metadata),
         parts.loggers,
         node_id=parts.node_id,
-        other_brokers=True,
+        is_controller=True,
     )
     return {
-        ApiKey.CREATE_TOPICS: Route(topics.create_topics),
-        ApiKey.DELETE_TOPICS: Route(topics.delete_topics),
-        ApiKey.CREATE_PARTITIONS: Route(topics.create_partitions),
-        ApiKey.ALTER_CONFIGS: Route(alter.alter),
-        ApiKey.INCREMENTAL_ALTER_CONFIGS: Route(alter.alter_incrementally),
+        ApiKey.CREATE_TOPICS: Route(CreateTopicsHandler(metadata).handle),
+        ApiKey.DELETE_TOPICS: Route(DeleteTopicsHandler(metadata).handle),
+        ApiKey.CREATE_PARTITIONS: Route(CreatePartitionsHandler(metadata).handle),
+        ApiKey.ALTER_CONFIGS: Route(alter.handle),
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: Route(alter_incrementally.handle),
         ApiKey.DESCRIBE_CONFIGS: Route(describe.handle),
         ApiKey.DESCRIBE_CLUSTER: Route(cluster.handle),
         ApiKey.ELECT_LEADERS: Route(ElectLeadersHandler(metadata).handle),

@@ -56,6 +56,9 @@ class ScriptReceiver:
         self.gate = asyncio.Event()
         self.buffers: list[Buffer] = []
 
+    def is_pipelined(self, frame: memoryview) -> bool:
+        return False
+
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
         request = bytes(frame)
         self.seen.append(request)

@@ -26,6 +26,7 @@ class Replication:
         self.waiting: dict[bytes, asyncio.Future[Any]] = {}
         self.gate = receiver.gate
         receiver.dispatch = self.dispatch
+        receiver.is_pipelined = lambda frame: bytes(frame).startswith(PRODUCE)
 
     def dispatch(self, connection: Any, frame: memoryview) -> Any:
         request = bytes(frame)

@@ -267,6 +267,9 @@ class Authenticator:
         self._receiver = receiver
         self._known = False
 
+    def is_pipelined(self, frame: memoryview) -> bool:
+        return self._receiver.is_pipelined(frame)
+
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Any:
         if self._known:
             return self._receiver.dispatch(connection, frame)

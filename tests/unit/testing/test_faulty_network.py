@@ -27,6 +27,9 @@ class Inner:
         self.taken: list[int] = []
         self.later: asyncio.Future[Reply] | None = None
 
+    def is_pipelined(self, frame: memoryview) -> bool:
+        return frame[:2] == ApiKey.PRODUCE.to_bytes(2, "big")
+
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
         self.taken.append(int.from_bytes(frame[4:8], "big"))
         return b"answer" if self.later is None else self.later

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (25), v0-4: a group's offsets will be committed in the transaction.
+"""AddOffsetsToTxn (key 25), v0-4: a group's offsets will be committed in the transaction.
 
 That makes the group's partition of the offsets topic a partition of the transaction. Only
 clients below transaction version 2 ask for it.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
 from moldau.broker.coordinator.transaction.machine.values import TV_0
-from moldau.broker.handlers.transaction_errors import for_client
+from moldau.broker.handlers.support.transaction_errors import for_client
 from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn (24), v0-5: partitions that a transaction will write to.
+"""AddPartitionsToTxn (key 24), v0-5: partitions that a transaction will write to.
 
 Up to v3 a client adds partitions to its own transaction. From v4 on brokers ask, for many
 transactions at once: to add partitions on behalf of clients of transaction version 2, or only
@@ -13,7 +13,7 @@ import asyncio
 from moldau.broker.coordinator.machine.topics import Topics
 from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
 from moldau.broker.coordinator.transaction.machine.values import TV_0, TV_2, TopicPartition
-from moldau.broker.handlers.transaction_errors import for_client
+from moldau.broker.handlers.support.transaction_errors import for_client
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse

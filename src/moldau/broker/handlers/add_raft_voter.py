@@ -1,4 +1,4 @@
-"""AddRaftVoter (key 80, v0-1): an observer that has caught up becomes a voter."""
+"""AddRaftVoter (key 80), v0-1: an observer that has caught up becomes a voter."""
 
 from __future__ import annotations
 

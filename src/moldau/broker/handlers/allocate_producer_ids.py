@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67, v0): a broker takes the next block of producer ids."""
+"""AllocateProducerIds (key 67), v0: a broker takes the next block of producer ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterPartition (key 56, v2-3): a leader proposes the ISR of its partitions."""
+"""AlterPartition (key 56), v2-3: a leader proposes the ISR of its partitions."""
 
 from __future__ import annotations
 

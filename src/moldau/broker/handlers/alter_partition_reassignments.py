@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (key 45, v0-1): partitions move to other brokers."""
+"""AlterPartitionReassignments (key 45), v0-1: partitions move to other brokers."""
 
 from __future__ import annotations
 

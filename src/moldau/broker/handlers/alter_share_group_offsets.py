@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (91), v0: set the start offsets of an empty share group."""
+"""AlterShareGroupOffsets (key 91), v0: set the start offsets of an empty share group."""
 
 from __future__ import annotations
 

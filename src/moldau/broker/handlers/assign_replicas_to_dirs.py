@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (key 73, v0): a broker says in which folder its replicas lie."""
+"""AssignReplicasToDirs (key 73), v0: a broker says in which folder its replicas lie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BrokerHeartbeat (key 63, v0-2): a broker is alive, and asks to serve or to stop."""
+"""BrokerHeartbeat (key 63), v0-2: a broker is alive, and asks to serve or to stop."""
 
 from __future__ import annotations
 

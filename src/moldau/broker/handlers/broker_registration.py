@@ -1,4 +1,4 @@
-"""BrokerRegistration (key 62, v0-4): a broker joins the cluster, or comes back."""
+"""BrokerRegistration (key 62), v0-4: a broker joins the cluster, or comes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (69), v0-1: state, members and assignments of consumer groups.
+"""ConsumerGroupDescribe (key 69), v0-1: state, members and assignments of consumer groups.
 
 v1 tells which members speak the classic protocol.
 """
@@ -6,7 +6,7 @@ v1 tells which members speak the classic protocol.
 from __future__ import annotations
 
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
-from moldau.broker.handlers.authorized_operations import GROUP_OPERATIONS
+from moldau.broker.handlers.support.authorized_operations import GROUP_OPERATIONS
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (68), v0-1: a member of a consumer group joins, lives, leaves.
+"""ConsumerGroupHeartbeat (key 68), v0-1: a member of a consumer group joins, lives, leaves.
 
 v1 subscription by regular expression, and members make their own ids.
 """

@@ -1,4 +1,4 @@
-"""DeleteGroups (42), v0-2: remove empty groups with all their offsets."""
+"""DeleteGroups (key 42), v0-2: remove empty groups with all their offsets."""
 
 from __future__ import annotations
 

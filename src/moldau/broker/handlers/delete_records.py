@@ -1,11 +1,14 @@
-"""DeleteRecords: advance the log start of partitions, and wait until their followers have too."""
+"""DeleteRecords (key 21), v0-2: advance the log start offset of partitions.
+
+The response waits until the followers have advanced theirs.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Protocol
 
-from moldau.broker.handlers.partition_errors import error_of
+from moldau.broker.handlers.support.partition_errors import error_of
 from moldau.broker.network.context import RequestContext
 from moldau.broker.replication.machine.purgatory import TimerHandle
 from moldau.broker.replication.partition import Partition

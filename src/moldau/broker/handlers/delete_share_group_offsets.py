@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (92), v0: forget how far an empty share group has come in topics."""
+"""DeleteShareGroupOffsets (key 92), v0: forget how far an empty share group has come in topics."""
 
 from __future__ import annotations
 

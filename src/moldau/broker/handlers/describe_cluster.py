@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moldau.broker.handlers.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR
+from moldau.broker.handlers.support.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ApiError, ErrorCode

@@ -1,4 +1,4 @@
-"""DescribeGroups (15), v0-6: state, members and assignments of classic groups.
+"""DescribeGroups (key 15), v0-6: state, members and assignments of classic groups.
 
 v6 says GROUP_ID_NOT_FOUND of a group that does not exist; before it is in state Dead.
 """
@@ -6,7 +6,7 @@ v6 says GROUP_ID_NOT_FOUND of a group that does not exist; before it is in state
 from __future__ import annotations
 
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
-from moldau.broker.handlers.authorized_operations import GROUP_OPERATIONS
+from moldau.broker.handlers.support.authorized_operations import GROUP_OPERATIONS
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import DescribeGroupsRequest, DescribeGroupsResponse

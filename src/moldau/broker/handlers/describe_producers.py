@@ -1,10 +1,13 @@
-"""DescribeProducers: the producers that partitions remember, for finding hanging transactions."""
+"""DescribeProducers (key 61), v0: the producers that partitions remember.
+
+An operator finds hanging transactions with it.
+"""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from moldau.broker.handlers.partition_errors import error_of
+from moldau.broker.handlers.support.partition_errors import error_of
 from moldau.broker.network.context import RequestContext
 from moldau.broker.replication.partition import Partition
 from moldau.wire.messages import DescribeProducersRequest, DescribeProducersResponse

@@ -1,4 +1,4 @@
-"""DescribeTransactions (65), v0: state, producer, timeout and partitions of transactional ids."""
+"""DescribeTransactions (key 65), v0: state, producer and partitions of transactional ids."""
 
 from __future__ import annotations
 

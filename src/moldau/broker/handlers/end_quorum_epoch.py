@@ -1,4 +1,4 @@
-"""EndQuorumEpoch (key 54, v0-1): the leader of the quorum leaves and names its successors."""
+"""EndQuorumEpoch (key 54), v0-1: the leader of the quorum leaves and names its successors."""
 
 from __future__ import annotations
 

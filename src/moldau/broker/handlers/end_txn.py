@@ -1,4 +1,4 @@
-"""EndTxn (26), v0-5: commit or abort the transaction of a producer.
+"""EndTxn (key 26), v0-5: commit or abort the transaction of a producer.
 
 The answer says that the decision is committed; the markers follow. From v5 on (transaction
 version 2) it also names the producer id and epoch for the next transaction.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from moldau.broker.coordinator.transaction.coordinator import TransactionCoordinator
 from moldau.broker.coordinator.transaction.machine.values import TV_0, TV_2
-from moldau.broker.handlers.transaction_errors import for_client
+from moldau.broker.handlers.support.transaction_errors import for_client
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ApiError
 from moldau.wire.messages import EndTxnRequest, EndTxnResponse

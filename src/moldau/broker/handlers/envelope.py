@@ -1,4 +1,4 @@
-"""Envelope (key 58, v0): a request that a broker passes on to the active controller.
+"""Envelope (key 58), v0: a request that a broker passes on to the active controller.
 
 The request inside is answered as if its client had asked here, with that client's principal,
 address and version; the answer goes back in the envelope. If this is not the active controller the

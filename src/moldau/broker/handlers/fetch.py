@@ -1,4 +1,4 @@
-"""Fetch: read batches from partitions, full or incrementally, and wait for them if need be.
+"""Fetch (key 1), v4-18: read batches from partitions, in full or incremental sessions.
 
 The handler decodes, finds or makes the session, reads, and either answers at once or leaves a
 waiting fetch behind. Records go from the log's memory to the socket without being copied here.
@@ -24,7 +24,7 @@ from moldau.broker.fetch_sessions.session import (
     slots_of,
 )
 from moldau.broker.fetch_sessions.slot import FetchSlot
-from moldau.broker.handlers.fetch_codec import (
+from moldau.broker.handlers.support.fetch_codec import (
     NODE_ENDPOINTS_SINCE,
     SESSIONS_SINCE,
     TOPIC_IDS_SINCE,

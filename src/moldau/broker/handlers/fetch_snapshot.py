@@ -1,4 +1,4 @@
-"""FetchSnapshot (key 59, v0-1): a replica that is too far behind copies a snapshot."""
+"""FetchSnapshot (key 59), v0-1: a replica that is too far behind copies a snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FindCoordinator (10), v0-6: which broker coordinates a group, a transactional id, a share
+"""FindCoordinator (key 10), v0-6: which broker coordinates a group, a transactional id, a share
 partition.
 
 The answer is the leader of the internal topic's partition that holds the key's state; asking

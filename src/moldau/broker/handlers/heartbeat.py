@@ -1,4 +1,4 @@
-"""Heartbeat (12), v0-4: a member of a classic group is alive. v3 static members."""
+"""Heartbeat (key 12), v0-4: a member of a classic group is alive. v3 static members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InitProducerId (22), v0-6: an id under which a producer's batches are kept apart.
+"""InitProducerId (key 22), v0-5: an id under which a producer's batches are kept apart.
 
 Without a transactional id every request gets a fresh id with epoch 0, whatever id the client
 had before. With one it is the transaction coordinator's matter, which fences whoever had the
@@ -12,7 +12,7 @@ from moldau.broker.coordinator.transaction.coordinator import (
     TransactionCoordinator,
 )
 from moldau.broker.coordinator.transaction.machine.values import NO_PRODUCER, ProducerIdAndEpoch
-from moldau.broker.handlers.transaction_errors import for_client
+from moldau.broker.handlers.support.transaction_errors import for_client
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import InitProducerIdRequest, InitProducerIdResponse

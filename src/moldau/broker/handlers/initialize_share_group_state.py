@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (83), v0: begin the state of share partitions anew."""
+"""InitializeShareGroupState (key 83), v0: begin the state of share partitions anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JoinGroup (11), v0-9: become a member of a classic group and wait for its next generation.
+"""JoinGroup (key 11), v0-9: become a member of a classic group and wait for its next generation.
 
 v1 rebalance timeout apart from the session's; v4 MEMBER_ID_REQUIRED round trip; v5 static
 members; v7 protocol type, and null instead of an empty protocol name; v9 skip assignment.

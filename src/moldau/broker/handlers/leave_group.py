@@ -1,4 +1,4 @@
-"""LeaveGroup (13), v0-5: members leave, or an administrator removes them.
+"""LeaveGroup (key 13), v0-5: members leave, or an administrator removes them.
 
 Up to v2 one member and one error; from v3 many members, each with its own error.
 """

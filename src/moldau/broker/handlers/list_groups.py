@@ -1,4 +1,4 @@
-"""ListGroups (16), v0-5: the groups this broker coordinates. v4 states, v5 types as filters."""
+"""ListGroups (key 16), v0-5: the groups this broker coordinates. v4 states, v5 types as filters."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""ListOffsets: the offset for a timestamp, or one of the named places of a partition."""
+"""ListOffsets (key 2), v1-11: the offset for a timestamp, or a special offset of a partition."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Protocol
 
-from moldau.broker.handlers.partition_errors import error_of
+from moldau.broker.handlers.support.partition_errors import error_of
 from moldau.broker.network.context import RequestContext
 from moldau.broker.replication.offsets import (
     EARLIEST,

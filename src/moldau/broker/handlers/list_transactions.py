@@ -1,4 +1,4 @@
-"""ListTransactions (66), v0-2: the transactional ids that this broker coordinates."""
+"""ListTransactions (key 66), v0-2: the transactional ids that this broker coordinates."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from uuid import UUID
 
-from moldau.broker.handlers.authorized_operations import (
+from moldau.broker.handlers.support.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_ASKED_FOR,
     TOPIC_OPERATIONS,
 )
-from moldau.broker.handlers.replicas import offline_replicas
+from moldau.broker.handlers.support.offline_replicas import offline_replicas
 from moldau.broker.machine.topics import INTERNAL_TOPICS, topic_name_problem
 from moldau.broker.metadata.machine import model
 from moldau.broker.metadata.machine.image import MetadataImage

@@ -1,4 +1,4 @@
-"""OffsetCommit (8), v2-10: store how far a group has come.
+"""OffsetCommit (key 8), v2-10: store how far a group has come.
 
 v2-4 a retention of the client's own; v7 static members; v9 member epochs and
 GROUP_ID_NOT_FOUND; v10 topic ids instead of names.

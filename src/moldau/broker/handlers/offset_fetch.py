@@ -1,4 +1,4 @@
-"""OffsetFetch (9), v1-10: how far groups have come.
+"""OffsetFetch (key 9), v1-10: how far groups have come.
 
 v2 null topics for all, and an error of the whole request; v7 require stable;
 v8 many groups, each with its own error; v10 topic ids instead of names.

@@ -1,10 +1,10 @@
-"""OffsetForLeaderEpoch: where a leader epoch ends, so that who followed it can truncate."""
+"""OffsetForLeaderEpoch (key 23), v2-4: where a leader epoch ends; replicas and clients truncate."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from moldau.broker.handlers.partition_errors import error_of
+from moldau.broker.handlers.support.partition_errors import error_of
 from moldau.broker.network.context import RequestContext
 from moldau.broker.replication.partition import Partition
 from moldau.wire.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse

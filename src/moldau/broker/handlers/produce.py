@@ -1,4 +1,4 @@
-"""Produce: append one batch to each of the request's partitions.
+"""Produce (key 0), v3-13: append one batch to each of the request's partitions.
 
 Decided here: what is refused before the log sees it (unknown partitions, anything but exactly
 one batch of the current format, clients writing to internal topics) and when the answer goes
@@ -15,7 +15,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from moldau.broker.handlers.produce_codec import (
+from moldau.broker.handlers.support.produce_codec import (
     CURRENT_LEADER_SINCE,
     PartitionAnswer,
     ProduceBody,

@@ -1,4 +1,4 @@
-"""ReadShareGroupState (84), v0: the state of share partitions, for their leaders."""
+"""ReadShareGroupState (key 84), v0: the state of share partitions, for their leaders."""
 
 from __future__ import annotations
 

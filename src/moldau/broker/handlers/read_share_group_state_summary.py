@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary (87), v0-1: where share partitions stand."""
+"""ReadShareGroupStateSummary (key 87), v0-1: where share partitions stand."""
 
 from __future__ import annotations
 

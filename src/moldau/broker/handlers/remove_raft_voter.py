@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (key 81, v0): a voter of the quorum becomes an observer."""
+"""RemoveRaftVoter (key 81), v0: a voter of the quorum becomes an observer."""
 
 from __future__ import annotations
 

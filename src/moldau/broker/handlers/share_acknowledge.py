@@ -1,4 +1,4 @@
-"""ShareAcknowledge (79), v1-2: what became of records that a member of a share group acquired.
+"""ShareAcknowledge (key 79), v1-2: what became of records that a member of a share group acquired.
 
 v2 renews locks and tells how long they last.
 """

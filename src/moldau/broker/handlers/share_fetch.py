@@ -1,4 +1,4 @@
-"""ShareFetch (78), v1-2: records for a member of a share group, and its acknowledgements.
+"""ShareFetch (key 78), v1-2: records for a member of a share group, and its acknowledgements.
 
 v1 limits by records and a batch size; v2 an exact record limit (KIP-1206) and renewed locks.
 """

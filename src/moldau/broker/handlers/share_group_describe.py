@@ -1,9 +1,9 @@
-"""ShareGroupDescribe (77), v1: members of share groups and what they are assigned."""
+"""ShareGroupDescribe (key 77), v1: members of share groups and what they are assigned."""
 
 from __future__ import annotations
 
 from moldau.broker.coordinator.group.share.service import ShareGroupService
-from moldau.broker.handlers.authorized_operations import GROUP_OPERATIONS
+from moldau.broker.handlers.support.authorized_operations import GROUP_OPERATIONS
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import ShareGroupDescribeRequest, ShareGroupDescribeResponse

@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat (76), v1: join, stay in and leave a share group."""
+"""ShareGroupHeartbeat (key 76), v1: join, stay in and leave a share group."""
 
 from __future__ import annotations
 

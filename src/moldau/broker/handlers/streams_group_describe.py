@@ -1,9 +1,9 @@
-"""StreamsGroupDescribe (89), v0: topology, members and tasks of streams groups."""
+"""StreamsGroupDescribe (key 89), v0: topology, members and tasks of streams groups."""
 
 from __future__ import annotations
 
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
-from moldau.broker.handlers.authorized_operations import GROUP_OPERATIONS
+from moldau.broker.handlers.support.authorized_operations import GROUP_OPERATIONS
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse

@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat (88), v0: a member of a streams group joins, reports or leaves."""
+"""StreamsGroupHeartbeat (key 88), v0: a member of a streams group joins, reports or leaves."""
 
 from __future__ import annotations
 

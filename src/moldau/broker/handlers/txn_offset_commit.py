@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (28), v0-5: offsets that a transaction commits with its records.
+"""TxnOffsetCommit (key 28), v0-5: offsets that a transaction commits with its records.
 
 v3 group members and generations; v4 TRANSACTION_ABORTABLE; v5 the group's partition of the
 offsets topic is added to the transaction here, where older clients send AddOffsetsToTxn first.

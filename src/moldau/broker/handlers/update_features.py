@@ -1,4 +1,4 @@
-"""UpdateFeatures (key 57, v0-2): raise or lower feature levels."""
+"""UpdateFeatures (key 57), v0-2: raise or lower feature levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WriteShareGroupState (85), v0-1: change the state of share partitions."""
+"""WriteShareGroupState (key 85), v0-1: change the state of share partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (27), v1-2: end transactions in partitions led here.
+"""WriteTxnMarkers (key 27), v1-2: end transactions in partitions led here.
 
 Sent by transaction coordinators, and by tools that abort a hanging transaction. v2 tells which
 transaction version the marker is of, which decides how its epoch is checked.

@@ -218,7 +218,7 @@ class Connection:
             if frame is None:
                 return
             reply = dispatch(info, frame)
-            if isinstance(reply, asyncio.Future) and _is_produce(frame):
+            if isinstance(reply, asyncio.Future) and self._receiver.is_pipelined(frame):
                 appended.append(reply)
                 reply.add_done_callback(self._on_replicated)
             elif appended and isinstance(reply, (bytes, list)):
@@ -247,7 +247,7 @@ class Connection:
             self._decoder.detach()
             return None
         frame = self._decoder.next_frame() if self._held is None else self._held
-        if frame is None or not self._appended or _is_produce(frame):
+        if frame is None or not self._appended or self._receiver.is_pipelined(frame):
             self._held = None
             return frame
         if self._held is None:
@@ -438,8 +438,3 @@ class Connection:
 
     def _name(self) -> str:
         return f"from {self.info.peer} on {self.info.listener_name}"
-
-
-def _is_produce(frame: memoryview) -> bool:
-    # The API key stands first, and Produce is the first API.
-    return len(frame) >= 2 and not frame[0] and not frame[1]

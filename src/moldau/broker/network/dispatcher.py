@@ -62,6 +62,10 @@ class Dispatcher:
     def __init__(self, routes: Mapping[ApiKey, Route]) -> None:
         self._targets = _targets_of(routes)
         self._newest = {target.key: target for target in self._targets.values()}
+        # The two bytes of the API key, with which a request begins.
+        self._pipelined = frozenset(
+            int(key).to_bytes(2, "big") for key, route in routes.items() if route.pipelined
+        )
         self._running: set[asyncio.Task[Reply]] = set()
 
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
@@ -99,6 +103,9 @@ class Dispatcher:
             return target.handle(context, frame, position)  # type: ignore[no-any-return]
         except (ApiError, WireError, InvalidRequest) as error:
             raise InvalidRequest(f"{_name(target)}: {error}") from error
+
+    def is_pipelined(self, frame: memoryview) -> bool:
+        return bytes(frame[:2]) in self._pipelined
 
     def _answer_generic(
         self, target: _Target, context: RequestContext, frame: memoryview, body_position: int

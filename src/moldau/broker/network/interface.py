@@ -31,6 +31,10 @@ class FrameReceiver(Protocol):
         """
         ...
 
+    def is_pipelined(self, frame: memoryview) -> bool:
+        """Whether the connection's next request may be handled while this one waits."""
+        ...
+
 
 class Network(Protocol):
     """Named listeners that feed a receiver."""

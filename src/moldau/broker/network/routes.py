@@ -22,7 +22,7 @@ RawHandler: TypeAlias = Callable[[RequestContext, memoryview, int], Reply | Awai
 class Route:
     """How one API is answered, and in which versions."""
 
-    __slots__ = ("handle", "max_version", "min_version", "raw")
+    __slots__ = ("handle", "max_version", "min_version", "pipelined", "raw")
 
     def __init__(
         self,
@@ -30,10 +30,13 @@ class Route:
         raw: bool = False,
         min_version: int | None = None,
         max_version: int | None = None,
+        pipelined: bool = False,
     ) -> None:
-        """Versions left out are the API's own."""
+        """Versions left out are the API's own. While a `pipelined` request waits for its response,
+        the connection's next one of the same kind is handled too."""
         self.handle = handle
         self.raw = raw
+        self.pipelined = pipelined
         self.min_version = min_version
         self.max_version = max_version
 

@@ -116,10 +116,13 @@ class FaultyReceiver:
         if reply is None or isinstance(reply, bytes | list):
             return self._sent(reply, who) if board.responses_blocked(who) else reply
         guarded = self._guarded(reply, who)
-        if api_key == ApiKey.PRODUCE and isinstance(reply, asyncio.Future):
+        if isinstance(reply, asyncio.Future) and self._inner.is_pipelined(frame):
             # A future says that the records are appended, and the next request need not wait.
             return asyncio.get_running_loop().create_task(guarded)
         return guarded
+
+    def is_pipelined(self, frame: memoryview) -> bool:
+        return self._inner.is_pipelined(frame)
 
     async def _guarded(self, reply: Awaitable[Reply], who: Who) -> Reply:
         """The answer, when it may leave."""

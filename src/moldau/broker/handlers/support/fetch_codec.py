@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from moldau.broker.handlers.produce_codec import node_endpoints_section
+from moldau.broker.handlers.support.produce_codec import node_endpoints_section
 from moldau.broker.replication.machine.fetch_data import (
     NO_REPLICA,
     Buffer,

@@ -1,0 +1,1 @@
+"""What several handlers share; the folder above holds one file per API."""
