@@ -21,7 +21,6 @@ What a caller may rely on:
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Protocol
 
 from moldau.peers.machine.outcomes import (
@@ -30,6 +29,7 @@ from moldau.peers.machine.outcomes import (
     ConnectionRefused,
     NotConnected,
     RawResponse,
+    Reach,
     UnsupportedVersion,
 )
 from moldau.wire.apis import ApiKey
@@ -81,16 +81,6 @@ class Channel(Protocol):
     def close(self) -> None:
         """Fail what waits and let go of the connection; does not wait for anything."""
         ...
-
-
-class Reach(Enum):
-    """What an attempt to connect to an address showed."""
-
-    ACCEPTED = "accepted"
-    #: The machine answers and nothing listens there.
-    REFUSED = "refused"
-    #: No answer in time, no way to the machine, an unknown name: it says nothing of a process.
-    UNKNOWN = "unknown"
 
 
 class Transport(Protocol):

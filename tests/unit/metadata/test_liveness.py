@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.metadata.liveness import (
+from moldau.broker.metadata.machine.liveness import (
     DISCOVERY_TRIES_MAX,
     TRIES_MAX,
     Activated,

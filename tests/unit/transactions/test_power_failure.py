@@ -197,8 +197,14 @@ class World:
         await self.broker.call(ApiKey.CREATE_TOPICS, 7, request)
         for key_type, key in ((0, GROUP), (1, IDS[0])):
             find = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-            await self.broker.call(ApiKey.FIND_COORDINATOR, 4, find)
+            # The simulated disk may take seconds to sync the new topic's records.
+            while await self._is_missing(find):
+                await asyncio.sleep(0.5)
         await asyncio.sleep(1)
+
+    async def _is_missing(self, find: FindCoordinatorRequest) -> bool:
+        answer = await self.broker.call(ApiKey.FIND_COORDINATOR, 4, find)
+        return bool(answer.coordinators[0].error_code)
 
     async def step(self) -> None:
         """One client does something; begin anew if it is refused."""

@@ -11,7 +11,9 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from moldau.broker.metadata.liveness import (
+from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.liveness import (
     Activated,
     Address,
     BrokerLiveness,
@@ -25,8 +27,6 @@ from moldau.broker.metadata.liveness import (
     Registered,
     Unregistered,
 )
-from moldau.broker.metadata.machine.delta import MetadataDelta
-from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import ConnectionInfo
 from moldau.clock import Clock, pause

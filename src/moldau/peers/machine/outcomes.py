@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
 
@@ -35,3 +36,13 @@ class RawResponse(NamedTuple):
 
     version: int
     body: memoryview
+
+
+class Reach(Enum):
+    """What an attempt to connect to an address showed."""
+
+    ACCEPTED = "accepted"
+    #: The machine answers and nothing listens there.
+    REFUSED = "refused"
+    #: No answer in time, no way to the machine, an unknown name: it says nothing of a process.
+    UNKNOWN = "unknown"

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
-from moldau.peers.channel import Reach
+from moldau.peers.machine.outcomes import Reach
 
 REFUSALS_NEEDED: Final = 2
 TRIES_MAX: Final = 6
