@@ -198,7 +198,9 @@ class World:
         for key_type, key in ((0, GROUP), (1, IDS[0])):
             find = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
             # The simulated disk may take seconds to sync the new topic's records.
-            while await self._is_missing(find):
+            for _ in range(60):
+                if not await self._is_missing(find):
+                    break
                 await asyncio.sleep(0.5)
         await asyncio.sleep(1)
 
