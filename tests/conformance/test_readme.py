@@ -94,17 +94,6 @@ def test_links_of_the_documentation_lead_somewhere() -> None:
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
-def test_files_named_by_the_architecture_exist() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    package = ROOT / "src" / "moldau"
-    known = {path.name for path in package.rglob("*.py")} | {
-        path.name for path in (ROOT / "tools").glob("*.py")
-    }
-    named = {Path(name).name for name in re.findall(r"`([\w/]+\.py)`", text)}
-    assert named
-    assert named - known == set()
-
-
 def test_the_lines_of_the_start_message(tmp_path: Path) -> None:
     with moldau(tmp_path) as process:
         eventually(lambda: "Ctrl-C stops it." in process.log.read_text(), what="it says it is up")

@@ -96,7 +96,7 @@ class Pipelines:
     ) -> None:
         """Without `bootstrap_servers` the cluster is the one that the folder's loop works with.
 
-        `config` are settings of the client, such as `security.protocol`.
+        `config` are settings of the client, such as `request.timeout.ms`.
         """
         self._folder = ControlFolder(folder)
         known = self._folder.cluster or {}

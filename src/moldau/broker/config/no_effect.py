@@ -47,7 +47,7 @@ REASONS: Reasons = {
         "group.coordinator.cached.buffer.max.bytes",
         "share.coordinator.cached.buffer.max.bytes",
     ),
-    "client quotas are stored but not enforced": (
+    "client quotas are not supported": (
         "controller.quota.window.num",
         "controller.quota.window.size.seconds",
         "quota.window.num",

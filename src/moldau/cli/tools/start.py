@@ -32,7 +32,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--spark",
         action="store_true",
-        help="also start Spark in DIR/spark and keep pipelines running, as `moldau spark start`",
+        help="also start Spark in DIR-spark and keep pipelines running, as `moldau spark start`",
     )
     add_override(parser)
 
