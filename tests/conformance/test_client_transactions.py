@@ -362,7 +362,7 @@ def test_a_fenced_producer_raises_that_out_of_the_block(make: Make, topic: str) 
 
     def be_fenced() -> None:
         with producer.transaction():
-            producer.send(topic, b"lost", partition=0)
+            producer.send(topic, b"lost", partition=0).result(30)
             make("fenced-in-block").init_transactions()
 
     with pytest.raises(errors.ProducerFencedError):

@@ -386,7 +386,7 @@ def test_errors_name_topic_and_row(config: dict[str, str]) -> None:
             writer.write(table([b"fine", bytes(2_000_000)]))
     for name, batch, problem in (
         ("not a topic!", table([b"v"]), "row 0 for topic not a topic!"),
-        (topic, table([b"v", b"v"], partition=[0, 9]), f"row 1 for topic {topic}: .*Partition 9"),
+        (topic, table([b"v", b"v"], partition=[0, 9]), f"row 1 for topic {topic}: .*partition 9"),
         (strict, table([b"v", b"v", bytes(50_000), b"v"]), f"row 2 for topic {strict}"),
     ):
         with pytest.raises(RowError, match=problem):
