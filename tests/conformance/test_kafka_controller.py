@@ -210,7 +210,7 @@ def test_a_broker_joins_serves_and_leaves(kafka: Kafka, caplog: pytest.LogCaptur
 
     asyncio.run(scenario())
     lines = [record.message for record in caplog.records if "lifecycle" in record.name]
-    assert "the controller has let us go" in lines
+    assert "controlled shutdown complete" in lines
     assert any("DUPLICATE_BROKER_REGISTRATION" in line for line in lines)
     assert any("INCONSISTENT_CLUSTER_ID" in line for line in lines)
 

@@ -253,7 +253,7 @@ class ClusterUnderTest:
         self.stop(node_id)
         if self.nodes[node_id].kind == "moldau":
             said = log.read_bytes()[said_before:].decode(errors="replace")
-            assert "the controller has let us go" in said, said
+            assert "controlled shutdown complete" in said, said
 
     def kill(self, *node_ids: int) -> None:
         for node_id in node_ids:

@@ -1,4 +1,4 @@
-"""`moldau client-metrics`: which metrics clients are asked for, as kafka-client-metrics does."""
+"""`moldau client-metrics`: show and change subscriptions to client metrics."""
 
 from __future__ import annotations
 

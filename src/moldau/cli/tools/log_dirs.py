@@ -1,4 +1,4 @@
-"""`moldau log-dirs`: what the brokers' log directories hold, as kafka-log-dirs tells it."""
+"""`moldau log-dirs`: show the contents of the brokers' log directories."""
 
 from __future__ import annotations
 

@@ -300,10 +300,10 @@ class BrokerLifecycle:
             case BrokerState.RECOVERY:
                 if not event.is_fenced:
                     self.state = BrokerState.RUNNING
-                    effects += [Report("unfenced: clients may come"), Unfenced()]
+                    effects += [Report("unfenced: ready for clients"), Unfenced()]
             case BrokerState.PENDING_CONTROLLED_SHUTDOWN:
                 if event.should_shut_down:
-                    return [*effects, Report("the controller has let us go"), *self._stop()]
+                    return [*effects, Report("controlled shutdown complete"), *self._stop()]
                 first, self._shutdown_heard = not self._shutdown_heard, True
                 if first:
                     return [*effects, self._next(SHUTDOWN_INTERVAL_MS)]
