@@ -7,9 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.raft.machine.core import QuorumSettings
-from moldau.broker.raft.machine.quorum import QuorumMachine
-from moldau.broker.raft.machine.quorum_events import (
+from moldau.broker.raft.machine.election_file import Election
+from moldau.broker.raft.machine.quorum.events import (
     Answer,
     Answered,
     BecomeLeader,
@@ -24,7 +23,7 @@ from moldau.broker.raft.machine.quorum_events import (
     Synced,
     TimePassed,
 )
-from moldau.broker.raft.machine.quorum_state import Election
+from moldau.broker.raft.machine.quorum.machine import QuorumMachine
 from moldau.broker.raft.machine.rpcs import (
     EndOfEpoch,
     EpochBegun,
@@ -35,6 +34,7 @@ from moldau.broker.raft.machine.rpcs import (
     VoteAsked,
     VoteReply,
 )
+from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.broker.raft.machine.voter_history import VoterHistory
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.snapshots import SnapshotId
@@ -92,7 +92,7 @@ class Subject:
 
     @property
     def state(self) -> str:
-        return self.machine.state.name
+        return self.machine.role_name.name
 
     def step(self, event: Any, *, later_ms: int = 0) -> list[Effect]:
         self.now_ms += later_ms
@@ -277,7 +277,7 @@ def test_a_leader_that_cannot_be_reached_is_given_up_before_the_fetch_timeout() 
         assert node.state == "FOLLOWER"
         node.step(Answered(request_id=fetch.request_id, reply=None), later_ms=waited_ms)
         if node.state == "FOLLOWER":
-            node.wait(node.machine.settings.retry_backoff_ms)
+            node.wait(node.machine.state.settings.retry_backoff_ms)
     assert node.state == "PROSPECTIVE"
 
 
@@ -330,7 +330,7 @@ def test_a_split_vote_among_those_who_are_left_is_repeated_one_after_another() -
     node.grant(to_three, granted=False)
     node.step(Answered(request_id=to_two.request_id, reply=None, refused=True))
     assert node.state == "CANDIDATE"
-    node.wait(node.machine.settings.retry_backoff_ms)
+    node.wait(node.machine.state.settings.retry_backoff_ms)
     assert node.state == "PROSPECTIVE"
 
 
