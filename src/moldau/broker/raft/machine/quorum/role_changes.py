@@ -141,7 +141,7 @@ class RoleChanges:
 
     def to_leader(self) -> None:
         role = of_type(self._state.role, Candidate)
-        self._to_leader(Cause.VOTES_WON, self._state.epoch, role.tally)
+        self._to_leader(Cause.ELECTION_WON, self._state.epoch, role.tally)
 
     def _to_leader(self, cause: Cause, epoch: int, tally: Tally) -> None:
         invariant(tally.is_won, f"no majority has elected this node in epoch {epoch}")

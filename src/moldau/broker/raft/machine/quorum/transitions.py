@@ -17,23 +17,27 @@ from moldau.invariant import invariant
 class Cause(Enum):
     """Why a node takes another role."""
 
-    STARTED = "the node starts"
-    HIGHER_EPOCH = "a message, or at the start the log, has a higher epoch"
-    LEADER_FOUND = "the leader of the current epoch becomes known, or more of its endpoints"
-    ELECTION_TIMEOUT = "the election timeout is over"
-    FETCH_TIMEOUT = "the fetch timeout is over, or the leader has resigned or is gone"
-    PRE_VOTE_WON = "a majority would vote for this node"
-    PRE_VOTE_LOST = "a majority would not vote for this node"
-    VOTES_WON = "a majority has voted for this node"
-    RESIGNATION = "no majority fetches, the node was removed, shuts down or cannot continue"
+    STARTED = "started"
+    ELECTION_TIMEOUT = "election timeout"
+    PRE_VOTE_WON = "pre-vote won"
+    PRE_VOTE_LOST = "pre-vote lost"
+    ELECTION_WON = "election won"
+    LEADER_FOUND = "leader found"
+    """The leader of the current epoch has become known, or more of its endpoints."""
+    FETCH_TIMEOUT = "fetch timeout"
+    """Also when the leader has resigned, or its process is gone."""
+    RESIGNATION = "resignation"
+    """No majority fetches, the node was removed from the voters, shuts down or cannot continue."""
+    HIGHER_EPOCH = "higher epoch"
+    """In a message of another node, or in the log at the start."""
 
 
 class EpochRule(Enum):
     """How the epoch changes with the role."""
 
-    SAME = "the same"
-    NEXT = "the next"
-    HIGHER = "the higher one"
+    SAME = "same"
+    NEXT = "next"
+    HIGHER = "higher"
 
     def allows(self, before: int, after: int) -> bool:
         match self:
@@ -81,7 +85,7 @@ TRANSITIONS: Final[Mapping[RoleName, Mapping[Cause, Transition]]] = {
         Cause.HIGHER_EPOCH: _HIGHER_EPOCH,
     },
     _CANDIDATE: {
-        Cause.VOTES_WON: _to(_LEADER),
+        Cause.ELECTION_WON: _to(_LEADER),
         Cause.ELECTION_TIMEOUT: _to(_PROSPECTIVE),
         Cause.LEADER_FOUND: _to(_FOLLOWER),
         Cause.HIGHER_EPOCH: _HIGHER_EPOCH,
