@@ -142,7 +142,6 @@ LARGE = {
     "moldau.broker.metadata.machine.controller.Controller": (390, _STATE),
     "moldau.broker.metadata.shell.MetadataShell": (450, _STATE),
     "moldau.broker.network.connection.Connection": (400, _STATE),
-    "moldau.broker.raft.node.RaftNode": (520, _STATE),
     "moldau.broker.replication.manager.ReplicaManager": (430, _STATE),
     "moldau.broker.replication.partition.Partition": (570, _STATE),
     "moldau.client._records.BatchReader.fill": (89, _LOOP),

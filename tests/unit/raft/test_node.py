@@ -425,9 +425,9 @@ def test_a_record_of_a_newer_version_ends_the_node(tmp_path: Path) -> None:
         damaged = bytearray(unknown)
         damaged[-1] ^= 1
         end_offset = node.log.end_offset
-        node._append_fetched(bytes(damaged), 1)
+        node._append_fetched(bytes(damaged))
         with pytest.raises(MetadataError, match="newer version"):
-            node._append_fetched(unknown, 1)
+            node._append_fetched(unknown)
         assert node.log.end_offset == end_offset
         await nodes.stop(1)
 

@@ -92,9 +92,7 @@ def test_no_transition_goes_back_in_epochs() -> None:
 
 
 def test_the_error_names_the_transition() -> None:
-    with pytest.raises(
-        InvariantError, match="from follower in epoch 5 to leader in .*: elec"
-    ):
+    with pytest.raises(InvariantError, match="from follower in epoch 5 to leader in epoch 5"):
         check_transition(Standing(F, 5), Cause.ELECTION_WON, Standing(L, 5))
 
 

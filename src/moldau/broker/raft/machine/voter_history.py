@@ -35,6 +35,13 @@ class VoterHistory:
     def is_dynamic(self) -> bool:
         return self.kraft_version > 0
 
+    def add(self, offset: int, kraft_version: int | None, voters: VoterSet | None) -> None:
+        """Control records at `offset`; None is for a record that is not there."""
+        if kraft_version is not None:
+            self.add_kraft_version(offset, kraft_version)
+        if voters is not None:
+            self.add_voters(offset, voters)
+
     def add_voters(self, offset: int, voters: VoterSet) -> None:
         invariant(offset >= self.voters_offset, "voter sets come in the order of the log")
         self._voters.append((offset, voters))

@@ -309,10 +309,7 @@ class QuorumMachine:
     def _on_appended(self, event: Appended) -> None:
         state = self.state
         for change in event.changes:
-            if change.kraft_version is not None:
-                state.history.add_kraft_version(change.offset, change.kraft_version)
-            if change.voters is not None:
-                state.history.add_voters(change.offset, change.voters)
+            state.history.add(change.offset, change.kraft_version, change.voters)
         role = state.role
         if isinstance(role, Leader):
             self._leading.on_appended(role, voters_changed=bool(event.changes))
