@@ -18,7 +18,7 @@ from uuid import UUID
 from moldau.broker.raft.machine.election_file import Election
 from moldau.broker.raft.machine.quorum import events as e
 from moldau.broker.raft.machine.quorum.machine import QuorumMachine
-from moldau.broker.raft.machine.quorum.roles import Leader
+from moldau.broker.raft.machine.quorum.roles import Follower, Leader
 from moldau.broker.raft.machine.rpcs import (
     EndOfEpoch,
     Peer,
@@ -443,6 +443,8 @@ class World:
         stored: StoredSnapshot = pickle.loads(b"".join(node.incoming))
 
         def installed() -> None:
+            if not self._is_awaited(node, snapshot_id):
+                return
             for offset, payload in enumerate(stored.payloads):
                 if self.committed[offset].payload != payload:
                     raise Broken("a snapshot differs from what was committed")
@@ -454,6 +456,11 @@ class World:
             self.step(node, event)
 
         self.at(self.rng.randint(0, 10), self._on_node(node, installed))
+
+    def _is_awaited(self, node: Node, snapshot_id: SnapshotId) -> bool:
+        role = None if node.machine is None else node.machine.role
+        progress = role.snapshot if isinstance(role, Follower) else None
+        return progress is not None and progress.installing and progress.snapshot_id == snapshot_id
 
     # The network ------------------------------------------------------------------------
 

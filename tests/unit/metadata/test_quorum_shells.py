@@ -363,7 +363,7 @@ def test_a_node_of_another_cluster_ends(new_quorum: Any, node_id: int) -> None:
         await stranger.start()
         await quorum.until(lambda: stranger.failures)
         told = str(stranger.failures.pop())
-        assert re.search("belong to cluster T3RoZXJDbHVzdGVyMDAwMA.* Format its folders", told)
+        assert re.search("belong to cluster T3RoZXJDbHVzdGVyMDAwMA.* Format the log dir", told)
         assert stranger.shell.offset == -1 or node_id == 3
         stranger.kill()
         await register(quorum)

@@ -113,7 +113,7 @@ def test_a_static_quorum_becomes_a_dynamic_one(new_quorum: Any) -> None:
         await register_controllers(quorum)
         early = await quorum.run(upgrade(1))
         assert early.error_code == ErrorCode.INVALID_UPDATE_VERSION
-        assert "have not said yet" in early.error_message
+        assert "have not reported their directory ids" in early.error_message
         assert active.finalized_features.get("kraft.version") is None
         await asyncio.sleep(10)
         done = await quorum.run(upgrade(1))

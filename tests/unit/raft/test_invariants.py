@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from moldau.broker.raft.machine.election_file import Election
-from moldau.broker.raft.machine.quorum.events import Answered, Synced
+from moldau.broker.raft.machine.quorum.events import Answered, SnapshotInstalled, Synced
 from moldau.broker.raft.machine.quorum.leadership import Leadership
 from moldau.broker.raft.machine.quorum.outbox import Outbox
 from moldau.broker.raft.machine.quorum.role_changes import RoleChanges
@@ -33,6 +33,7 @@ from moldau.broker.raft.machine.rpcs import (
     Peer,
     Reply,
 )
+from moldau.broker.raft.machine.snapshot_id import SnapshotId
 from moldau.broker.raft.machine.voter_history import VoterHistory
 from moldau.broker.raft.machine.voters import ReplicaKey, VoterSet
 from moldau.invariant import InvariantError
@@ -223,6 +224,14 @@ def test_what_is_committed_is_never_truncated() -> None:
     )
     with pytest.raises(InvariantError, match="truncated to 6, but 7 is committed"):
         node.step(Answered(request_id=sent.request_id, reply=diverging))
+
+
+def test_a_snapshot_never_replaces_what_is_committed_after_it() -> None:
+    node = Subject(log=FixedLog(9, 3))
+    node.machine.state.raise_high_watermark(7)
+    old = SnapshotInstalled(snapshot_id=SnapshotId(6, 3), kraft_version=1, voters=VOTERS)
+    with pytest.raises(InvariantError, match=r"a snapshot up to 6 .* but 7 is committed"):
+        node.step(old)
 
 
 # Voters -------------------------------------------------------------------------------------

@@ -19,6 +19,10 @@ from moldau.broker.raft.machine.quorum.events import (
     Synced,
     TimePassed,
 )
+from moldau.broker.raft.machine.quorum.leadership import (
+    OBSERVER_SESSION_TIMEOUT_MS,
+    Leadership,
+)
 from moldau.broker.raft.machine.rpcs import (
     EndOfEpoch,
     EpochEnded,
@@ -28,6 +32,7 @@ from moldau.broker.raft.machine.rpcs import (
     VoteAsked,
 )
 from moldau.broker.raft.machine.voters import ReplicaKey, VoterSet
+from moldau.times import ELAPSED_ZERO, ElapsedMs
 from moldau.wire.errors import ErrorCode
 from support.quorum_subject import (
     BACKOFF_MS,
@@ -342,3 +347,16 @@ def test_a_diverging_log_is_told_where() -> None:
     node.lead()
     reply = node.ask(fetch(4, TWO, 9, 4))
     assert reply.diverging == EndOfEpoch(epoch=4, end_offset=6)
+
+
+def test_observers_that_come_and_go_do_not_add_up() -> None:
+    voters = VoterSet.of([voter(ONE)])
+    leadership = Leadership(
+        ONE, 1, voters, epoch_start_offset=0, fetch_timeout_ms=1000, now_ms=ELAPSED_ZERO
+    )
+    now_ms = ELAPSED_ZERO
+    for number in range(100):
+        now_ms = ElapsedMs(number * OBSERVER_SESSION_TIMEOUT_MS // 10)
+        leadership.fetched(ReplicaKey(2, UUID(int=number)), 0, 0, now_ms)
+    assert len(leadership._observers) == 10
+    assert len(leadership.observer_progress(now_ms)) == 10

@@ -198,7 +198,7 @@ def _listeners(cls: type[Any], endpoints: Iterable[VoterEndpoint]) -> list[Any]:
 
 
 def decode_reply(request: Request, response: Any, listener_name: str) -> Reply:
-    """What `response` says; a top-level error comes without an epoch."""
+    """The content of `response`; a top-level error comes without an epoch."""
     error = ErrorCode(response.error_code)
     match request:
         case VersionsAsked():

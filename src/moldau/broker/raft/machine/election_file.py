@@ -1,7 +1,8 @@
-"""The quorum-state file: which epoch this node has seen, whom it voted for, who leads.
+"""The quorum-state file: the last epoch that this node knows, its leader, and this node's vote.
 
-Written and synced before anybody is told, because a vote forgotten in a crash could be given
-twice in one epoch. Version 0 is that of static quorums, version 1 of dynamic ones.
+It is written and synced before any message of the epoch is sent, because a vote that is lost in a
+crash could be given twice in one epoch. Version 0 is for static quorums, version 1 for dynamic
+ones.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ class CorruptQuorumState(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Election:
+    """What a node knows of an epoch; `leader_id` is NO_NODE while the leader is not known."""
+
     epoch: int = 0
     leader_id: int = NO_NODE
     voted: ReplicaKey | None = None
@@ -62,8 +65,8 @@ def decode_election(data: bytes) -> Election:
         version = content["data_version"]
         if version not in (0, 1):
             raise CorruptQuorumState(
-                f"{QUORUM_STATE_FILE}: data_version {version} is not known, only 0 and 1 are; was"
-                " it written by a newer version?"
+                f"{QUORUM_STATE_FILE}: data_version {version} is not supported, only 0 and 1 are;"
+                " it may have been written by a newer version"
             )
         voted_id = _int(content.get("votedId", NO_NODE))
         directory: UUID = (

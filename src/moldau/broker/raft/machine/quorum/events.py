@@ -1,7 +1,8 @@
-"""What happens to the quorum machine, and what it wants done.
+"""Events and effects of the quorum machine.
 
-Effects are performed in order, and each before the next: what is to be on disk before anybody is
-told stands before the telling.
+Effects are performed in order, each before the next and all before the next event. The order
+matters in three places: PersistElection comes before every message of its epoch, StepDown before
+the LeaderChanged that names another leader, BecomeLeader before the one that names this node.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from moldau.broker.raft.machine.voters import ReplicaKey, VoterSet
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The node has loaded its log."""
+    """The node has loaded its log. The first event, once."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """Nothing but time; due when the machine's `deadline_ms` is reached."""
+    """The machine's `deadline_ms` is reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A request came; it is answered by an `Answer`, now or later, under the same token."""
+    """A request of another node. One Answer effect, now or later, has the same token."""
 
     token: int
     request: Request
@@ -42,9 +43,9 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What became of a `Send`: its reply, or None when none came in time.
+    """The response to a Send; None if none came in time.
 
-    `refused`: there was none because nothing listens at the peer's address.
+    `refused`: there is none because the peer's address refuses connections.
     """
 
     request_id: int
@@ -54,7 +55,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumChange:
-    """Control records at `offset` that say who the voters are, or how they are to be read."""
+    """Control records at `offset`: the voters, and the kraft.version of their format."""
 
     offset: int
     voters: VoterSet | None = None
@@ -63,26 +64,26 @@ class QuorumChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """The own log has grown; not necessarily synced."""
+    """The log has grown; what was appended is not necessarily on disk yet."""
 
     changes: tuple[QuorumChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AppendFailed:
-    """What the leader sent could not be appended; the log is as it was."""
+    """The leader's records could not be appended; the log is as it was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """Everything before `end_offset` is on the own disk, and nothing that was cut off."""
+    """Everything before `end_offset` is on disk, and nothing that was truncated."""
 
     end_offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotInstalled:
-    """The log was replaced by a snapshot, which is on disk, and begins at its end."""
+    """A snapshot, which is on disk, has replaced the log; the log begins and ends at its end."""
 
     snapshot_id: SnapshotId
     kraft_version: int
@@ -91,14 +92,14 @@ class SnapshotInstalled:
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """The node cannot go on leading this epoch."""
+    """The node cannot continue to lead this epoch."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class ShutDown:
-    """The node takes part no more; a leader says so to the others."""
+    """The node takes part no longer; a leader informs the other voters first."""
 
 
 Event = (
@@ -117,13 +118,15 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class PersistElection:
-    """Write and sync the quorum-state file before performing the effects that follow."""
+    """Write the quorum-state file and sync it before the effects that follow."""
 
     election: Election
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send:
+    """Send a request; one Answered event has the same `request_id`, unless the node stops."""
+
     request_id: int
     to: Peer
     request: Request
@@ -131,13 +134,15 @@ class Send:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
+    """Answer the request that was Received with this token."""
+
     token: int
     reply: Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecords:
-    """Answer with batches of the own log from `reply.read_from` on."""
+    """Answer with the batches of the log from `reply.read_from` on."""
 
     token: int
     request: FetchAsked
@@ -146,7 +151,7 @@ class AnswerRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerChunk:
-    """Answer with a part of a snapshot; POSITION_OUT_OF_RANGE where it has no such position."""
+    """Answer with a chunk of a snapshot; POSITION_OUT_OF_RANGE if the position is not in it."""
 
     token: int
     request: SnapshotAsked
@@ -155,7 +160,10 @@ class AnswerChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BecomeLeader:
-    """Append a LeaderChange record of this epoch, and `voters_record` unless it is None."""
+    """Append a LeaderChange record of this epoch, and `voters_record` unless it is None.
+
+    Appended follows as an event, then Synced when it is on disk.
+    """
 
     epoch: int
     voters: tuple[ReplicaKey, ...]
@@ -165,19 +173,21 @@ class BecomeLeader:
 
 @dataclass(frozen=True, slots=True)
 class AppendVoters:
+    """Append the voter set as a control record; Appended and Synced follow as events."""
+
     voters: VoterSet
 
 
 @dataclass(frozen=True, slots=True)
 class StepDown:
-    """Accept no more decisions; those not committed fail."""
+    """Append nothing more in this epoch; what is not committed may never be."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderChanged:
-    """`leader_id` is -1 while none is known."""
+    """Publish the leader; `leader_id` is -1 while none is known."""
 
     epoch: int
     leader_id: int
@@ -185,43 +195,47 @@ class LeaderChanged:
 
 @dataclass(frozen=True, slots=True)
 class AppendRecords:
-    """Append what the leader sent, then sync."""
+    """Append the leader's records; Appended or AppendFailed follows, then Synced."""
 
     records: bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
 class TruncateTo:
-    """Cut the log so that it ends before `offset`, durably; then report what is synced."""
+    """Truncate the log so that it ends before `offset`; Synced follows when that is on disk."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class StartSnapshot:
+    """Begin a file for a snapshot that is being fetched; one begun before is dropped."""
+
     snapshot_id: SnapshotId
 
 
 @dataclass(frozen=True, slots=True)
 class AppendChunk:
+    """Append to the file of the snapshot that is being fetched."""
+
     chunk: bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
 class FinishSnapshot:
-    """Sync the fetched snapshot and put it in the place of the whole log."""
+    """Sync the fetched snapshot and replace the log with it; SnapshotInstalled follows."""
 
     snapshot_id: SnapshotId
 
 
 @dataclass(frozen=True, slots=True)
 class DropSnapshot:
-    """The leader has it no longer: forget what was fetched of it."""
+    """Drop the file of the snapshot that is being fetched."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitUpTo:
-    """Everything before `offset` is committed."""
+    """Deliver the batches before `offset`: they are committed."""
 
     offset: int
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from moldau.broker.raft.machine.rpcs import UNKNOWN_OFFSET
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterSet
 from moldau.times import ElapsedMs
 
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
 CAUGHT_UP_WITHIN_MS = 3_600_000
 NEVER: Final = ElapsedMs(-1)
-UNKNOWN_OFFSET: Final = -1
 
 
 @dataclass(slots=True)
@@ -78,9 +78,17 @@ class Leadership:
         if replica in self.voters:
             progress = self._by_id[replica.id]
         else:
-            progress = self._observers.setdefault(replica, Progress(replica))
+            progress = self._observer(replica, now_ms)
         progress.fetched(offset, leader_end_offset, now_ms)
         self.heard_from(replica, now_ms)
+
+    def _observer(self, replica: ReplicaKey, now_ms: ElapsedMs) -> Progress:
+        progress = self._observers.get(replica)
+        if progress is None:
+            # Observers that come and go must not add up.
+            self._forget_observers(now_ms)
+            progress = self._observers[replica] = Progress(replica)
+        return progress
 
     def heard_from(self, replica: ReplicaKey, now_ms: ElapsedMs) -> None:
         """Voters that fetch count for the check that a majority still follows."""
@@ -154,10 +162,14 @@ class Leadership:
         return list(self._by_id.values())
 
     def observer_progress(self, now_ms: ElapsedMs) -> list[Progress]:
-        """Observers that have fetched lately; the others are forgotten."""
+        """Observers that have fetched lately."""
+        self._forget_observers(now_ms)
+        return list(self._observers.values())
+
+    def _forget_observers(self, now_ms: ElapsedMs) -> None:
+        """The ones that have not fetched for the session timeout."""
         self._observers = {
             key: progress
             for key, progress in self._observers.items()
             if now_ms - progress.last_fetch_ms < OBSERVER_SESSION_TIMEOUT_MS or key == self._local
         }
-        return list(self._observers.values())

@@ -13,11 +13,11 @@ quorums. Each decision is in a part of its own, and each part has only what it n
               Vote               Elections            whether the election is won
               Fetch              Following            what to append or truncate
               Snapshot           SnapshotFetching     whether it is complete
-              EndEpoch           Resigning            which voters still have to be told
+              EndEpoch           Resigning            which voters still have to be informed
               Versions           VoterRequests        whether the new voter is added
               Add/Remove/Update  OwnVote              when to report again
     Appended, Synced             Leading, Following   what is committed
-    TimePassed, and after each   the part of the role  what is due
+    TimePassed, and every event  the part of the role what is due
 
 Every event is legal in every role: networks delay and repeat, so a part ignores, or answers with an
 error, what its role has no use for. Which role may follow which is in `transitions.py`, what a node

@@ -1,4 +1,4 @@
-"""Resigning: tells the voters that this node leads no longer, until the next epoch begins."""
+"""Resigning: informs the voters that this node leads no longer, until the next epoch begins."""
 
 from __future__ import annotations
 

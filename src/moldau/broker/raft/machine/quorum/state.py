@@ -9,7 +9,8 @@ Invariants, each checked where the value changes:
 - The role agrees with the election: a leader or a node that has resigned is the epoch's leader, a
   follower follows another node, a candidate has voted for itself.
 - The high watermark never goes back, and never passes the log end offset.
-- What is synced is in the log; what is committed is never truncated.
+- What is synced is in the log; what is committed is never truncated, nor replaced by an older
+  snapshot.
 """
 
 from __future__ import annotations
@@ -165,6 +166,11 @@ class QuorumState:
 
     def note_snapshot(self, end_offset: int) -> None:
         """The log was replaced by a snapshot, which is on disk; it begins and ends here."""
+        invariant(
+            end_offset >= self._high_watermark,
+            f"a snapshot up to {end_offset} replaces the log, but {self._high_watermark} is"
+            " committed",
+        )
         self._synced_offset = end_offset
 
     # Time, addresses, responses ---------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Changes of the voters of a dynamic quorum, one at a time.
+"""VoterChanges: whether a change of the voters of a dynamic quorum may begin.
 
-A change is a voter set in the log that differs from the one before in one voter, so the majorities
-of both overlap. It is begun only when the one before is committed and the leader has committed
-something of its own epoch: else a change of a former leader could still come back.
+A change is a voter set in the log that differs from the one before in one voter, so that the
+majorities of both overlap. It begins only when the one before is committed and the leader has
+committed a record of its own epoch: otherwise a change of a former leader could still come back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_HIGH_WATERMARK = (
 
 @dataclass(slots=True)
 class PendingChange:
-    """A change under way; `offset` is that of its record, None until it is appended."""
+    """The change under way; `offset` is that of its record, None until it is appended."""
 
     token: int | None
     deadline_ms: ElapsedMs
@@ -36,12 +36,12 @@ class PendingChange:
 
 @dataclass(slots=True)
 class VoterChanges:
-    """What the leader of one epoch changes."""
+    """The changes by the leader of one epoch."""
 
     history: VoterHistory
     pending: PendingChange | None = None
     reported: dict[int, Voter] = field(default_factory=dict)
-    """What voters of a static quorum have said of themselves in this epoch."""
+    """What voters of a static quorum have reported in this epoch."""
 
     def finish(self, reply: Reply) -> list[Answer]:
         """End the change under way and answer the request for it, unless it was answered before."""
@@ -51,7 +51,7 @@ class VoterChanges:
         return [Answer(token=pending.token, reply=reply)]
 
     def refusal(self, high_watermark: int | None, what: str) -> Reply | None:
-        """Why no change can begin now; None if one can."""
+        """Why no change may begin now; None if one may."""
         if self.pending is not None:
             return Reply(error=ErrorCode.REQUEST_TIMED_OUT, message=PREVIOUS_PENDING)
         if high_watermark is None:
@@ -95,7 +95,7 @@ class VoterChanges:
         return remaining
 
     def update(self, high_watermark: int | None, voter: Voter) -> Reply | VoterSet | None:
-        """The new voter set; None if there is nothing to write; else the refusal."""
+        """The new voter set; None if nothing is to be appended; a Reply is the refusal."""
         if self.pending is not None or high_watermark is None:
             return Reply(error=ErrorCode.REQUEST_TIMED_OUT)
         history = self.history
@@ -114,7 +114,7 @@ class VoterChanges:
         return history.voters.with_voter(voter)
 
     def probed(self, reply: VersionsReply | None, *, caught_up: bool) -> Reply | VoterSet:
-        """What the node that wants to vote has answered decides over its addition."""
+        """The new voter set, or the refusal, by what the new voter has answered."""
         pending = self.pending
         adding = None if pending is None else pending.adding
         if adding is None or reply is None or reply.error is not ErrorCode.NONE:
@@ -148,8 +148,7 @@ class VoterChanges:
         return self.history.voters.with_voter(voter)
 
     def upgraded(self, version: int, local: Voter) -> VoterSet:
-        """The voters of a static quorum as a dynamic one knows them; ApiError if it cannot become
-        one now."""
+        """The voters of a static quorum for a dynamic one; ApiError if it cannot become one now."""
         current = self.history.kraft_version
         if version <= current or version > KRAFT_VERSION_MAX:
             raise _no_upgrade(f"from version {current} to {version}")
@@ -157,8 +156,8 @@ class VoterChanges:
         missing = [str(node_id) for node_id in self.history.voters.voters if node_id not in known]
         if missing:
             raise _no_upgrade(
-                f"to {version}, as the voters {', '.join(missing)} have not said yet which folder"
-                " they have; they do so within some seconds if they run"
+                f"to {version}, because the voters {', '.join(missing)} have not reported their"
+                " directory ids to the leader yet. Voters that run do so within seconds: try again"
             )
         voters = VoterSet.of(known[node_id] for node_id in self.history.voters.voters)
         for voter in voters.voters.values():
