@@ -189,8 +189,8 @@ def _run(config: BrokerConfig, *, verbose: bool) -> int:
     from moldau.broker.app import run
     from moldau.broker.log.log_dirs import WrongLogDir
     from moldau.broker.network.server import ListenError
+    from moldau.broker.raft.machine.election_file import CorruptQuorumState
     from moldau.broker.raft.machine.errors import MetadataError
-    from moldau.broker.raft.machine.quorum_state import CorruptQuorumState
     from moldau.wire.errors import ApiError
 
     def on_ready(ready: Ready) -> None:

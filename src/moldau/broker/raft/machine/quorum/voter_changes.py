@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from moldau.broker.raft.machine.quorum.events import Answer
 from moldau.broker.raft.machine.rpcs import Reply, VersionsReply
 from moldau.broker.raft.machine.voter_history import VoterHistory
 from moldau.broker.raft.machine.voters import KRAFT_VERSION_MAX, ReplicaKey, Voter, VoterSet
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 PREVIOUS_PENDING = "Request timed out waiting for leader to handle previous voter change request"
@@ -25,7 +27,7 @@ class PendingChange:
     """A change under way; `offset` is that of its record, None until it is appended."""
 
     token: int | None
-    deadline_ms: int
+    deadline_ms: ElapsedMs
     adding: Voter | None = None
     probe_id: int | None = None
     ack_when_committed: bool = True
@@ -40,6 +42,13 @@ class VoterChanges:
     pending: PendingChange | None = None
     reported: dict[int, Voter] = field(default_factory=dict)
     """What voters of a static quorum have said of themselves in this epoch."""
+
+    def finish(self, reply: Reply) -> list[Answer]:
+        """End the change under way and answer the request for it, unless it was answered before."""
+        pending, self.pending = self.pending, None
+        if pending is None or pending.token is None:
+            return []
+        return [Answer(token=pending.token, reply=reply)]
 
     def refusal(self, high_watermark: int | None, what: str) -> Reply | None:
         """Why no change can begin now; None if one can."""

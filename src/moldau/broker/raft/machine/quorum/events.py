@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moldau.broker.raft.machine.quorum_state import Election
+from moldau.broker.raft.machine.election_file import Election
 from moldau.broker.raft.machine.rpcs import (
     FetchAsked,
     FetchReply,

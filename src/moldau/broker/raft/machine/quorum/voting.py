@@ -1,10 +1,10 @@
-"""Votes: who may get one, and how an election is counted."""
+"""Votes: which candidate may get one, and how they are counted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from moldau.broker.raft.machine.quorum_state import NO_NODE, Election
+from moldau.broker.raft.machine.election_file import NO_NODE, Election
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterSet
 
 
@@ -28,7 +28,7 @@ class Tally:
 
     @property
     def is_hopeless(self) -> bool:
-        """It is not lost, but cannot be won unless a voter that is gone returns."""
+        """Whether it can only be won if a voter that is gone returns."""
         absent = self.rejected | (self.gone - self.granted.keys())
         return len(self.voters) - len(absent) < self.voters.majority
 
@@ -53,18 +53,18 @@ class Tally:
 def may_grant(
     election: Election, candidate: ReplicaKey, *, up_to_date: bool, pre_vote: bool
 ) -> bool:
-    """The vote of a node that follows nobody now. A pre-vote binds nobody."""
+    """Whether a node without a leader grants its vote. A pre-vote does not bind it."""
     if pre_vote:
         return up_to_date
     voted = election.voted
     if voted is not None:
-        # The same candidate asks again: the first answer was lost.
+        # The same candidate asks again: the first response was lost.
         return voted.matches(candidate)
     return election.leader_id == NO_NODE and up_to_date
 
 
 def successor_backoff_ms(position: int, count: int, backoff_max_ms: int) -> int:
-    """How long the voter at `position` of the resigning leader's list lets those before it try."""
+    """How long the voter at `position` in the resigning leader's list waits for those before it."""
     if position == 0:
         return 0
     if position >= count:
