@@ -210,10 +210,18 @@ def start_all(
 
 
 def stop_all(server: ConnectServer) -> bool:
-    """The loop first, which stops queries in order; False if nothing ran."""
-    from moldau.pipelines import daemon
+    """The loop first, which stops queries in order; False if nothing ran.
 
-    looped = daemon.stop(server.places.folder)
+    The server is stopped even if the loop had to be killed, which is raised.
+    """
+    from moldau.pipelines import daemon
+    from moldau.pipelines.errors import PipelineError
+
+    try:
+        looped = daemon.stop(server.places.folder)
+    except PipelineError:
+        server.stop()
+        raise
     return server.stop() or looped
 
 

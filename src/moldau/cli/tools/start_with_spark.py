@@ -2,7 +2,8 @@
 
 The broker is a process of its own under this one. It is stopped last: until then queries can end in
 order. When the broker ends by itself the rest is stopped too. A first Ctrl-C stops all in order, a
-second one kills the broker and the server.
+second one kills all three. None of them outlives the command, and if one had to be killed the exit
+code is not 0.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def run_with_spark(arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             code = 0
         finally:
-            _stop(server, broker)
-    return code or broker.code
+            in_order = _stop(server, broker)
+    return code or broker.code or (0 if in_order else 1)
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
@@ -98,20 +99,28 @@ def _start_spark(server: ConnectServer, listeners: str) -> None:
     print("\n" + "\n".join(status_lines(told, now_ms=told["startedMs"])), flush=True)
 
 
-def _stop(server: ConnectServer, broker: _Broker) -> None:
-    """Queries and server first, then the broker; a second signal ends the waiting."""
+def _stop(server: ConnectServer, broker: _Broker) -> bool:
+    """Queries and server first, then the broker; a second signal kills what is left.
+
+    False if something had to be killed.
+    """
     from moldau.cli.tools.spark import stop_all
+    from moldau.pipelines import daemon
     from moldau.pipelines.errors import PipelineError
     from moldau.spark.runtime.errors import SparkRuntimeError
 
+    in_order = False
     try:
         stop_all(server)
+        in_order = True
     except (SparkRuntimeError, PipelineError) as error:
         print(f"moldau: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         server.kill()
         broker.kill()
+        daemon.kill(server.places.folder)
     broker.stop()
+    return in_order
 
 
 @contextmanager
