@@ -62,7 +62,7 @@ unit: $(VENV)/.installed-test   ## tests without foreign clients
 conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients and Apache Kafka
 	$(CROWD) tests/conformance -m "not long" -n $(WORKERS) --dist loadfile
 	$(CROWD) --cluster $(DISTURBED) -m "not long" -n $(WORKERS) --dist loadfile \
-	  -k "(killed or stopped) and not kafka-python and not aiokafka"
+	  -k "killed or stopped"
 
 .PHONY: spark-short
 spark-short: $(VENV)/.installed-test | tools kafka
