@@ -138,8 +138,6 @@ LARGE = {
     "moldau.broker.log.manager": (640, _STATE),
     "moldau.broker.log.manager.LogManager": (570, _STATE),
     "moldau.broker.log.segment.Segment": (450, _STATE),
-    "moldau.broker.metadata.machine.controller.Controller": (390, _STATE),
-    "moldau.broker.metadata.shell.MetadataShell": (450, _STATE),
     "moldau.broker.network.connection.Connection": (400, _STATE),
     "moldau.broker.raft.node.RaftNode": (520, _STATE),
     "moldau.broker.replication.manager.ReplicaManager": (430, _STATE),
