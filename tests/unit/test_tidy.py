@@ -134,13 +134,10 @@ _STATE = "one state that its methods share; to be divided"
 #: What is larger than allowed, how large it may be, and why.
 LARGE = {
     "moldau.broker.coordinator.transaction.machine.shard.TransactionShard": (380, _STATE),
-    "moldau.broker.coordinators.Coordinators.__init__": (75, "wires; nothing else to see"),
     "moldau.broker.log.log.Log": (550, _STATE),
     "moldau.broker.log.manager": (640, _STATE),
     "moldau.broker.log.manager.LogManager": (570, _STATE),
     "moldau.broker.log.segment.Segment": (450, _STATE),
-    "moldau.broker.metadata.machine.controller.Controller": (390, _STATE),
-    "moldau.broker.metadata.shell.MetadataShell": (450, _STATE),
     "moldau.broker.network.connection.Connection": (400, _STATE),
     "moldau.broker.raft.node.RaftNode": (520, _STATE),
     "moldau.broker.replication.manager.ReplicaManager": (430, _STATE),
