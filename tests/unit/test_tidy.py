@@ -61,7 +61,6 @@ BESIDE = {
     "moldau.spark.tables.jdbc.by_driver": "writes through the DataFrame it is given",
     "moldau.testing.errors": _VALUES,
     "moldau.testing.registry": "the clusters that run in this process",
-    "moldau.testing.topics": "acts through the cluster it is given",
 }
 
 #: Inside the broker, from top to bottom. Who is in a line uses only the lines below.
@@ -122,11 +121,6 @@ CYCLES: dict[frozenset[str], str] = {
         "topic_options",
         "triggers",
     ): "a pipeline reads, checks and explains itself",
-    _cycle("testing", "groups", "intruder"): "a group's test intrudes into it",
-    _cycle(
-        "testing", "aio", "cluster", "disturbance", "nodes", "registry", "topics"
-    ): "parts of a cluster that name it in their signatures",
-    _cycle("testing.process", "control", "node"): "the control connection acts on its own node",
 }
 
 _LOOP = "one loop in C over a record's fields: calls would cost more than they explain"
