@@ -28,6 +28,7 @@ from moldau.client.errors import (
     DisconnectError,
     KafkaError,
     KafkaTimeoutError,
+    NotKafkaError,
     UnsupportedVersionError,
     error_for,
 )
@@ -102,6 +103,8 @@ class ClusterClient:
         self.metadata: ClusterMetadata = EMPTY
         #: Called with each new picture; must not raise.
         self.on_metadata: list[Callable[[ClusterMetadata], None]] = []
+        #: Called when none of the addresses is a Kafka broker's; must not raise.
+        self.on_not_kafka: list[Callable[[NotKafkaError], None]] = []
         #: Topics to keep in the picture, all of them if None. The owner changes it.
         self.wanted_topics: set[str] | None = set()
         self.allow_auto_topic_creation = False
@@ -238,14 +241,20 @@ class ClusterClient:
     ) -> Any:
         """The response of the first node that can be reached, beginning at a random one."""
         last: KafkaError | None = None
+        is_kafka = False
         await self.bootstrap.resolve()
         for node in self._candidates():
             try:
                 return await self.call(
                     node, request, timeout_ms=timeout_ms, max_version=max_version
                 )
-            except DisconnectError as error:
+            except NotKafkaError as error:
                 last = error
+            except DisconnectError as error:
+                last, is_kafka = error, True
+        if isinstance(last, NotKafkaError) and not is_kafka:
+            # Waiting does not help: nothing that was reached is a broker.
+            raise last
         where = addresses(self.metadata.nodes) or str(self.bootstrap)
         raise DisconnectError(
             f"no broker can be reached at {where}: {_reason(last)}",
@@ -349,6 +358,9 @@ class ClusterClient:
         # raises nothing when no broker is there: the log shows the reason.
         if isinstance(error.__cause__, NotConnected) or failures > 1:
             self.outages.cluster_failed(error.message)
+        if isinstance(error, NotKafkaError):
+            for listener in tuple(self.on_not_kafka):
+                listener(error)
 
     async def _ask_brokers(self) -> ClusterMetadata:
         wanted = self.wanted_topics

@@ -14,6 +14,7 @@ from moldau.client.errors import (
     ClosedError,
     DisconnectError,
     KafkaError,
+    NotKafkaError,
     UnsupportedVersionError,
     error_for,
 )
@@ -25,6 +26,7 @@ from moldau.peers.channel import (
     ChannelError,
     ConnectionObserver,
     NotConnected,
+    NotKafka,
     UnsupportedVersion,
 )
 from moldau.peers.machine.backoff import RandomSource
@@ -113,6 +115,8 @@ class Connections:
             return error_for(ErrorCode.REQUEST_TIMED_OUT, str(error))
         if self.closed:
             return ClosedError("the client was closed")
+        if isinstance(error, NotKafka):
+            return NotKafkaError(f"{error.peer}: {error.reason}")
         if isinstance(error, NotConnected):
             return DisconnectError(f"cannot connect to {error.peer}: {error.reason}")
         return DisconnectError(str(error))

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from moldau.client.errors import UnsupportedVersionError, error_for
 from moldau.client.machine.coordinators import CoordinatorType
-from moldau.client.shared_tasks import shared
+from moldau.client.task_sharing import shared
 from moldau.client.topics import Node
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message

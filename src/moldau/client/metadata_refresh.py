@@ -15,7 +15,7 @@ from contextlib import suppress
 from moldau.client.errors import ClosedError, KafkaError
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.network_settings import NetworkSettings
-from moldau.client.shared_tasks import shared
+from moldau.client.task_sharing import shared
 from moldau.clock import Alarm, Clock, pause
 from moldau.peers.machine.backoff import ExponentialBackoff, RandomSource
 
