@@ -382,16 +382,7 @@ class ClusterClient:
         response: DescribeClusterResponse = await self.call_any(request)
         if response.error_code != ErrorCode.NONE:
             raise error_for(response.error_code, response.error_message)
-        nodes = {
-            each.broker_id: Node(each.broker_id, each.host, each.port, each.rack, each.is_fenced)
-            for each in response.brokers
-        }
-        return self.metadata._replace(
-            cluster_id=response.cluster_id,
-            controller_id=response.controller_id,
-            nodes=nodes,
-            version=self.metadata.version + 1,
-        )
+        return self.metadata.with_controllers(response)
 
     def _publish(self, picture: ClusterMetadata) -> None:
         self.metadata = picture
