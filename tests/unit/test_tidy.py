@@ -61,7 +61,6 @@ BESIDE = {
     "moldau.spark.tables.jdbc.by_driver": "writes through the DataFrame it is given",
     "moldau.testing.errors": _VALUES,
     "moldau.testing.registry": "the clusters that run in this process",
-    "moldau.testing.topics": "acts through the cluster it is given",
 }
 
 #: Inside the broker, from top to bottom. Who is in a line uses only the lines below.
@@ -122,11 +121,6 @@ CYCLES: dict[frozenset[str], str] = {
         "topic_options",
         "triggers",
     ): "a pipeline reads, checks and explains itself",
-    _cycle("testing", "groups", "intruder"): "a group's test intrudes into it",
-    _cycle(
-        "testing", "aio", "cluster", "disturbance", "nodes", "registry", "topics"
-    ): "parts of a cluster that name it in their signatures",
-    _cycle("testing.process", "control", "node"): "the control connection acts on its own node",
 }
 
 _LOOP = "one loop in C over a record's fields: calls would cost more than they explain"
@@ -145,7 +139,6 @@ LARGE = {
     "moldau.client._records.BatchReader.fill": (89, _LOOP),
     "moldau.client.admin.blocking": (1250, "generated"),
     "moldau.client.admin.blocking.Admin": (1150, "generated"),
-    "moldau.client.cluster.ClusterClient": (520, _STATE),
     "moldau.client.consumer.core.ConsumerCore": (500, _STATE),
     "moldau.client.consumer.fetcher.Fetcher": (380, _STATE),
     "moldau.client.consumer.membership.classic_shell.ClassicMembership": (400, _STATE),

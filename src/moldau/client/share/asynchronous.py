@@ -1,77 +1,78 @@
-"""The share consumer for threads."""
+"""The share consumer for asyncio."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any, Self, Unpack
 from uuid import UUID
 
-from moldau.client.callbacks import BlockingCalls
 from moldau.client.config.keywords import ShareConsumerKeywords
-from moldau.client.consumer.guard import ThreadGuard
+from moldau.client.consumer.guard import TaskGuard
 from moldau.client.consumer.machine.consumer_records import ConsumerRecords
-from moldau.client.errors import KafkaError
-from moldau.client.loop_thread import LoopThread
+from moldau.client.errors import IllegalStateError, KafkaError
 from moldau.client.share.core import ShareCore
-from moldau.client.share.face import ShareFace, callback_error
+from moldau.client.share.face import CLOSE_TIMEOUT_S, POLL_TIMEOUT_S, ShareFace, callback_error
 from moldau.client.share.machine.acknowledgements import TopicIdPartition
 from moldau.client.share.settings import ShareSettings
 from moldau.client.type_parameters import K, V
 
-__all__ = ["CLOSE_TIMEOUT_S", "ShareConsumer"]
-
-CLOSE_TIMEOUT_S = 30.0
-POLL_TIMEOUT_S = 1.0
+__all__ = ["AsyncShareConsumer"]
 
 
-class ShareConsumer(ShareFace[K, V]):
-    """Takes records of topics as a member of a share group, and says what became of each.
-
-    One thread at a time may use it; only `wakeup` may come from another. Settings are Kafka's, as
-    a mapping or as keyword arguments with underscores. Timeouts are seconds; without one
-    `default.api.timeout.ms` is the limit.
-    """
+class AsyncShareConsumer(ShareFace[K, V]):
+    """As `ShareConsumer`; what may wait there is a coroutine here. One task at a time may use it,
+    only `wakeup` may come from elsewhere. The commit callback may be a coroutine function."""
 
     def __init__(
         self, config: Mapping[str, Any] | None = None, **settings: Unpack[ShareConsumerKeywords]
     ) -> None:
         checked = ShareSettings.of(config, settings)
-        self._guard = ThreadGuard()
-        self._thread = LoopThread(checked.client_id)
-        self._calls = BlockingCalls(self._thread)
-        try:
-            self._core = ShareCore(checked, self._thread.soon)
-            self._thread.call(self._core.cluster.bootstrap.resolve())
-        except BaseException:
-            self._thread.stop()
-            raise
-        name = f"ShareConsumer {checked.client_id!r}"
-        self._thread.ended_with(self, name, self._core.abandon)
+        self._guard = TaskGuard()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread_id = 0
+        self._core = ShareCore(checked, self._soon)
+
+    def _soon(self, callback: Callable[..., None], *arguments: Any) -> None:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._thread_id = threading.get_ident()
+        if threading.get_ident() == self._thread_id:
+            self._loop.call_soon(callback, *arguments)
+        else:
+            self._loop.call_soon_threadsafe(callback, *arguments)
 
     def _give_up_subscription(self) -> None:
-        self.unsubscribe()
+        raise IllegalStateError(
+            "subscribing to no topics leaves the group, which takes time",
+            advice="await unsubscribe()",
+        )
 
-    def unsubscribe(self) -> None:
+    async def unsubscribe(self) -> None:
         """Leave the group. Records that were given may still be acknowledged.
 
-        >>> consumer.unsubscribe()
+        >>> await consumer.unsubscribe()
         """
         with self._inside():
             core = self._core
-            self._calls.call(core.unsubscribe(core.deadline(None)))
+            await core.unsubscribe(core.deadline(None))
 
-    def poll(self, timeout: float = POLL_TIMEOUT_S) -> ConsumerRecords[K, V]:
+    async def poll(self, timeout: float = POLL_TIMEOUT_S) -> ConsumerRecords[K, V]:
         """Records, as soon as there are any; none if there are none within `timeout` seconds.
 
         Accepts all records of the last poll, unless `share.acknowledgement.mode` is explicit: then
         each of them must have been acknowledged.
 
-        >>> for record in consumer.poll(1.0):
+        >>> for record in await consumer.poll(1.0):
         ...     print(record.value)
         """
         with self._inside():
             core = self._core
-            self._settle()
+            await self._settle()
+            # Other tasks get their turn also while there is no end of records.
+            await asyncio.sleep(0)
             core.begin_poll()
             try:
                 deadline = core.deadline(timeout)
@@ -83,68 +84,68 @@ class ShareConsumer(ShareFace[K, V]):
                         # Nothing that may fail comes in between: records would be accepted unseen.
                         core.send(taken)
                         return records
-                    self._calls.call(core.wait(taken, deadline, fetch=fetch))
+                    await core.wait(taken, deadline, fetch=fetch)
                     fetch = False
-                    self._settle()
+                    await self._settle()
                     core.raise_errors()
             finally:
                 core.end_poll()
 
-    def commit_sync(
+    async def commit_sync(
         self, timeout: float | None = None
     ) -> dict[TopicIdPartition, KafkaError | None]:
         """Send acknowledgements and wait: the error of each partition, None if it went well.
 
-        >>> results = consumer.commit_sync()
+        >>> results = await consumer.commit_sync()
         >>> print([error for error in results.values() if error is not None])
         """
         with self._inside():
             core = self._core
-            self._settle()
+            await self._settle()
             core.acknowledge_if_implied()
             taken = core.in_flight.take()
             if not taken:
                 return {}
-            results = self._calls.call(core.commit(taken, core.deadline(timeout)))
-            self._settle()
+            results = await core.commit(taken, core.deadline(timeout))
+            await self._settle()
             return results
 
-    def commit_async(self) -> None:
+    async def commit_async(self) -> None:
         """Send acknowledgements; the commit callback is told what became of them.
 
-        >>> consumer.commit_async()
+        >>> await consumer.commit_async()
         """
         with self._inside():
-            self._settle()
+            await self._settle()
             self._core.acknowledge_if_implied()
             self._core.send(self._core.in_flight.take())
 
-    def client_instance_id(self, timeout: float | None = None) -> UUID:
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:
         """By which the cluster knows this client's metrics (KIP-714).
 
-        >>> print(consumer.client_instance_id(timeout=5))
+        >>> print(await consumer.client_instance_id(timeout=5))
         """
         with self._inside():
             core = self._core
-            return self._calls.call(core.client_instance_id(core.deadline(timeout)))
+            return await core.client_instance_id(core.deadline(timeout))
 
-    def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+    async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Send acknowledgements, release all other records, leave the group.
 
-        >>> consumer.close(timeout=5)
+        >>> await consumer.close(timeout=5)
         """
         if self._guard.closed:
             return
         with self._inside():
             core = self._core
             try:
-                self._calls.call(core.close(core.deadline(timeout)))
-                self._settle()
+                await core.close(core.deadline(timeout))
+                await self._settle()
             finally:
                 self._guard.closed = True
-                self._thread.stop()
+                self._release()
 
-    def _settle(self) -> None:
+    async def _settle(self) -> None:
         """Take over what nodes answered, and tell the callback."""
         problem: BaseException | None = None
         for offsets, error in self._core.settle():
@@ -152,7 +153,9 @@ class ShareConsumer(ShareFace[K, V]):
                 continue
             self._in_callback = True
             try:
-                self._callback(offsets, error)
+                result = self._callback(offsets, error)
+                if inspect.isawaitable(result):
+                    await result
             except Exception as caught:
                 problem = problem or caught
             finally:
@@ -160,8 +163,11 @@ class ShareConsumer(ShareFace[K, V]):
         if problem is not None:
             raise callback_error(problem) from problem
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
+        """Raises ConfigError if no name in `bootstrap.servers` resolves, as the first call does
+        otherwise."""
+        await self._core.cluster.bootstrap.resolve()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

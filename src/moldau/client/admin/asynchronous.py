@@ -1,8 +1,8 @@
 """The admin client: every operation of Kafka's Admin, on an event loop.
 
 Each area of operations is an object of its own over one connection; `AsyncAdmin` is their common
-face. To add an operation, write it in its area and list it here; tools/generate_blocking.py then
-gives the blocking client the same one.
+face. To add an operation, write it in its area and list it here; tools/generate_twins.py then gives
+the blocking client the same one.
 """
 
 from __future__ import annotations

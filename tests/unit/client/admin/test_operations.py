@@ -1,42 +1,18 @@
-"""The blocking admin client has every operation of the other one, with the same signature."""
+"""The admin clients have every operation of Kafka's."""
 
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from moldau.client.admin import Admin, AsyncAdmin
+from moldau.client.admin import AsyncAdmin
 from moldau.client.admin.base import AdminBase
 
-ROOT = Path(__file__).resolve().parents[4]
 # Names of other clients are there only to be refused with a hint.
 OPERATIONS = sorted(
     name for name in dir(AsyncAdmin) if not name.startswith("_") and hasattr(AsyncAdmin, name)
 )
-
-
-def test_committed_file_is_up_to_date() -> None:
-    command = [sys.executable, str(ROOT / "tools" / "generate_blocking.py"), "--check"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-
-
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_same_signature_and_words(name: str) -> None:
-    blocking, other = getattr(Admin, name), getattr(AsyncAdmin, name)
-    assert inspect.signature(blocking) == inspect.signature(other)
-    assert not inspect.iscoroutinefunction(blocking)
-    if name != "close":
-        # The examples differ: one of them awaits.
-        assert words(blocking) == words(other)
-
-
-def words(method: object) -> str:
-    return (inspect.getdoc(method) or "").partition(">>>")[0]
 
 
 def test_every_operation_of_kafka_is_there() -> None:
