@@ -13,7 +13,7 @@ from moldau.cli.tools.consumer_groups_views import (
     show_offsets,
 )
 from moldau.cli.tools.group_cluster import GroupCluster
-from moldau.cli.tools.group_reports import UnusablePartitionsError
+from moldau.cli.tools.java_errors import UnusablePartitionsError
 from moldau.cli.tools.streams_groups_views import tasks_text
 from moldau.client.admin import (
     ConsumerGroupDescription,

@@ -10,7 +10,7 @@ from typing import Any
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools.common import ToolError, message_of, wait_until_reachable
-from moldau.cli.tools.console_loop import RecordLoop, Signals
+from moldau.cli.tools.console_loop import RecordLoop
 from moldau.cli.tools.console_options import (
     add_client_options,
     add_formatter_options,
@@ -20,6 +20,7 @@ from moldau.cli.tools.console_options import (
     merge,
 )
 from moldau.cli.tools.formatters import MessageFormatter
+from moldau.cli.tools.signals import Signals
 from moldau.client.topics import TopicPartition
 
 __all__ = ["add_arguments", "run"]

@@ -7,63 +7,21 @@ ends well when nothing came for the given time.
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
-from types import FrameType, TracebackType
 from typing import Any
 
-from moldau.cli.tools.group_reports import as_java
+from moldau.cli.tools.java_errors import as_java
+from moldau.cli.tools.signals import Signals
 from moldau.client.errors import KafkaError, WakeupError
 
-__all__ = ["POLL_SECONDS_MAX", "RecordLoop", "Signals"]
+__all__ = ["POLL_SECONDS_MAX", "RecordLoop"]
 
 # A signal that comes in the moment before a poll begins to wait does not end the waiting: its
 # handler only runs when the poll comes back.
 POLL_SECONDS_MAX = 0.5
-
-
-class Signals(AbstractContextManager["Signals"]):
-    """While it is entered, SIGINT and SIGTERM set `received` and call `wake` in another thread.
-
-    Another thread, because a signal may come while this one holds the client's own locks.
-    """
-
-    def __init__(self, wake: Callable[[], object]) -> None:
-        self._wake = wake
-        self._previous: dict[int, Any] = {}
-        self.received = 0
-
-    def __enter__(self) -> Signals:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._previous[number] = signal.signal(number, self._on_signal)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self.received:
-            # The second one is serious.
-            raise KeyboardInterrupt
-        self.received = number
-        threading.Thread(target=self._wake, daemon=True).start()
-
-    @property
-    def exit_code(self) -> int:
-        """As a shell reports the end by that signal; 0 without one."""
-        return 128 + self.received if self.received else 0
 
 
 class RecordLoop:

@@ -20,7 +20,7 @@ from moldau.cli.tools.console_options import (
     merge,
 )
 from moldau.cli.tools.console_reader import make_reader
-from moldau.cli.tools.group_reports import as_java
+from moldau.cli.tools.java_errors import as_java
 
 __all__ = ["add_arguments", "run"]
 

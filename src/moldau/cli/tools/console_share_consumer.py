@@ -8,7 +8,7 @@ from typing import Any
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools.common import ToolError, message_of, wait_until_reachable
-from moldau.cli.tools.console_loop import RecordLoop, Signals
+from moldau.cli.tools.console_loop import RecordLoop
 from moldau.cli.tools.console_options import (
     add_client_options,
     add_formatter_options,
@@ -16,6 +16,7 @@ from moldau.cli.tools.console_options import (
     formatter_of,
     group_of,
 )
+from moldau.cli.tools.signals import Signals
 
 __all__ = ["add_arguments", "run"]
 

@@ -43,11 +43,11 @@ from moldau.cli.tools.group_options import (
 from moldau.cli.tools.group_reports import (
     print_deleted_groups,
     print_deleted_offsets,
-    print_error,
     print_reset_plan,
 )
 from moldau.cli.tools.group_reset import new_offsets
 from moldau.cli.tools.group_service import perform
+from moldau.cli.tools.java_errors import print_error
 from moldau.cli.tools.machine.group_offsets import export_csv
 from moldau.client.errors import GroupIdNotFoundError, KafkaError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition

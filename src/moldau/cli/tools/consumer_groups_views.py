@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.cli.tools.common import Table
-from moldau.cli.tools.group_reports import or_dash, print_error
+from moldau.cli.tools.group_reports import or_dash
+from moldau.cli.tools.java_errors import print_error
 from moldau.cli.tools.machine.group_layout import BARE, assignment_text, fixed, growing, spaced
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 

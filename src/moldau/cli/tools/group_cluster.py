@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from moldau.cli.tools.group_reports import UnusablePartitionsError
+from moldau.cli.tools.java_errors import UnusablePartitionsError
 from moldau.cli.tools.machine.group_offsets import parse_topic_argument, partitions_of
 from moldau.client.topics import TopicPartition
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from moldau.cli.tools.common import ToolError
 from moldau.cli.tools.group_cluster import GroupCluster
 from moldau.cli.tools.group_options import has
-from moldau.cli.tools.group_reports import print_error
+from moldau.cli.tools.java_errors import print_error
 from moldau.cli.tools.machine.group_offsets import (
     Planned,
     clamp,

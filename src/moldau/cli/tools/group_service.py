@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from moldau.cli.tools.common import Table, print_json
 from moldau.cli.tools.group_cluster import GroupCluster
 from moldau.cli.tools.group_options import has
-from moldau.cli.tools.group_reports import as_java, print_error
+from moldau.cli.tools.java_errors import as_java, print_error
 from moldau.cli.tools.machine.group_layout import BARE, growing, spaced
 from moldau.cli.tools.machine.group_offsets import OffsetPlanError
 from moldau.client.errors import KafkaError

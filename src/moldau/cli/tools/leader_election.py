@@ -18,7 +18,7 @@ from moldau.cli.tools.common import (
     read_text,
     told_as,
 )
-from moldau.cli.tools.group_reports import as_java
+from moldau.cli.tools.java_errors import as_java
 from moldau.cli.tools.machine.errors import Refused
 from moldau.client.admin import ElectionType
 from moldau.client.errors import (

@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TextIO
 
-from moldau.cli.tools.group_reports import as_java
+from moldau.cli.tools.java_errors import as_java
 from moldau.cli.tools.machine.formatters_json import compact_json
 from moldau.client.errors import KafkaError
 

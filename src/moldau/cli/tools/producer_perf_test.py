@@ -25,7 +25,7 @@ from moldau.cli.tools.common import (
     read_config_file,
     wait_until_reachable,
 )
-from moldau.cli.tools.group_reports import as_java
+from moldau.cli.tools.java_errors import as_java
 from moldau.cli.tools.machine.perf_statistics import ProducerStats, Throttle
 from moldau.cli.tools.perf_metrics import metric_lines
 from moldau.wire.uuids import uuid_to_text

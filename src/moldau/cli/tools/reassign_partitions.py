@@ -26,7 +26,7 @@ from moldau.cli.tools.common import (
     read_text,
     told_as,
 )
-from moldau.cli.tools.group_reports import as_java
+from moldau.cli.tools.java_errors import as_java
 from moldau.cli.tools.machine import reassign_partitions_plans as plans
 from moldau.cli.tools.machine.errors import Refused
 from moldau.client.admin import (

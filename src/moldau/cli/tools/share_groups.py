@@ -27,16 +27,10 @@ from moldau.cli.tools.group_options import (
     refuse_elsewhere,
     refuse_together,
 )
-from moldau.cli.tools.group_reports import (
-    as_java,
-    default_text,
-    or_dash,
-    print_deleted_groups,
-    print_error,
-    print_reset_plan,
-)
+from moldau.cli.tools.group_reports import or_dash, print_deleted_groups, print_reset_plan
 from moldau.cli.tools.group_reset import new_offsets
 from moldau.cli.tools.group_service import GroupService, perform
+from moldau.cli.tools.java_errors import as_java, default_text, print_error
 from moldau.cli.tools.machine.group_layout import BARE, assignment_text, fixed, growing, spaced
 from moldau.client.errors import GroupIdNotFoundError, KafkaError
 from moldau.client.topics import TopicPartition

@@ -28,14 +28,13 @@ from moldau.cli.tools.group_options import (
     refuse_together,
 )
 from moldau.cli.tools.group_reports import (
-    as_java,
     print_deleted_groups,
     print_deleted_offsets,
-    print_error,
     print_reset_plan,
 )
 from moldau.cli.tools.group_reset import new_offsets
 from moldau.cli.tools.group_service import GroupService, perform
+from moldau.cli.tools.java_errors import as_java, print_error
 from moldau.cli.tools.machine.group_internal_topics import (
     inferred_internal_topics,
     is_inferred_internal,

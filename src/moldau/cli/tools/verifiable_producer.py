@@ -16,9 +16,9 @@ from moldau.cli.tools.common import (
     read_client_config,
     wait_until_reachable,
 )
-from moldau.cli.tools.console_loop import Signals
 from moldau.cli.tools.machine.perf_statistics import Throttle
 from moldau.cli.tools.perf_events import Events, java_class
+from moldau.cli.tools.signals import Signals
 
 __all__ = ["add_arguments", "run"]
 

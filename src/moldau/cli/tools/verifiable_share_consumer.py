@@ -8,8 +8,9 @@ from typing import Any
 
 from moldau.cli.arguments import Parser
 from moldau.cli.tools.common import message_of, read_client_config, wait_until_reachable
-from moldau.cli.tools.console_loop import POLL_SECONDS_MAX, Signals
+from moldau.cli.tools.console_loop import POLL_SECONDS_MAX
 from moldau.cli.tools.perf_events import Events
+from moldau.cli.tools.signals import Signals
 from moldau.cli.tools.verifiable_consumer import tell_record
 from moldau.client.errors import KafkaError, WakeupError
 from moldau.client.topics import TopicPartition
