@@ -14,10 +14,10 @@ from importlib import import_module
 from typing import TextIO
 
 from moldau import __version__
-from moldau.cli.addresses import fill_in, relax
-from moldau.cli.arguments import Parser
 from moldau.cli.catalogue import TOOLS, Tool, find_tool, help_listing
-from moldau.cli.output import CLOSED_PIPE_STATUS, discard, flushed
+from moldau.cli.support.addresses import fill_in, relax
+from moldau.cli.support.arguments import Parser
+from moldau.cli.support.output import CLOSED_PIPE_STATUS, discard, flushed
 from moldau.config.suggestions import did_you_mean
 
 __all__ = ["main", "parser_of"]
@@ -121,7 +121,7 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
     arguments.tool_parser = parser
     arguments.given = list(argv)
     # Imported late: usage errors and --version need none of it.
-    from moldau.cli.failures import Failure
+    from moldau.cli.support.failures import Failure
 
     try:
         if _finds_cluster(tool):

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from moldau.cli.arguments import Parser, int32, int64
+from moldau.cli.support.arguments import Parser, int32, int64
 
 Capture = pytest.CaptureFixture[str]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.stop import Broker, matching_brokers
+from moldau.cli.nodes.stop import Broker, matching_brokers
 
 BIN = Path(__file__).parents[3] / "bin"
 
@@ -112,8 +112,8 @@ def test_brokers_are_found_by_their_command_line(line: str, broker: Broker | Non
 def test_stop_asks_only_those_meant(
     options: list[str], stopped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from moldau.cli import stop
     from moldau.cli.main import main
+    from moldau.cli.nodes import stop
 
     file = tmp_path / "server.properties"
     file.write_text("node.id=7\nprocess.roles=broker\n")
@@ -132,8 +132,8 @@ def test_stop_asks_only_those_meant(
 def test_stop_without_brokers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from moldau.cli import stop
     from moldau.cli.main import main
+    from moldau.cli.nodes import stop
 
     monkeypatch.setattr(
         stop.subprocess,
