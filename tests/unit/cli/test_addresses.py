@@ -108,7 +108,7 @@ def _parsers(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     ("words", "line"),
     [
         (["topics", "--list"], "--bootstrap-server must be specified"),
-        (["get-offsets"], "the following arguments are required: --bootstrap-server"),
+        (["get-offsets"], "--bootstrap-server is required"),
         (["kafka-cluster", "cluster-id"], "--bootstrap-server/-b --bootstrap-controller"),
     ],
 )

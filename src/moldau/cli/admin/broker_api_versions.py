@@ -33,8 +33,15 @@ __all__ = ["add_arguments", "run"]
 
 Ranges = Mapping[int, tuple[int, int]]
 
+_EXAMPLES = """\
+examples:
+  moldau broker-api-versions
+  moldau broker-api-versions --bootstrap-server kafka1:9092 --json
+"""
+
 
 def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
     add_common(parser)
     add_json(parser)
 

@@ -22,30 +22,45 @@ __all__ = ["add_arguments", "run"]
 _ACTIONS = ("--alter", "--delete", "--describe", "--list")
 _CHANGES = ("--generate-name", "--interval", "--match", "--metrics")
 
+_EXAMPLES = """\
+examples:
+  moldau client-metrics --list
+  moldau client-metrics --alter --name slow --interval 10000 \\
+    --metrics org.apache.kafka.producer.
+  moldau client-metrics --delete --name slow
+"""
+
 
 def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
     add_common(parser, required=False)
-    parser.add_argument("--alter", action="store_true", help="set up or change a subscription")
-    parser.add_argument("--delete", action="store_true", help="delete a subscription")
-    parser.add_argument("--describe", action="store_true", help="tell about subscriptions")
-    parser.add_argument("--list", action="store_true", help="list the names of subscriptions")
-    parser.add_argument("--name", metavar="NAME", help="the subscription")
-    parser.add_argument("--generate-name", action="store_true", help="make up a name")
+    parser.add_actions(
+        {
+            "--alter": "create or change a subscription",
+            "--delete": "delete a subscription",
+            "--describe": "show subscriptions",
+            "--list": "list the names of subscriptions",
+        }
+    )
+    parser.add_argument("--name", metavar="NAME", help="name of the subscription")
+    parser.add_argument("--generate-name", action="store_true", help="generate a name (alter)")
     parser.add_argument(
-        "--interval", metavar="MS", help="how often clients push; empty for the default"
+        "--interval",
+        metavar="MS",
+        help="how often clients push metrics; empty for the default (alter)",
     )
     parser.add_argument(
         "--match",
         action="append",
         metavar="KEY=REGEX,...",
-        help="which clients: client_id, client_instance_id, client_software_name, "
-        "client_software_version, client_source_address, client_source_port; empty for all",
+        help="clients, by client_id, client_instance_id, client_software_name, "
+        "client_software_version, client_source_address, client_source_port; empty for all (alter)",
     )
     parser.add_argument(
         "--metrics",
         action="append",
         metavar="PREFIX,...",
-        help="which metrics, by prefixes of their names; empty for none",
+        help="prefixes of the names of metrics; empty for none (alter)",
     )
     add_json(parser)
 

@@ -57,16 +57,16 @@ _OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
 
 _EXAMPLES = """\
 examples:
-  moldau configs --bootstrap-server HOST:PORT --describe --topic orders
-  moldau configs --bootstrap-server HOST:PORT --describe --all --broker 1
-  moldau configs --bootstrap-server HOST:PORT --alter --topic orders \\
+  moldau configs --describe --topic orders
+  moldau configs --describe --all --broker 1
+  moldau configs --alter --topic orders \\
       --add-config retention.ms=86400000,cleanup.policy=[delete,compact]
-  moldau configs --bootstrap-server HOST:PORT --alter --topic orders --delete-config retention.ms
-  moldau configs --bootstrap-server HOST:PORT --alter --broker-defaults \\
+  moldau configs --alter --topic orders --delete-config retention.ms
+  moldau configs --alter --broker-defaults \\
       --add-config log.retention.ms=86400000
-  moldau configs --bootstrap-server HOST:PORT --alter --user alice --client app \\
+  moldau configs --alter --user alice --client app \\
       --add-config producer_byte_rate=1048576
-  moldau configs --bootstrap-server HOST:PORT --alter --user alice \\
+  moldau configs --alter --user alice \\
       --add-config 'SCRAM-SHA-512=[iterations=8192,password=secret]'
 """
 
@@ -74,43 +74,52 @@ examples:
 def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add_common(parser, controllers=True, required=False)
-    parser.add_argument("--alter", action="store_true", help="change a configuration")
-    parser.add_argument("--describe", action="store_true", help="show configurations")
+    parser.add_actions({"--alter": "change configuration", "--describe": "show configuration"})
     parser.add_argument(
-        "--all", action="store_true", help="show also defaults and values of files (describe)"
+        "--all",
+        action="store_true",
+        help="also show defaults and values from configuration files (describe)",
     )
-    entities = parser.add_argument_group("whose configuration")
+    entities = parser.add_argument_group("entities")
     entities.add_argument(
         "--entity-type",
         action="append",
         default=[],
         metavar="TYPE",
-        help=f"{', '.join(_NAMED.values())}; users and clients may be given together",
+        help=f"type of the entity: {', '.join(_NAMED.values())}; users and clients can be combined",
     )
     entities.add_argument(
         "--entity-name", action="append", dest="entity_names", default=[], metavar="NAME",
-        help="the name of the entity",
+        help="name of the entity",
     )  # fmt: skip
     entities.add_argument(
         "--entity-default",
         action="append_const",
         const="",
         dest="entity_names",
-        help="the default of all entities of the type: users, clients, brokers, ips",
+        help="default of all entities of the type (users, clients, brokers, ips)",
     )
     for field, kind in _NAMED.items():
         option = f"--{field.replace('_', '-')}"
-        entities.add_argument(option, metavar="NAME", help=f"one of {kind}")
+        entities.add_argument(
+            option, metavar="NAME", help=f"short for --entity-type {kind} --entity-name NAME"
+        )
     for field, kind in _DEFAULTS.items():
         option = f"--{field.replace('_', '-')}"
-        entities.add_argument(option, action="store_true", help=f"the default of all {kind}")
-    changes = parser.add_argument_group("what to change")
+        entities.add_argument(
+            option, action="store_true", help=f"short for --entity-type {kind} --entity-default"
+        )
+    changes = parser.add_argument_group("changes (with --alter)")
     changes.add_argument(
-        "--add-config", metavar="K=V,K2=[A,B]", help="values to set; brackets group commas"
+        "--add-config",
+        metavar="K=V,K2=[A,B]",
+        help="values to set; put a value with commas in brackets",
     )
-    changes.add_argument("--add-config-file", metavar="FILE", help="values to set, a file")
     changes.add_argument(
-        "--delete-config", action="append", default=[], metavar="K,...", help="keys to unset"
+        "--add-config-file", metavar="FILE", help="properties file with values to set"
+    )
+    changes.add_argument(
+        "--delete-config", action="append", default=[], metavar="K,...", help="keys to remove"
     )
     add_json(parser)
 

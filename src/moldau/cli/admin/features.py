@@ -33,37 +33,53 @@ __all__ = ["add_arguments", "run"]
 _DYNAMIC_QUORUMS_SINCE = "3.9-IV0"
 _SHORT = range(-32768, 32768)
 
+_EXAMPLES = """\
+examples:
+  moldau features describe
+  moldau features upgrade --release-version 4.3 --dry-run
+  moldau features version-mapping --release-version 4.0
+"""
+
 
 def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
     add_common(parser, controllers=True, required=False)
     commands = parser.add_commands()
-    describe = commands.add("describe", "which levels the cluster uses and its nodes support")
-    describe.add_argument(
-        "--node-id", type=int32, metavar="N", help="the node to ask (default: any of them)"
+    describe = commands.add(
+        "describe", "show the feature levels that the cluster uses and supports"
     )
+    describe.add_argument("--node-id", type=int32, metavar="N", help="node to query (default: any)")
     add_json(describe)
-    upgrade = commands.add("upgrade", "raise levels of features")
-    downgrade = commands.add("downgrade", "lower levels of features")
+    upgrade = commands.add("upgrade", "raise feature levels")
+    downgrade = commands.add("downgrade", "lower feature levels")
     for command, verb in ((upgrade, "raise"), (downgrade, "lower")):
         command.add_argument("--metadata", metavar="RELEASE", help="deprecated: use --feature")
         command.add_argument(
-            "--release-version", metavar="RELEASE", help=f"{verb} all to those of a release"
+            "--release-version",
+            metavar="RELEASE",
+            help=f"{verb} all features to the levels of a release",
         )
-        _add_feature(command, "NAME=LEVEL", "a feature and its level")
-    disable = commands.add("disable", "take features away, the same as a downgrade to 0")
-    _add_feature(disable, "NAME", "the feature")
+        _add_feature(command, "NAME=LEVEL", "feature and level")
+    disable = commands.add("disable", "disable features, as a downgrade to level 0 does")
+    _add_feature(disable, "NAME", "feature")
     for command in (downgrade, disable):
         command.add_argument(
-            "--unsafe", action="store_true", help="also if that may destroy metadata for good"
+            "--unsafe", action="store_true", help="allow a downgrade that can lose metadata"
         )
     for command in (upgrade, downgrade, disable):
-        command.add_argument("--dry-run", action="store_true", help="check only, change nothing")
-    mapping = commands.add(
-        "version-mapping", "look up the levels of a release; by default of the latest"
+        command.add_argument(
+            "--dry-run", action="store_true", help="only check whether it is possible"
+        )
+    mapping = commands.add("version-mapping", "print the feature levels of a release")
+    mapping.add_argument(
+        "--release-version",
+        metavar="RELEASE",
+        help="release, from 3.3-IV3 to 4.3-IV0 (default: 4.3-IV0)",
     )
-    mapping.add_argument("--release-version", metavar="RELEASE", help="3.3-IV3 to 4.3-IV0")
-    dependencies = commands.add("feature-dependencies", "look up what a level of a feature needs")
-    _add_feature(dependencies, "NAME=LEVEL", "a feature and its level", required=True)
+    dependencies = commands.add(
+        "feature-dependencies", "print the features that a feature level depends on"
+    )
+    _add_feature(dependencies, "NAME=LEVEL", "feature and level", required=True)
 
 
 def _add_feature(parser: Parser, metavar: str, text: str, *, required: bool = False) -> None:
@@ -73,7 +89,7 @@ def _add_feature(parser: Parser, metavar: str, text: str, *, required: bool = Fa
         default=None if required else [],
         required=required,
         metavar=metavar,
-        help=f"{text}; may be given several times",
+        help=f"{text}; may be repeated",
     )
 
 

@@ -13,21 +13,29 @@ from moldau.client.errors import UnsupportedVersionError
 
 __all__ = ["add_arguments", "run"]
 
+_EXAMPLES = """\
+examples:
+  moldau cluster cluster-id
+  moldau cluster list-endpoints --include-fenced-brokers
+  moldau cluster unregister --id 3
+"""
+
 
 def add_arguments(parser: Parser) -> None:
-    parser.description = "ask a cluster who it is, where its nodes are, and let brokers leave"
+    parser.epilog = _EXAMPLES
+    parser.description = "show the cluster ID and endpoints, or unregister a broker"
     commands = parser.add_commands()
-    cluster_id = commands.add("cluster-id", "print the cluster's id")
-    unregister = commands.add("unregister", "forget a broker that is gone for good")
-    endpoints = commands.add("list-endpoints", "list where the nodes are")
+    cluster_id = commands.add("cluster-id", "print the cluster ID")
+    unregister = commands.add("unregister", "unregister a broker that will not come back")
+    endpoints = commands.add("list-endpoints", "list the endpoints of the nodes")
     for command in (cluster_id, unregister, endpoints):
         add_common(command, controllers=True, short=True, deprecated=("--config",))
         add_json(command)
     unregister.add_argument(
-        "--id", "-i", type=int32, required=True, metavar="N", help="the broker to forget"
+        "--id", "-i", type=int32, required=True, metavar="N", help="ID of the broker"
     )
     endpoints.add_argument(
-        "--include-fenced-brokers", action="store_true", help="also brokers that are fenced"
+        "--include-fenced-brokers", action="store_true", help="also list fenced brokers"
     )
 
 

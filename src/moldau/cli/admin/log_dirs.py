@@ -32,11 +32,18 @@ _JAVA_ERRORS = {
     ),
 }
 
+_EXAMPLES = """\
+examples:
+  moldau log-dirs --describe
+  moldau log-dirs --describe --topic-list orders --broker-list 1,2
+"""
+
 
 def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
     add_common(parser)
     parser.add_argument(
-        "--describe", action="store_true", required=True, help="tell what they hold"
+        "--describe", action="store_true", required=True, help="show the contents (required)"
     )
     parser.add_argument("--topic-list", default="", metavar="T,...", help="topics (default: all)")
     parser.add_argument("--broker-list", default="", metavar="N,...", help="brokers (default: all)")

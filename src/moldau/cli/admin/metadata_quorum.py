@@ -34,33 +34,43 @@ __all__ = ["add_arguments", "run"]
 
 _IS_IT_ONE = "Is this a valid controller configuration file?"
 
+_EXAMPLES = """\
+examples:
+  moldau metadata-quorum describe --status
+  moldau metadata-quorum describe --replication --human-readable
+  moldau metadata-quorum --command-config controller.properties add-controller
+"""
+
 
 def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
     add_common(parser, controllers=True)
     commands = parser.add_commands()
-    describe = commands.add("describe", "tell about the quorum")
-    describe.add_argument("--status", action="store_true", help="a summary")
-    describe.add_argument("--replication", action="store_true", help="how far each node is")
+    describe = commands.add("describe", "show the state of the quorum")
+    describe.add_argument("--status", action="store_true", help="show a summary")
     describe.add_argument(
-        "--human-readable", action="store_true", help="times as how long ago (with --replication)"
+        "--replication", action="store_true", help="show how far each node has replicated the log"
+    )
+    describe.add_argument(
+        "--human-readable", action="store_true", help="show times as durations (with --replication)"
     )
     add_json(describe)
     add = commands.add(
-        "add-controller", "let a controller take part; --command-config is its server.properties"
+        "add-controller", "add a controller; --command-config is its configuration file"
     )
-    remove = commands.add("remove-controller", "take a controller out of the quorum")
+    remove = commands.add("remove-controller", "remove a controller from the quorum")
     remove.add_argument(
-        "--controller-id", "-i", type=int32, required=True, metavar="N", help="the controller"
+        "--controller-id", "-i", type=int32, required=True, metavar="N", help="ID of the controller"
     )
     remove.add_argument(
         "--controller-directory-id",
         "-d",
         required=True,
         metavar="ID",
-        help="the id of its metadata directory",
+        help="ID of its metadata directory",
     )
     for command in (add, remove):
-        command.add_argument("--dry-run", action="store_true", help="say what would be done")
+        command.add_argument("--dry-run", action="store_true", help="only print what would be done")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -16,17 +16,19 @@ __all__ = ["add_arguments", "run"]
 _DESCRIPTION = """\
 run several nodes on this machine as one cluster, for development
 
-Nodes 1 to 3 are brokers and controllers, further ones brokers. Clients connect to the ports
-P, P+1, ...; controllers use the ports behind them. Every node has in DIR its data (node-N), its
-configuration (node-N.properties) and its log (node-N.log). The first start formats the folders,
-later ones continue with them. Ctrl-C stops all nodes, a second one kills them. A node that dies is
-reported, and so is its return: by --restart, or by `moldau start DIR/node-N.properties`.
+Nodes 1 to 3 are brokers and controllers, all others are brokers. Clients connect to the ports P,
+P+1, ...; controllers use the ports after these. DIR contains for each node its data directory
+(node-N), its configuration (node-N.properties) and its log (node-N.log). The first start formats
+the data directories, later starts use them again. Ctrl-C stops all nodes; a second Ctrl-C kills
+them. A node that dies is reported. It comes back with --restart, or with
+`moldau start DIR/node-N.properties` in another terminal, and that is reported too.
 
-Beyond Kafka's defaults every topic, internal ones too, gets R replicas (default.replication.factor
-and others), and with three or more, min.insync.replicas=2: acks=all survives the loss of a node.
+Two settings differ from Kafka's defaults: every topic, also an internal one, has R replicas
+(default.replication.factor and others), and if R is 3 or more, min.insync.replicas=2, so that
+records sent with acks=all survive the loss of a node.
 
-`moldau cluster cluster-id`, `unregister` and `list-endpoints` ask a running cluster instead, as
-kafka-cluster.sh does: `moldau kafka-cluster --help` tells more."""
+With cluster-id, unregister or list-endpoints the command queries a running cluster, as
+kafka-cluster.sh does: see `moldau kafka-cluster --help`."""
 
 _EXAMPLES = """\
 examples:
@@ -43,22 +45,30 @@ def add_arguments(parser: Parser) -> None:
     parser.description = _DESCRIPTION
     parser.epilog = _EXAMPLES
     parser.add_argument(
-        "--brokers", type=int, metavar="N", help="how many (default 3, or as many as DIR has)"
+        "--brokers", type=int, metavar="N", help="number of nodes (default: 3, or those in DIR)"
     )
     parser.add_argument(
-        "--port", type=int, metavar="P", help="port of the first (default 9092; 0 picks free ones)"
+        "--port",
+        type=int,
+        metavar="P",
+        help="port of the first node; 0 chooses free ports (default: 9092)",
     )
-    parser.add_argument("--data", metavar="DIR", help="data folder (default ./moldau-cluster)")
     parser.add_argument(
-        "--replication", type=int, metavar="R", help="replicas of a topic (default min(3, N))"
+        "--data", metavar="DIR", help="directory of the cluster (default: ./moldau-cluster)"
+    )
+    parser.add_argument(
+        "--replication",
+        type=int,
+        metavar="R",
+        help="replicas of each topic (default: 3, or N if smaller)",
     )
     parser.add_argument(
         "--restart",
         action="store_true",
-        help="restart nodes that die, after 1 s, later up to 30 s; not those that are stopped",
+        help="restart a node that dies, after 1 to 30 s; a node that was stopped stays stopped",
     )
     parser.add_argument(
-        "--logs", action="store_true", help="also show the nodes' logs here, by name"
+        "--logs", action="store_true", help="also print the nodes' logs here, with the node's name"
     )
     add_override(parser)
 

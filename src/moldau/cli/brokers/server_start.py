@@ -9,12 +9,20 @@ from moldau.cli.support.arguments import Parser
 
 __all__ = ["add_arguments", "run"]
 
+_EXAMPLES = """\
+examples:
+  moldau server-start server.properties
+  moldau server-start server.properties --override log.retention.hours=1
+"""
+
 
 def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
     parser.description = (
-        "start a broker as kafka-server-start.sh does: the storage must be formatted"
+        "start a broker or controller from a configuration file. Its storage must be formatted: "
+        "see `moldau storage format --help`."
     )
-    parser.add_argument("file", metavar="FILE", help="a Kafka configuration file")
+    parser.add_argument("file", metavar="FILE", help="Kafka configuration file")
     add_override(parser)
 
 

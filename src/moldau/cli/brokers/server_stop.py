@@ -8,13 +8,22 @@ from moldau.cli.support.arguments import Parser
 
 __all__ = ["add_arguments", "run"]
 
+_EXAMPLES = """\
+examples:
+  moldau server-stop
+  moldau server-stop --node-id 1
+"""
+
 
 def add_arguments(parser: Parser) -> None:
-    parser.description = "stop the brokers of this machine as kafka-server-stop.sh does"
+    parser.epilog = _EXAMPLES
+    parser.description = "stop the brokers and controllers that run on this machine"
     parser.add_argument(
-        "--process-role", choices=("broker", "controller"), help="only nodes with just this role"
+        "--process-role",
+        choices=("broker", "controller"),
+        help="stop only nodes whose only role is this one",
     )
-    parser.add_argument("--node-id", type=int, metavar="N", help="only the node with this id")
+    parser.add_argument("--node-id", type=int, metavar="N", help="stop only the node with this ID")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -23,16 +23,19 @@ def add_arguments(parser: Parser) -> None:
         "file",
         nargs="?",
         metavar="FILE",
-        help="a Kafka configuration file; without one, a single node for this machine",
+        help="Kafka configuration file (default: settings for a single node on this machine)",
     )
     parser.add_argument(
-        "--port", type=int, metavar="P", help="port on 127.0.0.1 (default 9092; 0 picks a free one)"
+        "--port",
+        type=int,
+        metavar="P",
+        help="port on 127.0.0.1; 0 chooses a free one (default: 9092)",
     )
-    parser.add_argument("--data", metavar="DIR", help="data folder (default ./moldau-data)")
+    parser.add_argument("--data", metavar="DIR", help="data directory (default: ./moldau-data)")
     parser.add_argument(
         "--spark",
         action="store_true",
-        help="also start Spark in DIR-spark and keep pipelines running, as `moldau spark start`",
+        help="also run `moldau spark start` with the directory DIR-spark",
     )
     add_override(parser)
 
@@ -43,7 +46,7 @@ def add_override(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set one configuration key; may be given several times",
+        help="set a configuration key; may be repeated",
     )
 
 

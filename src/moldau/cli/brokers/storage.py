@@ -10,36 +10,50 @@ __all__ = ["add_arguments", "run"]
 
 _FORMAT_EXAMPLES = """\
 examples:
-  moldau storage format -c server.properties -t $(moldau storage random-uuid) --standalone
-  moldau storage format -c server.properties -t ID --release-version 4.0 --ignore-formatted
+  moldau storage format --standalone -c server.properties \\
+    -t $(moldau storage random-uuid)
+  moldau storage format -c server.properties -t ID --release-version 4.0
+"""
+
+_EXAMPLES = """\
+examples:
+  moldau storage random-uuid
+  moldau storage format -c server.properties -t ID --standalone
+  moldau storage info -c server.properties
 """
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.description = "format and inspect storage as kafka-storage.sh does"
+    parser.epilog = _EXAMPLES
+    parser.description = "format the log directories of a node, or show what they contain"
     commands = parser.add_commands()
-    info = commands.add("info", "tell about the log directories of this node")
+    info = commands.add("info", "show the state of the log directories of this node")
     _add_config(info)
     _add_format(commands)
-    mapping = commands.add(
-        "version-mapping", "look up the feature levels of a release; by default of the latest"
+    mapping = commands.add("version-mapping", "print the feature levels of a release")
+    mapping.add_argument(
+        "--release-version",
+        "-r",
+        metavar="RELEASE",
+        help="release, from 3.3-IV3 to 4.3-IV0 (default: 4.3-IV0)",
     )
-    mapping.add_argument("--release-version", "-r", help="release, 3.3-IV3 to 4.3-IV0")
-    dependencies = commands.add("feature-dependencies", "look up what a level of a feature needs")
+    dependencies = commands.add(
+        "feature-dependencies", "print the features that a feature level depends on"
+    )
     dependencies.add_argument(
         "--feature",
         "-f",
         action="append",
         required=True,
         metavar="NAME=LEVEL",
-        help="feature and level, e.g. metadata.version=25; may be given several times",
+        help="feature and level, e.g. metadata.version=25; may be repeated",
     )
-    commands.add("random-uuid", "print a random id, as for a new cluster")
+    commands.add("random-uuid", "print a random ID, for example for a new cluster")
 
 
 def _add_config(parser: Parser) -> None:
     parser.add_argument(
-        "--config", "-c", required=True, metavar="FILE", help="the Kafka configuration file"
+        "--config", "-c", required=True, metavar="FILE", help="Kafka configuration file of the node"
     )
 
 
@@ -48,23 +62,26 @@ def _add_format(commands: Commands) -> None:
         "format", "format the log directories of this node", epilog=_FORMAT_EXAMPLES
     )
     _add_config(parser)
-    parser.add_argument("--cluster-id", "-t", required=True, metavar="ID", help="the cluster's id")
+    parser.add_argument("--cluster-id", "-t", required=True, metavar="ID", help="ID of the cluster")
     parser.add_argument(
         "--add-scram",
         "-S",
         action="append",
         default=[],
         metavar="CREDENTIAL",
-        help="a SCRAM user to start with, e.g. 'SCRAM-SHA-256=[name=alice,password=secret]'",
+        help="add a SCRAM user, e.g. SCRAM-SHA-256=[name=alice,password=secret]; may be repeated",
     )
     parser.add_argument(
         "--ignore-formatted",
         "-g",
         action="store_true",
-        help="pass over directories that are formatted already",
+        help="skip directories that are already formatted",
     )
     parser.add_argument(
-        "--release-version", "-r", help="release to start with, 3.3-IV3 to 4.3-IV0 (the default)"
+        "--release-version",
+        "-r",
+        metavar="RELEASE",
+        help="release whose feature levels to use, 3.3-IV3 to 4.3-IV0 (default: 4.3-IV0)",
     )
     parser.add_argument(
         "--feature",
@@ -72,7 +89,7 @@ def _add_format(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAME=LEVEL",
-        help="level of one feature, e.g. kraft.version=1; may be given several times",
+        help="level of a feature, e.g. kraft.version=1; may be repeated",
     )
     _add_quorum(parser)
 
@@ -83,19 +100,19 @@ def _add_quorum(parser: Parser) -> None:
         "--standalone",
         "-s",
         action="store_true",
-        help="this controller alone forms the quorum; others may join later",
+        help="this controller forms the quorum alone; others can join later",
     )
     quorum.add_argument(
         "--no-initial-controllers",
         "-N",
         action="store_true",
-        help="this node joins a quorum that is formatted elsewhere",
+        help="this node joins a quorum that was formatted on another node",
     )
     quorum.add_argument(
         "--initial-controllers",
         "-I",
         metavar="VOTERS",
-        help="the first voters, id@host:port:directory,...; the same on all nodes",
+        help="the first voters, as id@host:port:directory,...; the same on all nodes",
     )
 
 

@@ -31,10 +31,10 @@ _NAMED_OFFSETS = {"earliest": _EARLIEST, "latest": _LATEST}
 
 _EXAMPLES = """\
 examples:
-  moldau console-consumer --bootstrap-server localhost:9092 --topic orders --from-beginning
-  moldau console-consumer --bootstrap-server localhost:9092 --topic orders --group shop \\
+  moldau console-consumer --topic orders --from-beginning
+  moldau console-consumer --topic orders --group shop \\
     --formatter-property print.key=true --formatter-property key.separator=' | '
-  moldau console-consumer --bootstrap-server localhost:9092 --topic orders --partition 0 \\
+  moldau console-consumer --topic orders --partition 0 \\
     --offset 42 --max-messages 1
 """
 
@@ -43,38 +43,44 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add_client_options(parser, "consumer", old_config="--consumer.config")
     parser.add_deprecated("--consumer-property", instead="--command-property")
-    parser.add_argument("--topic", metavar="NAME", help="the topic to read")
-    parser.add_argument("--include", metavar="REGEX", help="the topics to read")
+    parser.add_argument("--topic", metavar="NAME", help="topic to read")
     parser.add_argument(
-        "--partition", type=int, metavar="N", help="only this partition, without a group"
+        "--include", metavar="REGEX", help="topics to read, as a regular expression"
+    )
+    parser.add_argument(
+        "--partition", type=int, metavar="N", help="read only this partition, without a group"
     )
     parser.add_argument(
         "--offset",
         metavar="N",
-        help="where to start with --partition: an offset, earliest or latest (the default)",
+        help="where to start with --partition: an offset, earliest or latest (default: latest)",
     )
     parser.add_argument(
         "--from-beginning",
         action="store_true",
-        help="start at the earliest record where there is no committed offset",
+        help="start at the earliest record if the group has no committed offset",
     )
     parser.add_argument(
-        "--group", metavar="ID", help="the group (default: a new console-consumer-N)"
+        "--group", metavar="ID", help="consumer group (default: a new one, console-consumer-N)"
     )
-    parser.add_argument("--max-messages", type=int, metavar="N", help="end after so many")
     parser.add_argument(
-        "--timeout-ms", type=int, metavar="MS", help="end when nothing comes for so long"
+        "--max-messages", type=int, metavar="N", help="exit after this number of records"
+    )
+    parser.add_argument(
+        "--timeout-ms", type=int, metavar="MS", help="exit if no record arrives for this long"
     )
     parser.add_argument(
         "--isolation-level",
         metavar="LEVEL",
-        help="read_committed, or read_uncommitted (the default)",
+        help="read_committed or read_uncommitted (default: read_uncommitted)",
     )
     parser.add_argument(
-        "--skip-message-on-error", action="store_true", help="go on after a record that fails"
+        "--skip-message-on-error", action="store_true", help="skip records that cannot be printed"
     )
     parser.add_argument(
-        "--enable-systest-events", action="store_true", help="print lifecycle events"
+        "--enable-systest-events",
+        action="store_true",
+        help="also print lifecycle events, for system tests",
     )
     add_formatter_options(parser)
 

@@ -26,22 +26,22 @@ __all__ = ["add_arguments", "run"]
 
 _EXAMPLES = """\
 examples:
-  moldau console-producer --bootstrap-server localhost:9092 --topic orders < orders.txt
-  moldau console-producer --bootstrap-server localhost:9092 --topic orders \\
+  moldau console-producer --topic orders < orders.txt
+  moldau console-producer --topic orders \\
     --reader-property parse.key=true --reader-property key.separator=:
 """
 
 # The option, the setting it stands for, the option's default, what it means.
 _SETTINGS: tuple[tuple[str, str, type, object, str], ...] = (
-    ("--timeout", "linger.ms", int, 1000, "how long records wait for others"),
-    ("--request-required-acks", "acks", str, "-1", "which replicas must have a record"),
-    ("--request-timeout-ms", "request.timeout.ms", int, 1500, "how long to wait for an answer"),
-    ("--message-send-max-retries", "retries", int, 3, "how often to try again"),
-    ("--retry-backoff-ms", "retry.backoff.ms", int, 100, "how long to wait before that"),
+    ("--timeout", "linger.ms", int, 1000, "how long a batch waits for more records"),
+    ("--request-required-acks", "acks", str, "-1", "which replicas must confirm a record"),
+    ("--request-timeout-ms", "request.timeout.ms", int, 1500, "how long to wait for a response"),
+    ("--message-send-max-retries", "retries", int, 3, "how often to send a record again"),
+    ("--retry-backoff-ms", "retry.backoff.ms", int, 100, "how long to wait before a retry"),
     ("--socket-buffer-size", "send.buffer.bytes", int, 102400, "size of the socket's buffer"),
-    ("--max-memory-bytes", "buffer.memory", int, 33554432, "memory for waiting records"),
-    ("--metadata-expiry-ms", "metadata.max.age.ms", int, 300000, "when to look for changes"),
-    ("--max-block-ms", "max.block.ms", int, 60000, "how long a full buffer may block"),
+    ("--max-memory-bytes", "buffer.memory", int, 33554432, "memory for unsent records"),
+    ("--metadata-expiry-ms", "metadata.max.age.ms", int, 300000, "how often to refresh metadata"),
+    ("--max-block-ms", "max.block.ms", int, 60000, "how long to wait while the buffer is full"),
 )
 
 
@@ -49,19 +49,19 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add_client_options(parser, "producer", old_config="--producer.config")
     parser.add_deprecated("--producer-property", instead="--command-property")
-    parser.add_argument("--topic", metavar="NAME", help="where to send to")
+    parser.add_argument("--topic", metavar="NAME", help="topic to send to")
     parser.add_argument(
-        "--sync", action="store_true", help="wait for each record before sending the next"
+        "--sync", action="store_true", help="send one record at a time and wait until it is written"
     )
     parser.add_argument(
         "--compression-codec",
         nargs="?",
         const="gzip",
         metavar="CODEC",
-        help="none (the default), gzip (if no codec is named), snappy, lz4 or zstd",
+        help="none, gzip, snappy, lz4 or zstd; without a value gzip (default: none)",
     )
     parser.add_argument(
-        "--batch-size", type=int, metavar="BYTES", help="batch.size (default 16384)"
+        "--batch-size", type=int, metavar="BYTES", help="batch.size (default: 16384)"
     )
     parser.add_argument(
         "--max-partition-memory-bytes",
@@ -72,24 +72,27 @@ def add_arguments(parser: Parser) -> None:
     for option, key, kind, default, text in _SETTINGS:
         metavar = "ACKS" if kind is str else "N"
         parser.add_argument(
-            option, type=kind, metavar=metavar, help=f"{key}: {text} (default {default})"
+            option, type=kind, metavar=metavar, help=f"{key}: {text} (default: {default})"
         )
     parser.add_argument(
         "--line-reader",
         default="org.apache.kafka.tools.LineMessageReader",
         metavar="CLASS",
-        help="what turns lines into records: the dotted path of a Python class",
+        help="dotted path of a Python class that turns lines into records",
     )
     parser.add_argument(
         "--reader-property",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="parse.key, key.separator (tab), parse.headers, headers.delimiter (tab), "
-        "headers.separator (,), headers.key.separator (:), ignore.error, null.marker",
+        help="property of the line reader: parse.key, key.separator (default: tab), parse.headers, "
+        "headers.delimiter (default: tab), headers.separator (default: ,), "
+        "headers.key.separator (default: :), ignore.error, null.marker; may be repeated",
     )
     parser.add_deprecated("--property", instead="--reader-property")
-    parser.add_argument("--reader-config", metavar="FILE", help="the reader's settings, a file")
+    parser.add_argument(
+        "--reader-config", metavar="FILE", help="properties file for the line reader"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -22,8 +22,8 @@ __all__ = ["add_arguments", "run"]
 
 _EXAMPLES = """\
 examples:
-  moldau console-share-consumer --bootstrap-server localhost:9092 --topic jobs --group workers
-  moldau console-share-consumer --bootstrap-server localhost:9092 --topic jobs --release \\
+  moldau console-share-consumer --topic jobs --group workers
+  moldau console-share-consumer --topic jobs --release \\
     --max-messages 10 --formatter-property print.delivery=true
 """
 
@@ -32,27 +32,31 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add_client_options(parser, "share consumer", old_config="--consumer-config")
     parser.add_deprecated("--consumer-property", instead="--command-property")
-    parser.add_argument("--topic", metavar="NAME", help="the topic to read")
+    parser.add_argument("--topic", metavar="NAME", help="topic to read")
     parser.add_argument(
-        "--group", metavar="ID", help="the share group (default console-share-consumer)"
-    )
-    parser.add_argument("--max-messages", type=int, metavar="N", help="end after so many")
-    parser.add_argument(
-        "--timeout-ms", type=int, metavar="MS", help="end when nothing comes for so long"
+        "--group", metavar="ID", help="share group (default: console-share-consumer)"
     )
     parser.add_argument(
-        "--reject", action="store_true", help="reject every record: it is not delivered again"
+        "--max-messages", type=int, metavar="N", help="exit after this number of records"
     )
     parser.add_argument(
-        "--release", action="store_true", help="release every record: it is delivered again"
+        "--timeout-ms", type=int, metavar="MS", help="exit if no record arrives for this long"
+    )
+    parser.add_argument(
+        "--reject", action="store_true", help="reject every record: none is delivered again"
+    )
+    parser.add_argument(
+        "--release", action="store_true", help="release every record: each is delivered again"
     )
     parser.add_argument(
         "--reject-message-on-error",
         action="store_true",
-        help="reject a record that cannot be printed, and go on",
+        help="reject records that cannot be printed, and continue",
     )
     parser.add_argument(
-        "--enable-systest-events", action="store_true", help="print lifecycle events"
+        "--enable-systest-events",
+        action="store_true",
+        help="also print lifecycle events, for system tests",
     )
     add_formatter_options(parser)
 

@@ -37,16 +37,18 @@ def add_client_options(
         "--bootstrap-server",
         required=required,
         metavar="HOST:PORT,...",
-        help="brokers to find the cluster by",
+        help="addresses of one or more brokers of the cluster",
     )
-    parser.add_argument("--command-config", metavar="FILE", help=f"settings of the {role}, a file")
+    parser.add_argument(
+        "--command-config", metavar="FILE", help=f"properties file with settings of the {role}"
+    )
     parser.add_deprecated(old_config, instead="--command-config")
     parser.add_argument(
         "--command-property",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help=f"one setting of the {role}; may be repeated, comes before the file",
+        help=f"setting of the {role}; takes precedence over the file; may be repeated",
     )
 
 
@@ -103,29 +105,34 @@ def add_formatter_options(parser: Parser) -> None:
         "--formatter",
         default=_DEFAULT_FORMATTER,
         metavar="CLASS",
-        help="how to print records: one of "
+        help="class that prints records: "
         + ", ".join(name.rpartition(".")[2] for name in FORMATTERS)
-        + ", or the dotted path of a Python class",
+        + ", or the dotted path of a Python class (default: DefaultMessageFormatter)",
     )
     parser.add_argument(
         "--formatter-property",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="print.timestamp, print.key, print.value, print.partition, print.offset, "
+        help="property of the formatter: print.timestamp, print.key, print.value, "
+        "print.partition, print.offset, "
         "print.epoch, print.headers, print.delivery (true or false), key.separator, "
         "line.separator, headers.separator, null.literal, key.deserializer, "
         "value.deserializer, headers.deserializer; may be repeated",
     )
     parser.add_deprecated("--property", instead="--formatter-property")
     parser.add_argument(
-        "--formatter-config", metavar="FILE", help="the formatter's settings, a properties file"
+        "--formatter-config", metavar="FILE", help="properties file for the formatter"
     )
     parser.add_argument(
-        "--json", action="store_true", help="print each record as a JSON object on its own line"
+        "--json", action="store_true", help="print each record as a JSON object on one line"
     )
-    parser.add_argument("--key-deserializer", metavar="CLASS", help="how to read keys")
-    parser.add_argument("--value-deserializer", metavar="CLASS", help="how to read values")
+    parser.add_argument(
+        "--key-deserializer", metavar="CLASS", help="deserializer of keys (default: text)"
+    )
+    parser.add_argument(
+        "--value-deserializer", metavar="CLASS", help="deserializer of values (default: text)"
+    )
 
 
 def formatter_of(arguments: argparse.Namespace) -> MessageFormatter:

@@ -30,54 +30,56 @@ _DECODERS = ("offsets", "transaction-log", "cluster-metadata", "remote-log-metad
 
 _EXAMPLES = """\
 examples:
-  moldau dump-log --files data/orders-0/00000000000000000000.log --print-data-log
-  moldau dump-log --files data/__consumer_offsets-3/00000000000000000000.log --offsets-decoder
-  moldau dump-log --files data/orders-0/00000000000000000000.index --verify-index-only
+  moldau dump-log --print-data-log --files orders-0/00000000000000000000.log
+  moldau dump-log --offsets-decoder \\
+    --files __consumer_offsets-3/00000000000000000000.log
+  moldau dump-log --verify-index-only \\
+    --files orders-0/00000000000000000000.index
 """
 
 
 def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add = parser.add_argument
-    add("--files", metavar="FILE,FILE", help="the files to print, separated by commas (required)")
+    add("--files", metavar="FILE,FILE", help="files to print (required)")
     add(
         "--print-data-log",
         action="store_true",
-        help="print keys and values of records; every decoder option does as well",
+        help="print keys and values of records (implied by all decoders)",
     )
     add(
         "--deep-iteration",
         action="store_true",
-        help="print the records inside batches; --print-data-log does as well",
+        help="print the records of each batch (implied by --print-data-log)",
     )
     add(
         "--skip-record-metadata",
         action="store_true",
-        help="print of a record only its key and value, and control records not at all",
+        help="print only the keys and values of records, and no control records",
     )
     add(
         "--verify-index-only",
         action="store_true",
-        help="check indexes against their log and print only what is wrong",
+        help="check indexes against their log and print only errors",
     )
     add(
         "--index-sanity-check",
         action="store_true",
-        help="check indexes as a broker does when it starts, and print no entries",
+        help="check indexes as a broker does when it starts, without printing them",
     )
     add(
         "--max-message-size",
         type=int,
         default=5 * 1024 * 1024,
         metavar="BYTES",
-        help="largest batch expected where an index points (default: %(default)s)",
+        help="maximum size of a batch to which an index points (default: %(default)s)",
     )
     add(
         "--max-bytes",
         type=int,
         default=_INT32_MAX,
         metavar="BYTES",
-        help="read at most so much of each log",
+        help="read at most this much of each log (default: all)",
     )
     for part in ("key", "value"):
         add(
@@ -88,7 +90,7 @@ def add_arguments(parser: Parser) -> None:
             help=f"prints {part}s: one of Kafka's decoders by name, or a Python class by its path "
             "(default: text)",
         )
-    decoders = parser.add_argument_group("what the records are")
+    decoders = parser.add_argument_group("decoders")
     for name in _DECODERS:
         decoders.add_argument(f"--{name}-decoder", action="store_true", help=f"{name} records")
 

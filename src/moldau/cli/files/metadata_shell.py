@@ -49,13 +49,14 @@ def add_arguments(parser: Parser) -> None:
         "-s",
         required=True,
         metavar="FILE",
-        help="a snapshot (.checkpoint) or segment (.log) of __cluster_metadata-0",
+        help="snapshot (.checkpoint) or segment (.log) of __cluster_metadata-0",
     )
     parser.add_argument(
         "command",
         nargs="*",
         metavar="WORD",
-        help=f"one command to run: {', '.join(c.name for c in COMMANDS if not c.shell_only)}",
+        help="command to run, instead of the interactive shell: "
+        + ", ".join(c.name for c in COMMANDS if not c.shell_only),
     )
 
 

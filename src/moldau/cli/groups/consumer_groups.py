@@ -77,13 +77,13 @@ _STATES = (
 
 _EXAMPLES = """\
 examples:
-  moldau consumer-groups --bootstrap-server localhost:9092 --list --state
-  moldau consumer-groups --bootstrap-server localhost:9092 --describe --group shop
-  moldau consumer-groups --bootstrap-server localhost:9092 --group shop --topic orders:0,1 \\
+  moldau consumer-groups --list --state
+  moldau consumer-groups --describe --group shop
+  moldau consumer-groups --group shop --topic orders:0,1 \\
     --reset-offsets --to-datetime 2026-01-31T12:00:00.000 --dry-run
-  moldau consumer-groups --bootstrap-server localhost:9092 --group shop --all-topics \\
+  moldau consumer-groups --group shop --all-topics \\
     --reset-offsets --to-current --dry-run --export > offsets.csv
-  moldau consumer-groups --bootstrap-server localhost:9092 --group shop \\
+  moldau consumer-groups --group shop \\
     --reset-offsets --from-file offsets.csv --execute
 """
 
@@ -92,16 +92,20 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add_actions(parser, "consumer", required_server=False)
     parser.add_argument(
-        "--validate-regex", metavar="REGEX", help="check a regular expression for subscriptions"
+        "--validate-regex",
+        metavar="REGEX",
+        help="check whether a regular expression can be used to subscribe to topics",
     )
     parser.add_argument(
         "--topic",
         action="append",
         default=[],
         metavar="TOPIC[:0,1,...]",
-        help="reset or delete offsets of this topic, or of these partitions; may be repeated",
+        help="topic, or partitions of it, whose offsets to reset or delete; may be repeated",
     )
-    parser.add_argument("--all-topics", action="store_true", help="reset all topics of a group")
+    parser.add_argument(
+        "--all-topics", action="store_true", help="reset the offsets of all topics of the group"
+    )
     add_describe_options(parser, types=True)
     add_reset_options(parser, SCENARIOS, export=True)
 

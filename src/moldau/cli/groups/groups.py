@@ -22,20 +22,27 @@ __all__ = ["add_arguments", "run"]
 _SHORTCUTS = ("--consumer", "--share", "--streams")
 _WIDTH_MIN = 20
 
+_EXAMPLES = """\
+examples:
+  moldau groups --list
+  moldau groups --list --share
+"""
+
 
 def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
     add_common(parser)
-    parser.add_argument("--list", action="store_true", help="list the groups")
+    parser.add_argument("--list", action="store_true", help="list groups")
     parser.add_argument(
         "--group-type",
         metavar="TYPE",
-        help="only of a type: classic, consumer, share, streams",
+        help="only groups of this type: classic, consumer, share or streams",
     )
-    parser.add_argument("--protocol", metavar="NAME", help="only those of a protocol type")
+    parser.add_argument("--protocol", metavar="NAME", help="only groups with this protocol type")
     parser.add_argument(
         "--consumer",
         action="store_true",
-        help="only consumer groups of all kinds, also classic and simple ones",
+        help="only consumer groups, including classic and simple ones",
     )
     parser.add_argument("--share", action="store_true", help="only share groups")
     parser.add_argument("--streams", action="store_true", help="only streams groups")

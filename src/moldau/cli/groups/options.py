@@ -45,82 +45,88 @@ _PRESENT = ""
 def add_actions(parser: Parser, kind: str, *, required_server: bool = True) -> None:
     """The actions, the groups they act on, and the common options."""
     add_common(parser, required=required_server)
-    parser.add_argument("--list", action="store_true", help=f"list all {kind} groups")
-    parser.add_argument(
-        "--describe", action="store_true", help="describe groups and how far behind they are"
-    )
-    parser.add_argument("--delete", action="store_true", help="delete groups, with their offsets")
-    parser.add_argument(
-        "--reset-offsets",
-        action="store_true",
-        help="move the offsets of groups without members: --dry-run shows, --execute does it",
-    )
-    parser.add_argument(
-        "--delete-offsets", action="store_true", help="delete a group's offsets of some topics"
+    parser.add_actions(
+        {
+            "--list": f"list all {kind} groups",
+            "--describe": "show offsets and lag, members or state of groups",
+            "--delete": "delete groups and their offsets",
+            "--reset-offsets": "move the offsets of groups without members",
+            "--delete-offsets": "delete a group's offsets of some topics",
+        }
     )
     parser.add_argument(
-        "--group", action="append", default=[], metavar="ID", help="the group; may be repeated"
+        "--group",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="group to act on; may be repeated",
     )
-    parser.add_argument("--all-groups", action="store_true", help=f"all {kind} groups")
+    parser.add_argument("--all-groups", action="store_true", help=f"act on all {kind} groups")
     parser.add_argument(
         "--timeout",
         type=int,
         default=30000,
         metavar="MS",
-        help="how long to wait for answers (default 30000)",
+        help="how long to wait for responses (default: 30000)",
     )
     add_json(parser)
 
 
 def add_describe_options(parser: Parser, *, types: bool = False) -> None:
-    parser.add_argument(
-        "--offsets", action="store_true", help="describe: offsets and lag (the default)"
+    group = parser.add_argument_group("output of --list and --describe")
+    group.add_argument(
+        "--offsets", action="store_true", help="offsets and lag (describe; the default)"
     )
-    parser.add_argument("--members", action="store_true", help="describe: the members")
-    parser.add_argument(
+    group.add_argument("--members", action="store_true", help="members (describe)")
+    group.add_argument(
         "--state",
         nargs="?",
         const=_PRESENT,
         metavar="STATE,...",
-        help="describe: the state; list: show the states, or only groups in these",
+        help="state (describe, list); with --list also: only groups in these states",
     )
     if types:
-        parser.add_argument(
+        group.add_argument(
             "--type",
             nargs="?",
             const=_PRESENT,
             metavar="TYPE,...",
-            help="list: show the types, or only groups of these (classic, consumer)",
+            help="type (list), or only groups of these types: classic, consumer",
         )
-    parser.add_argument("--verbose", action="store_true", help="describe: more columns")
+    group.add_argument("--verbose", action="store_true", help="more columns (describe)")
 
 
 def add_reset_options(parser: Parser, scenarios: Sequence[str], *, export: bool) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="only show what a reset would do")
-    parser.add_argument("--execute", action="store_true", help="do it")
+    group = parser.add_argument_group("new offsets (with --reset-offsets)")
+    group.add_argument("--dry-run", action="store_true", help="only print the new offsets")
+    group.add_argument("--execute", action="store_true", help="set the new offsets")
     if export:
-        parser.add_argument("--export", action="store_true", help="print the new offsets as CSV")
+        group.add_argument("--export", action="store_true", help="print the new offsets as CSV")
     for option in scenarios:
         kind, metavar, text = _SCENARIO_HELP[option]
         if kind is bool:
-            parser.add_argument(option, action="store_true", help=text)
+            group.add_argument(option, action="store_true", help=text)
         else:
-            parser.add_argument(option, type=kind, metavar=metavar, help=text)
+            group.add_argument(option, type=kind, metavar=metavar, help=text)
 
 
 _SCENARIO_HELP: dict[str, tuple[type, str, str]] = {
-    "--to-offset": (int, "N", "reset to this offset"),
-    "--shift-by": (int, "N", "reset by so many from the committed offset, also backwards"),
+    "--to-offset": (int, "N", "set offsets to N"),
+    "--shift-by": (int, "N", "move the committed offsets by N, backwards if it is negative"),
     "--to-datetime": (
         str,
         "YYYY-MM-DDThh:mm:ss.sss",
-        "reset to the first record of that time or later, UTC unless it ends in a zone",
+        "set offsets to the first record at this time or later; UTC if it has no time zone",
     ),
-    "--by-duration": (str, "PnDTnHnMnS", "reset to the time so long ago"),
-    "--to-earliest": (bool, "", "reset to the start"),
-    "--to-latest": (bool, "", "reset to the end"),
-    "--to-current": (bool, "", "reset to the committed offset"),
-    "--from-file": (str, "CSV", "reset to what a file says that --export wrote"),
+    "--by-duration": (
+        str,
+        "PnDTnHnMnS",
+        "set offsets to the first record of the time this long ago, e.g. PT1H30M",
+    ),
+    "--to-earliest": (bool, "", "set offsets to the earliest offsets"),
+    "--to-latest": (bool, "", "set offsets to the latest offsets"),
+    "--to-current": (bool, "", "set offsets to the committed offsets"),
+    "--from-file": (str, "CSV", "set offsets as in a CSV file that --export printed"),
 }
 
 

@@ -59,9 +59,9 @@ _TOPIC_LEVEL = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR
 
 _EXAMPLES = """\
 examples:
-  moldau share-groups --bootstrap-server localhost:9092 --list --state
-  moldau share-groups --bootstrap-server localhost:9092 --describe --group workers --members
-  moldau share-groups --bootstrap-server localhost:9092 --group workers --topic jobs \\
+  moldau share-groups --list --state
+  moldau share-groups --describe --group workers --members
+  moldau share-groups --group workers --topic jobs \\
     --reset-offsets --to-earliest --execute
 """
 
@@ -74,9 +74,11 @@ def add_arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="TOPIC",
-        help="reset or delete offsets of this topic; may be repeated",
+        help="topic whose offsets to reset or delete; may be repeated",
     )
-    parser.add_argument("--all-topics", action="store_true", help="reset all topics of a group")
+    parser.add_argument(
+        "--all-topics", action="store_true", help="reset the offsets of all topics of the group"
+    )
     add_describe_options(parser)
     add_reset_options(parser, _SCENARIOS, export=False)
 

@@ -41,17 +41,17 @@ _TIMEOUT_MS = 60_000
 _REMOVALS_MAX = 4
 
 _DESCRIPTION = """\
-let a Streams application process its input again
+reset a Kafka Streams application so that it processes its input again
 
-Offsets of the input topics go back to the earliest (or where you say), and the topics that the
-application made for itself are deleted. Output topics stay, and so do the state stores on the
-disks of the application: clean those up as well, or the output will be wrong.
+The offsets of the input topics are set to the earliest (or as given), and the internal topics of
+the application are deleted. Output topics are not changed, nor are the state stores on the disks of
+the application: delete those as well, else the output will be wrong.
 
-What is deleted cannot be brought back. Run it with --dry-run first."""
+Deleted topics cannot be restored. Run the command with --dry-run first."""
 
 _EXAMPLES = """\
 examples:
-  moldau streams-application-reset --bootstrap-server localhost:9092 --application-id app \\
+  moldau streams-application-reset --application-id app \\
     --input-topics orders,customers --dry-run
 """
 
@@ -59,14 +59,18 @@ examples:
 def add_arguments(parser: Parser) -> None:
     parser.description = _DESCRIPTION
     parser.epilog = _EXAMPLES
-    parser.add_argument("--application-id", required=True, metavar="ID", help="the application.id")
+    parser.add_argument(
+        "--application-id", required=True, metavar="ID", help="application.id of the application"
+    )
     parser.add_argument(
         "--bootstrap-server",
         default="localhost:9092",
         metavar="HOST:PORT,...",
-        help="brokers to find the cluster by (default localhost:9092)",
+        help="addresses of one or more brokers of the cluster (default: localhost:9092)",
     )
-    parser.add_argument("--command-config", metavar="FILE", help="settings of the clients, a file")
+    parser.add_argument(
+        "--command-config", metavar="FILE", help="properties file with settings of the clients"
+    )
     parser.add_deprecated("--config-file", instead="--command-config")
     parser.add_argument(
         "--input-topics",
@@ -74,7 +78,7 @@ def add_arguments(parser: Parser) -> None:
         type=_names,
         default=[],
         metavar="TOPIC,...",
-        help="input of the users",
+        help="input topics of the application",
     )
     parser.add_argument(
         "--intermediate-topics",
@@ -82,7 +86,7 @@ def add_arguments(parser: Parser) -> None:
         type=_names,
         default=[],
         metavar="TOPIC,...",
-        help="deprecated: topics that are input and output, of which the rest is passed over",
+        help="deprecated: intermediate topics, whose unread records are skipped",
     )
     parser.add_argument(
         "--internal-topics",
@@ -90,19 +94,30 @@ def add_arguments(parser: Parser) -> None:
         type=_names,
         default=[],
         metavar="TOPIC,...",
-        help="delete only these of the internal topics",
+        help="delete only these internal topics (default: all)",
     )
     parser.add_argument("--to-offset", type=int, metavar="N", help="reset to this offset")
-    parser.add_argument("--shift-by", type=int, metavar="N", help="reset by so many")
-    parser.add_argument("--to-datetime", metavar="YYYY-MM-DDThh:mm:ss.sss", help="reset to a time")
-    parser.add_argument("--by-duration", metavar="PnDTnHnMnS", help="reset to a time so long ago")
+    parser.add_argument(
+        "--shift-by",
+        type=int,
+        metavar="N",
+        help="move the committed offsets by N, backwards if it is negative",
+    )
+    parser.add_argument(
+        "--to-datetime",
+        metavar="YYYY-MM-DDThh:mm:ss.sss",
+        help="set offsets to the first record at this time or later",
+    )
+    parser.add_argument(
+        "--by-duration",
+        metavar="PnDTnHnMnS",
+        help="set offsets to the first record of the time this long ago",
+    )
     parser.add_argument("--to-earliest", action="store_true", help="reset to the start")
     parser.add_argument("--to-latest", action="store_true", help="reset to the end")
-    parser.add_argument("--from-file", metavar="CSV", help="reset to what a file says")
-    parser.add_argument(
-        "--force", action="store_true", help="remove members that are still in the group"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    parser.add_argument("--from-file", metavar="CSV", help="set offsets as in a CSV file")
+    parser.add_argument("--force", action="store_true", help="remove active members from the group")
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be done")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -66,9 +66,9 @@ _STATES = ("Stable", "Dead", "Empty", "Assigning", "Reconciling", "NotReady")
 
 _EXAMPLES = """\
 examples:
-  moldau streams-groups --bootstrap-server localhost:9092 --list
-  moldau streams-groups --bootstrap-server localhost:9092 --describe --group app --members
-  moldau streams-groups --bootstrap-server localhost:9092 --group app --all-input-topics \\
+  moldau streams-groups --list
+  moldau streams-groups --describe --group app --members
+  moldau streams-groups --group app --all-input-topics \\
     --reset-offsets --to-earliest --execute --delete-all-internal-topics
 """
 
@@ -81,10 +81,12 @@ def add_arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="TOPIC[:0,1,...]",
-        help="reset or delete offsets of this input topic; may be repeated",
+        help="input topic whose offsets to reset or delete; may be repeated",
     )
     parser.add_argument(
-        "--all-input-topics", action="store_true", help="all input topics of the group"
+        "--all-input-topics",
+        action="store_true",
+        help="reset or delete the offsets of all input topics of the group",
     )
     add_describe_options(parser)
     add_reset_options(parser, SCENARIOS, export=True)
@@ -93,12 +95,12 @@ def add_arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="TOPIC",
-        help="with --reset-offsets: also delete this internal topic; may be repeated",
+        help="also delete this internal topic; may be repeated (reset-offsets)",
     )
     parser.add_argument(
         "--delete-all-internal-topics",
         action="store_true",
-        help="with --reset-offsets or --delete: also delete all internal topics",
+        help="also delete all internal topics (reset-offsets, delete)",
     )
 
 

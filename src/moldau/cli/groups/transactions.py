@@ -57,7 +57,17 @@ class OpenTransaction(NamedTuple):
     state: ProducerState
 
 
+_EXAMPLES = """\
+examples:
+  moldau transactions list
+  moldau transactions describe --transactional-id orders-writer
+  moldau transactions find-hanging --broker-id 1
+  moldau transactions abort --topic orders --partition 0 --start-offset 1234
+"""
+
+
 def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
     add_common(parser)
     commands = parser.add_commands()
     list_ = commands.add("list", "list transactions")
@@ -65,53 +75,63 @@ def add_arguments(parser: Parser) -> None:
         "--duration-filter",
         type=int,
         metavar="MS",
-        help="only those open for longer than this; negative: all",
+        help="only transactions open for longer than this; all if negative",
     )
     list_.add_argument(
-        "--transactional-id-pattern", metavar="REGEX", help="only those whose id matches"
+        "--transactional-id-pattern", metavar="REGEX", help="only transactional IDs that match"
     )
-    describe = commands.add("describe", "show what the coordinator knows of a transactional id")
-    describe.add_argument("--transactional-id", required=True, metavar="ID", help="which")
-    producers = commands.add("describe-producers", "show the producers that a partition remembers")
+    describe = commands.add("describe", "show the state of a transactional ID")
+    describe.add_argument(
+        "--transactional-id", required=True, metavar="ID", help="transactional ID"
+    )
+    producers = commands.add("describe-producers", "show the producers that write to a partition")
     _add_partition(producers)
     producers.add_argument(
-        "--broker-id", type=int, metavar="N", help="the replica to ask (default: the leader)"
+        "--broker-id",
+        type=int,
+        metavar="N",
+        help="broker of the replica to query (default: the leader)",
     )
     _add_abort(commands.add("abort", "abort a hanging transaction"))
-    hanging_ = commands.add("find-hanging", "find transactions that nobody will end")
+    hanging_ = commands.add("find-hanging", "find transactions that will not end by themselves")
     _add_partition(hanging_, required=False)
-    hanging_.add_argument("--broker-id", type=int, metavar="N", help="only replicas of a broker")
+    hanging_.add_argument(
+        "--broker-id", type=int, metavar="N", help="check only replicas of this broker"
+    )
     hanging_.add_argument(
         "--max-transaction-timeout",
         type=int,
         default=_TIMEOUT_MINUTES,
         metavar="MINUTES",
-        help="only those open for longer than this (default: %(default)s)",
+        help="only transactions open for longer than this (default: %(default)s)",
     )
     force = commands.add(
-        "forceTerminateTransaction", "abort the open transaction of a transactional id"
+        "forceTerminateTransaction", "abort the open transaction of a transactional ID"
     )
-    force.add_argument("--transactionalId", required=True, metavar="ID", help="which")
+    force.add_argument("--transactionalId", required=True, metavar="ID", help="transactional ID")
     for command in (list_, describe, producers, hanging_):
         add_json(command)
 
 
 def _add_partition(parser: Parser, *, required: bool = True) -> None:
-    parser.add_argument("--topic", required=required, metavar="NAME", help="the topic")
-    parser.add_argument(
-        "--partition", type=int, required=required, metavar="N", help="the partition"
-    )
+    parser.add_argument("--topic", required=required, metavar="NAME", help="topic")
+    parser.add_argument("--partition", type=int, required=required, metavar="N", help="partition")
 
 
 def _add_abort(parser: Parser) -> None:
     _add_partition(parser)
     parser.add_argument(
-        "--start-offset", type=int, metavar="N", help="where it starts (brokers since 3.0)"
+        "--start-offset",
+        type=int,
+        metavar="N",
+        help="first offset of the transaction (brokers of release 3.0 or later)",
     )
-    old = parser.add_argument_group("for brokers older than 3.0, all of")
-    old.add_argument("--producer-id", type=int, metavar="N", help="its producer")
-    old.add_argument("--producer-epoch", type=int, metavar="N", help="the producer's epoch")
-    old.add_argument("--coordinator-epoch", type=int, metavar="N", help="the coordinator's epoch")
+    old = parser.add_argument_group(
+        "instead of --start-offset, all of them (brokers before release 3.0)"
+    )
+    old.add_argument("--producer-id", type=int, metavar="N", help="producer ID of the transaction")
+    old.add_argument("--producer-epoch", type=int, metavar="N", help="epoch of the producer")
+    old.add_argument("--coordinator-epoch", type=int, metavar="N", help="epoch of the coordinator")
 
 
 def run(arguments: argparse.Namespace) -> int:

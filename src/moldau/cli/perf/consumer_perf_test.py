@@ -34,8 +34,8 @@ _POLL_SECONDS = 0.1
 
 _EXAMPLES = """\
 examples:
-  moldau consumer-perf-test --bootstrap-server localhost:9092 --topic t --num-records 1000000
-  moldau consumer-perf-test --bootstrap-server localhost:9092 --include 'orders-.*' \\
+  moldau consumer-perf-test --topic t --num-records 1000000
+  moldau consumer-perf-test --include 'orders-.*' \\
     --num-records 100000 --show-detailed-stats --reporting-interval 1000
 """
 
@@ -43,9 +43,13 @@ examples:
 def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add_consumer_options(parser, group="perf-consumer-N, a new one")
-    parser.add_argument("--include", metavar="REGEX", help="the topics to read")
     parser.add_argument(
-        "--from-latest", action="store_true", help="start at the end, not at the beginning"
+        "--include", metavar="REGEX", help="topics to read, as a regular expression"
+    )
+    parser.add_argument(
+        "--from-latest",
+        action="store_true",
+        help="start at the latest offsets (default: at the earliest)",
     )
 
 

@@ -34,7 +34,7 @@ Headers = list[tuple[str, bytes | None]]
 
 _EXAMPLES = """\
 examples:
-  moldau e2e-latency --bootstrap-server localhost:9092 --topic t --num-records 10000 \\
+  moldau e2e-latency --topic t --num-records 10000 \\
     --producer-acks all --record-size 100
 """
 
@@ -43,16 +43,18 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     parser.add_argument("words", nargs="*", metavar="WORD", help=argparse.SUPPRESS)
     parser.add_argument(
-        "--bootstrap-server", metavar="HOST:PORT,...", help="brokers to find the cluster by"
+        "--bootstrap-server",
+        metavar="HOST:PORT,...",
+        help="addresses of one or more brokers of the cluster",
     )
-    parser.add_argument("--topic", metavar="NAME", help="the topic; created if it is missing")
-    parser.add_argument("--num-records", type=int, metavar="N", help="how many records to send")
-    parser.add_argument("--producer-acks", metavar="ACKS", help="1 or all")
-    parser.add_argument("--record-size", type=int, metavar="BYTES", help="size of the values")
+    parser.add_argument("--topic", metavar="NAME", help="topic; created if it does not exist")
+    parser.add_argument("--num-records", type=int, metavar="N", help="number of records to send")
+    parser.add_argument("--producer-acks", metavar="ACKS", help="acks of the producer: 1 or all")
+    parser.add_argument("--record-size", type=int, metavar="BYTES", help="size of values")
     for option, text in (
-        ("--record-key-size", "size of the keys"),
-        ("--record-header-key-size", "size of the headers' names"),
-        ("--record-header-size", "size of the headers' values, -1 for null"),
+        ("--record-key-size", "size of keys"),
+        ("--record-header-key-size", "size of header keys"),
+        ("--record-header-size", "size of header values; -1 for null"),
         ("--num-headers", "headers per record"),
     ):
         parser.add_argument(
@@ -62,9 +64,11 @@ def add_arguments(parser: Parser) -> None:
             const=0,
             default=0,
             metavar="N",
-            help=f"{text} (default 0)",
+            help=f"{text} (default: 0)",
         )
-    parser.add_argument("--command-config", metavar="FILE", help="settings of all clients, a file")
+    parser.add_argument(
+        "--command-config", metavar="FILE", help="properties file with settings of all clients"
+    )
     add_json(parser)
 
 

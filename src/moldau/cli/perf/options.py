@@ -17,23 +17,29 @@ _TIMEOUT_MS = 10_000
 
 def add_consumer_options(parser: Parser, *, group: str) -> None:
     add_client_options(parser, "consumer", old_config="--consumer.config")
-    parser.add_argument("--topic", metavar="NAME", help="the topic to read")
-    parser.add_argument("--num-records", type=int, metavar="N", help="how many records to read")
+    parser.add_argument("--topic", metavar="NAME", help="topic to read")
+    parser.add_argument(
+        "--num-records", type=int, metavar="N", help="number of records to read (required)"
+    )
     parser.add_deprecated(
         "--messages",
         instead="--num-records",
         warning="Warning: --messages is deprecated. Use --num-records instead.",
     )
-    parser.add_argument("--group", metavar="ID", help=f"the group (default {group})")
+    parser.add_argument("--group", metavar="ID", help=f"group ID (default: {group})")
     parser.add_argument(
-        "--fetch-size", type=int, default=1024 * 1024, metavar="BYTES", help="bytes per fetch"
+        "--fetch-size",
+        type=int,
+        default=1024 * 1024,
+        metavar="BYTES",
+        help="bytes to fetch per request (default: 1048576)",
     )
     parser.add_argument(
         "--socket-buffer-size",
         type=int,
         default=2 * 1024 * 1024,
         metavar="BYTES",
-        help="size of the socket's buffer",
+        help="size of the socket's buffer (default: 2097152)",
     )
     parser.add_argument(
         "--timeout",
@@ -42,26 +48,28 @@ def add_consumer_options(parser: Parser, *, group: str) -> None:
         const=_TIMEOUT_MS,
         default=_TIMEOUT_MS,
         metavar="MS",
-        help="end when nothing comes for so long (default 10000)",
+        help="exit if no record arrives for this long (default: 10000)",
     )
-    parser.add_argument("--print-metrics", action="store_true", help="print metrics at the end")
     parser.add_argument(
-        "--show-detailed-stats", action="store_true", help="report at every interval"
+        "--print-metrics", action="store_true", help="print the consumer's metrics at the end"
+    )
+    parser.add_argument(
+        "--show-detailed-stats", action="store_true", help="also report at every interval"
     )
     parser.add_argument(
         "--reporting-interval",
         type=int,
         default=5000,
         metavar="MS",
-        help="how often to report (default 5000)",
+        help="how often to report (default: 5000)",
     )
     parser.add_argument(
         "--date-format",
         default="yyyy-MM-dd HH:mm:ss:SSS",
         metavar="PATTERN",
-        help="how to write times, as Java's SimpleDateFormat (default yyyy-MM-dd HH:mm:ss:SSS)",
+        help="format of times, as in Java's SimpleDateFormat (default: yyyy-MM-dd HH:mm:ss:SSS)",
     )
-    parser.add_argument("--hide-header", action="store_true", help="print no header")
+    parser.add_argument("--hide-header", action="store_true", help="do not print the header")
     add_json(parser)
 
 

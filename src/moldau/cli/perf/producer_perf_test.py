@@ -43,66 +43,76 @@ _BAR_INTERVAL_MS = 200
 
 _EXAMPLES = """\
 examples:
-  moldau producer-perf-test --bootstrap-server localhost:9092 --topic t --num-records 1000000 \\
+  moldau producer-perf-test --topic t --num-records 1000000 \\
     --record-size 100 --throughput -1
-  moldau producer-perf-test --bootstrap-server localhost:9092 --topic t --num-records 10000 \\
-    --payload-file lines.txt --throughput 500 --command-property acks=1 linger.ms=10
+  moldau producer-perf-test --topic t --num-records 10000 \\
+    --payload-file lines.txt --throughput 500 --command-property acks=1
 """
 
 
 def add_arguments(parser: Parser) -> None:
     parser.description = (
-        "measure a producer; with a transactional id (option or setting) or a duration of "
-        "transactions, a transactional one"
+        "measure the throughput and latency of a producer, transactional with --transactional-id, "
+        "--transaction-duration-ms or the setting transactional.id"
     )
     parser.epilog = _EXAMPLES
     parser.add_argument(
-        "--bootstrap-server", metavar="HOST:PORT,...", help="brokers to find the cluster by"
+        "--bootstrap-server",
+        metavar="HOST:PORT,...",
+        help="addresses of one or more brokers of the cluster",
     )
-    parser.add_argument("--topic", required=True, metavar="NAME", help="where to send to")
-    parser.add_argument("--num-records", type=int, required=True, metavar="N", help="how many")
+    parser.add_argument("--topic", required=True, metavar="NAME", help="topic to send to")
+    parser.add_argument(
+        "--num-records", type=int, required=True, metavar="N", help="number of records to send"
+    )
     parser.add_argument(
         "--throughput",
         type=float,
         required=True,
         metavar="N",
-        help="records per second at most, -1 for as many as go",
+        help="maximum records per second; -1 for no limit",
     )
     payload = parser.add_mutually_exclusive_group(required=True)
-    payload.add_argument("--record-size", type=int, metavar="BYTES", help="random letters")
-    payload.add_argument("--payload-file", metavar="FILE", help="random lines of a file")
-    payload.add_argument("--payload-monotonic", action="store_true", help="0, 1, 2, ...")
+    payload.add_argument(
+        "--record-size", type=int, metavar="BYTES", help="send random letters of this size"
+    )
+    payload.add_argument("--payload-file", metavar="FILE", help="send random lines of a file")
+    payload.add_argument(
+        "--payload-monotonic", action="store_true", help="send the numbers 0, 1, 2, ..."
+    )
     parser.add_argument(
         "--payload-delimiter",
         default="\\n",
         metavar="REGEX",
-        help="what ends a payload in the file (default \\n)",
+        help="separator of payloads in the file (default: \\n)",
     )
     _add_client_options(parser)
     parser.add_argument(
         "--print-metrics", action="store_true", help="print the producer's metrics at the end"
     )
     add_json(parser)
-    parser.add_argument("--transactional-id", metavar="ID", help="use transactions, with this id")
+    parser.add_argument(
+        "--transactional-id", metavar="ID", help="use transactions, with this transactional ID"
+    )
     parser.add_argument(
         "--transaction-duration-ms",
         type=int,
         metavar="MS",
-        help="use transactions, committed after so long (default 3000)",
+        help="use transactions, each of this duration (default: 3000)",
     )
     parser.add_argument(
         "--warmup-records",
         type=int,
         default=0,
         metavar="N",
-        help="also report without the first so many",
+        help="also report results without the first N records (default: 0)",
     )
     parser.add_argument(
         "--reporting-interval",
         type=int,
         default=5000,
         metavar="MS",
-        help="how often to report (default 5000)",
+        help="how often to report (default: 5000)",
     )
 
 
@@ -111,10 +121,12 @@ def _add_client_options(parser: Parser) -> None:
         "--command-property",
         nargs="+",
         metavar="KEY=VALUE",
-        help="settings of the producer; they come before the file's",
+        help="settings of the producer, take precedence over the file",
     )
     parser.add_deprecated("--producer-props", instead="--command-property")
-    parser.add_argument("--command-config", metavar="FILE", help="settings, a properties file")
+    parser.add_argument(
+        "--command-config", metavar="FILE", help="properties file with settings of the producer"
+    )
     parser.add_deprecated("--producer.config", instead="--command-config")
 
 

@@ -34,7 +34,7 @@ _CLOSE_SECONDS = 0.5
 
 _EXAMPLES = """\
 examples:
-  moldau share-consumer-perf-test --bootstrap-server localhost:9092 --topic jobs \\
+  moldau share-consumer-perf-test --topic jobs \\
     --num-records 100000 --threads 4 --show-consumer-stats
 """
 
@@ -43,10 +43,10 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add_consumer_options(parser, group="perf-share-consumer")
     parser.add_argument(
-        "--threads", type=int, default=1, metavar="N", help="how many consumers (default 1)"
+        "--threads", type=int, default=1, metavar="N", help="number of consumers (default: 1)"
     )
     parser.add_argument(
-        "--show-consumer-stats", action="store_true", help="also report for each consumer"
+        "--show-consumer-stats", action="store_true", help="also report results of each consumer"
     )
 
 

@@ -43,18 +43,17 @@ _ERROR_LENGTH_MAX = 400
 
 _EXAMPLES = """\
 examples:
-  moldau pipelines validate big-orders.yaml   is the definition right? nothing is started
-  moldau pipelines start big-orders.yaml      start it, or bring it to its new definition
-  moldau pipelines list                       all pipelines, what they do, how far behind
-  moldau pipelines show big-orders            everything about one
-  moldau pipelines logs -f big-orders         what it logs, and goes on logging
-  moldau pipelines stop big-orders            its place in the data is kept
-  moldau pipelines start big-orders           go on from there
-  moldau pipelines delete big-orders --checkpoint
+  moldau pipelines validate orders.yaml   check a definition
+  moldau pipelines start orders.yaml      start it, or apply a new definition
+  moldau pipelines list                   list all pipelines with state and lag
+  moldau pipelines show orders            show all details of a pipeline
+  moldau pipelines logs -f orders         print its log, and new lines
+  moldau pipelines stop orders            stop it; its checkpoint remains
+  moldau pipelines start orders           continue from the checkpoint
+  moldau pipelines delete orders --checkpoint
 
-The brokers are those the deployment works with; at first those of MOLDAU_BOOTSTRAP_SERVERS or of
-the profile in use, or 127.0.0.1:9092. Name others with --bootstrap-server.
-The deployment's folder is ./moldau-data-spark, or the one of --data.
+Pipelines use the brokers of the deployment. Until it has any, these are the brokers in
+MOLDAU_BOOTSTRAP_SERVERS, of the profile in use, or 127.0.0.1:9092. --bootstrap-server sets others.
 """
 
 _COLOURS = {
@@ -75,53 +74,63 @@ def add_arguments(parser: Parser) -> None:
         "--data",
         default=DEFAULT_FOLDER,
         metavar="DIR",
-        help=f"the deployment's folder (default ./{DEFAULT_FOLDER})",
+        help=f"directory of the deployment (default: ./{DEFAULT_FOLDER})",
     )
     add_json(parser)
     commands = parser.add_commands()
     commands.add("list", "list all pipelines")
-    show = commands.add("show", "tell everything about a pipeline")
-    show.add_argument("name", metavar="NAME")
+    show = commands.add("show", "show all details of a pipeline")
+    show.add_argument("name", metavar="NAME", help="name of the pipeline")
     start = commands.add(
         "start",
-        "start a pipeline from a file or by its name",
-        description="Start a pipeline: from a YAML file, which is written to the registry, or one "
-        "that is known\nby its name. Waits until it runs or fails. A pipeline that runs with "
-        "another definition is\nstarted anew from its checkpoint.",
+        "start a pipeline from a file, or by name",
+        description="start a pipeline from a YAML file, or by name. The definition in a file is "
+        "written to the registry first. The command waits until the pipeline runs or fails. A "
+        "pipeline that runs with another definition is restarted from its checkpoint.",
     )
-    start.add_argument("definition", metavar="FILE.yaml|NAME")
+    start.add_argument(
+        "definition", metavar="FILE.yaml|NAME", help="definition, or name of a pipeline"
+    )
     for command, help_text in (
-        ("stop", "stop a pipeline; its place in the data is kept"),
+        ("stop", "stop a pipeline; its checkpoint remains"),
         ("restart", "stop a pipeline and start it from its checkpoint"),
     ):
-        commands.add(command, help_text).add_argument("name", metavar="NAME")
-    delete = commands.add("delete", "stop and forget a pipeline")
-    delete.add_argument("name", metavar="NAME")
-    delete.add_argument("--checkpoint", action="store_true", help="also forget how far it has come")
+        commands.add(command, help_text).add_argument(
+            "name", metavar="NAME", help="name of the pipeline"
+        )
+    delete = commands.add("delete", "stop and delete a pipeline")
+    delete.add_argument("name", metavar="NAME", help="name of the pipeline")
+    delete.add_argument("--checkpoint", action="store_true", help="also delete its checkpoint")
     for command in ("start", "stop", "restart", "delete"):
         _add_waiting(_subparser(parser, command))
     logs = commands.add("logs", "print a pipeline's log")
-    logs.add_argument("name", metavar="NAME")
-    logs.add_argument("--follow", "-f", action="store_true", help="go on with lines to come")
+    logs.add_argument("name", metavar="NAME", help="name of the pipeline")
+    logs.add_argument(
+        "--follow", "-f", action="store_true", help="also print new lines as they come"
+    )
     logs.add_argument(
         "--lines",
         "-n",
         type=int,
         default=_DEFAULT_LINES,
         metavar="N",
-        help=f"how many of the last lines, 0 for all ({_DEFAULT_LINES})",
+        help=f"number of lines from the end; 0 for all (default: {_DEFAULT_LINES})",
     )
-    logs.add_argument("--detail", action="store_true", help="errors with all that is known of them")
+    logs.add_argument("--detail", action="store_true", help="print errors with all details")
     validate = commands.add("validate", "check a definition without starting it")
-    validate.add_argument("file", metavar="FILE.yaml")
+    validate.add_argument("file", metavar="FILE.yaml", help="definition of the pipeline")
 
 
 def _add_waiting(parser: Parser) -> None:
     parser.add_argument(
-        "--timeout", type=float, default=180.0, metavar="SECONDS", help="how long to wait (180)"
+        "--timeout",
+        type=float,
+        default=180.0,
+        metavar="SECONDS",
+        help="how long to wait (default: 180)",
     )
     parser.add_argument(
-        "--no-wait", action="store_true", help="return as soon as it is written down"
+        "--no-wait", action="store_true", help="return as soon as the request is stored"
     )
 
 

@@ -28,25 +28,25 @@ _DEFAULT_BROKER = ("127.0.0.1", 9092)
 _EXAMPLES = """\
 examples:
   moldau spark start
-  moldau spark start --bootstrap-server 127.0.0.1:9092 --conf spark.driver.memory=4g
+  moldau spark start --conf spark.driver.memory=4g
   moldau spark start --master spark://10.0.0.1:7077 --data /var/moldau/spark
   moldau spark status --json
   moldau spark stop
-  moldau spark master --host 10.0.0.1        a cluster of your own: the master ...
-  moldau spark worker spark://10.0.0.1:7077  ... and a worker, on any machine with moldau[spark]
+  moldau spark master --host 10.0.0.1        a Spark cluster: start its master,
+  moldau spark worker spark://10.0.0.1:7077  and workers on other machines
 """
 
 
 def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     commands = parser.add_commands()
-    start = commands.add("start", "start the server, and the loop that keeps pipelines running")
+    start = commands.add("start", "start the Spark server and the control loop of pipelines")
     _add_data(start)
     _add_start(start)
     add_json(start)
     for name, help_text in (
-        ("status", "what runs, where its UI and logs are"),
-        ("stop", "stop pipelines' queries, the loop and the server"),
+        ("status", "show what runs, with addresses and log files"),
+        ("stop", "stop all pipelines, the control loop and the server"),
     ):
         command = commands.add(name, help_text)
         _add_data(command)
@@ -59,7 +59,7 @@ def _add_data(parser: Parser) -> None:
         "--data",
         default=DEFAULT_FOLDER,
         metavar="DIR",
-        help=f"the deployment's folder (default ./{DEFAULT_FOLDER})",
+        help=f"directory of the deployment (default: ./{DEFAULT_FOLDER})",
     )
 
 
@@ -67,32 +67,34 @@ def _add_start(parser: Parser) -> None:
     parser.add_argument(
         "--master",
         metavar="URL",
-        help="where tasks run: local[N], spark://HOST:PORT, yarn, k8s://URL (default local[*], or "
-        "that of the last start)",
+        help="Spark master, where tasks run: local[N], spark://HOST:PORT, yarn, k8s://URL "
+        "(default: local[*], or the one of the last start)",
     )
     parser.add_argument(
         "--conf",
         action="append",
         metavar="KEY=VALUE",
-        help="a setting of Spark; may be given several times",
+        help="Spark setting; may be repeated",
     )
     parser.add_argument(
-        "--packages", metavar="G:A:V,...", help="jars that Spark fetches by Maven coordinate"
+        "--packages", metavar="G:A:V,...", help="Maven coordinates of jars to download"
     )
     parser.add_argument(
         "--connector",
         choices=("auto", "moldau", "kafka"),
-        help="kafka: fetch Spark's own connector for topics and use it; moldau: never; auto: use "
-        "it if it was fetched before (default)",
+        help="connector for topics: kafka downloads and uses Spark's own, moldau never uses it, "
+        "auto uses it if it was downloaded before (default: auto)",
     )
     parser.add_argument(
-        "--host", metavar="H", help="the address that sessions connect to (default 127.0.0.1)"
+        "--host", metavar="H", help="address that sessions connect to (default: 127.0.0.1)"
     )
-    parser.add_argument("--port", type=int, metavar="P", help="its port (default: a free one)")
+    parser.add_argument(
+        "--port", type=int, metavar="P", help="port that sessions connect to (default: a free one)"
+    )
     parser.add_argument(
         "--ship",
         metavar="NAME,...",
-        help="installed packages that a cluster's executors get beside moldau",
+        help="installed packages to send to the executors of a cluster, besides moldau",
     )
     parser.add_argument(
         "--bootstrap-server",
@@ -116,9 +118,9 @@ def _add_cluster(commands: Any) -> None:
     worker = commands.add("worker", "run a worker of a Spark cluster, in the foreground")
     worker.add_argument("master", metavar="URL", help="the master, spark://HOST:PORT")
     worker.add_argument("--host", metavar="H", help="the worker's own address")
-    worker.add_argument("--cores", type=int, metavar="N", help="how many it offers (default all)")
+    worker.add_argument("--cores", type=int, metavar="N", help="how many it offers (default: all)")
     worker.add_argument("--memory", metavar="SIZE", help="how much it offers, e.g. 4g")
-    worker.add_argument("--work-dir", metavar="DIR", help="where executors run (default ./work)")
+    worker.add_argument("--work-dir", metavar="DIR", help="where executors run (default: ./work)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -33,8 +33,13 @@ from moldau.client.topics import TopicPartition
 __all__ = ["add_arguments", "parse_partitions", "run"]
 
 _FORMAT = """\
-the file:
-  {"partitions": [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 1}]}
+format of the file:
+  {"partitions": [{"topic": "orders", "partition": 0},
+                  {"topic": "orders", "partition": 1}]}
+
+examples:
+  moldau leader-election --election-type preferred --all-topic-partitions
+  moldau leader-election --election-type unclean --topic orders --partition 0
 """
 _API_TIMEOUT_MS = 30_000
 _TYPES = [each.name.lower() for each in ElectionType]
@@ -48,14 +53,14 @@ def add_arguments(parser: Parser) -> None:
         required=True,
         type=str.lower,
         choices=_TYPES,
-        help="preferred: the first replica shall lead, where another one does; "
-        "unclean: any replica shall lead, where none in sync is left",
+        help="preferred: elect the first replica where another one leads; "
+        "unclean: elect any replica where no in-sync replica is available",
     )
-    parser.add_argument("--topic", metavar="NAME", help="the topic of one partition")
-    parser.add_argument("--partition", type=int, metavar="N", help="its number")
-    parser.add_argument("--path-to-json-file", metavar="FILE", help="the partitions, in a file")
+    parser.add_argument("--topic", metavar="NAME", help="topic of a single partition")
+    parser.add_argument("--partition", type=int, metavar="N", help="number of the partition")
+    parser.add_argument("--path-to-json-file", metavar="FILE", help="JSON file with partitions")
     parser.add_argument(
-        "--all-topic-partitions", action="store_true", help="all partitions that need it"
+        "--all-topic-partitions", action="store_true", help="all partitions that need an election"
     )
     add_json(parser)
 

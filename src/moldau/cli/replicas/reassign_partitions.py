@@ -47,12 +47,18 @@ from moldau.wire.errors import ApiError
 __all__ = ["add_arguments", "run"]
 
 _FORMAT = """\
-the plan, for --execute, --verify and --cancel; log_dirs may be left out:
+format of the plan (log_dirs is optional):
   {"partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2],
                    "log_dirs": ["any", "/data/2"]}], "version": 1}
 
-the topics, for --generate:
+format of the topics to move:
   {"topics": [{"topic": "orders"}], "version": 1}
+
+examples:
+  moldau reassign-partitions --generate --topics-to-move-json-file topics.json \\
+    --broker-list 1,2,3
+  moldau reassign-partitions --execute --reassignment-json-file plan.json
+  moldau reassign-partitions --verify --reassignment-json-file plan.json
 """
 _ACTIONS = ("--generate", "--execute", "--verify", "--cancel", "--list")
 _REQUIRED: dict[str, tuple[str, ...]] = {
@@ -99,45 +105,53 @@ _RUN_VERIFY = (
 def add_arguments(parser: Parser) -> None:
     parser.epilog = _FORMAT
     add_common(parser, controllers=True)
-    parser.add_argument("--generate", action="store_true", help="propose a plan for topics")
-    parser.add_argument("--execute", action="store_true", help="begin to carry out a plan")
-    parser.add_argument(
-        "--verify", action="store_true", help="how far a plan is; when done, end its throttles"
+    parser.add_actions(
+        {
+            "--generate": "print a plan that moves topics to brokers",
+            "--execute": "start the moves of a plan",
+            "--verify": "show whether the moves are complete; if so, remove throttles",
+            "--cancel": "cancel the moves of a plan that are not complete",
+            "--list": "list all moves in progress",
+        }
     )
-    parser.add_argument("--cancel", action="store_true", help="cancel what is under way of a plan")
-    parser.add_argument("--list", action="store_true", help="everything that is under way")
-    parser.add_argument("--reassignment-json-file", metavar="FILE", help="the plan")
-    parser.add_argument("--topics-to-move-json-file", metavar="FILE", help="topics, to generate")
-    parser.add_argument("--broker-list", metavar="ID,...", help="where to move them, to generate")
     parser.add_argument(
-        "--disable-rack-aware", action="store_true", help="generate without regard to racks"
+        "--reassignment-json-file", metavar="FILE", help="the plan (execute, verify, cancel)"
     )
+    parser.add_argument(
+        "--topics-to-move-json-file", metavar="FILE", help="topics to move (generate)"
+    )
+    parser.add_argument("--broker-list", metavar="ID,...", help="target brokers (generate)")
+    parser.add_argument("--disable-rack-aware", action="store_true", help="ignore racks (generate)")
     for option, text in (
-        ("--throttle", "how fast replicas may be copied between brokers"),
-        ("--replica-alter-log-dirs-throttle", "how fast they may be copied between directories"),
+        ("--throttle", "limit for copies between brokers"),
+        ("--replica-alter-log-dirs-throttle", "limit for copies between log directories"),
     ):
         parser.add_argument(
-            option, type=int, default=-1, metavar="BYTES/S", help=f"{text} (default: no limit)"
+            option,
+            type=int,
+            default=-1,
+            metavar="BYTES/S",
+            help=f"{text} (execute; default: no limit)",
         )
     parser.add_argument(
         "--timeout",
         type=int,
         default=10_000,
         metavar="MS",
-        help="how long to wait for moves to log directories to begin (default: %(default)s)",
+        help="how long to wait until moves between log directories start (default: %(default)s)",
     )
     parser.add_argument(
         "--additional",
         action="store_true",
-        help="execute beside what is under way; also to change the throttle of it",
+        help="add moves, or change throttles, while other moves are in progress (execute)",
     )
     parser.add_argument(
-        "--preserve-throttles", action="store_true", help="leave throttles as they are"
+        "--preserve-throttles", action="store_true", help="do not change throttles (verify, cancel)"
     )
     parser.add_argument(
         "--disallow-replication-factor-change",
         action="store_true",
-        help="refuse a plan that changes the number of replicas",
+        help="reject a plan that changes replication factors (execute)",
     )
     add_json(parser)
 

@@ -42,7 +42,7 @@ _DATES = DateFormat("yyyy-MM-dd HH:mm:ss,SSS")
 
 _EXAMPLES = """\
 examples:
-  moldau replica-verification --broker-list localhost:9092 --topics-include 'orders.*' --time -2
+  moldau replica-verification --topics-include 'orders.*' --time -2
 """
 
 
@@ -53,30 +53,38 @@ def add_arguments(parser: Parser) -> None:
         "--bootstrap-server",
         required=True,
         metavar="HOST:PORT,...",
-        help="brokers to find the cluster by",
+        help="addresses of one or more brokers of the cluster",
     )
     parser.add_argument(
-        "--topics-include", default=".*", metavar="REGEX", help="which topics (default all)"
+        "--topics-include", default=".*", metavar="REGEX", help="topics to check (default: all)"
     )
     parser.add_argument(
         "--time",
         type=int,
         default=_LATEST,
         metavar="MS",
-        help="where to begin: a timestamp, -1 for the end (the default), -2 for the start",
+        help="start: a timestamp, -1 for the latest or -2 for the earliest offsets (default: -1)",
     )
     parser.add_argument(
-        "--fetch-size", type=int, default=1024 * 1024, metavar="BYTES", help="bytes per partition"
+        "--fetch-size",
+        type=int,
+        default=1024 * 1024,
+        metavar="BYTES",
+        help="bytes to fetch per partition (default: 1048576)",
     )
     parser.add_argument(
-        "--max-wait-ms", type=int, default=1000, metavar="MS", help="how long a fetch may wait"
+        "--max-wait-ms",
+        type=int,
+        default=1000,
+        metavar="MS",
+        help="how long a fetch waits for records (default: 1000)",
     )
     parser.add_argument(
         "--report-interval-ms",
         type=int,
         default=30_000,
         metavar="MS",
-        help="how often to report (default 30000)",
+        help="how often to report (default: 30000)",
     )
 
 

@@ -88,47 +88,79 @@ def operation_named(name: str) -> AclOperation:
     return _NAMED.get(name.strip().upper(), AclOperation.UNKNOWN)
 
 
+_EXAMPLES = """\
+examples:
+  moldau acls --add --allow-principal User:alice --operation Read --topic orders
+  moldau acls --add --allow-principal User:shop --producer --topic orders
+  moldau acls --list --topic orders
+  moldau acls --remove --topic orders --force
+"""
+
+
 def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
     add_common(parser, controllers=True)
-    parser.add_argument("--add", action="store_true", help="add access control lists")
-    parser.add_argument("--remove", action="store_true", help="remove access control lists")
-    parser.add_argument("--list", action="store_true", help="list access control lists")
-    _repeated(parser, "--topic", "NAME", "a topic; * for all")
-    _repeated(parser, "--group", "NAME", "a consumer group; * for all")
-    _repeated(parser, "--transactional-id", "NAME", "a transactional id; * for all")
-    _repeated(parser, "--delegation-token", "NAME", "a delegation token; * for all")
-    _repeated(parser, "--user-principal", "TYPE:NAME", "a user, whose tokens are meant")
-    parser.add_argument("--cluster", action="store_true", help="the cluster")
+    parser.add_actions(
+        {
+            "--add": "add access control lists",
+            "--remove": "remove access control lists",
+            "--list": "list access control lists",
+        }
+    )
+    resources = parser.add_argument_group("resources")
+    _repeated(resources, "--topic", "NAME", "topic; * for all")
+    _repeated(resources, "--group", "NAME", "consumer group; * for all")
+    _repeated(resources, "--transactional-id", "NAME", "transactional ID; * for all")
+    _repeated(resources, "--delegation-token", "NAME", "delegation token; * for all")
+    _repeated(resources, "--user-principal", "TYPE:NAME", "user, for their delegation tokens")
+    resources.add_argument("--cluster", action="store_true", help="the cluster")
     kinds = [each.name.lower() for each in PatternType if each is not PatternType.UNKNOWN]
-    parser.add_argument(
+    resources.add_argument(
         "--resource-pattern-type",
         type=str.lower,
         choices=kinds,
         default="literal",
-        help="how the names are meant; `any` and `match` (all that cover the name) only to list "
-        "and remove (default: literal)",
+        help="type of the pattern that the names are; any and match (all patterns that match the "
+        "name) only with --list and --remove (default: literal)",
     )
-    _repeated(parser, "--operation", "NAME", f"{', '.join(map(_pascal, _NAMED.values()))} "
-              "(default: All)")  # fmt: skip
-    _repeated(parser, "--allow-principal", "TYPE:NAME", "who is allowed it")
-    _repeated(parser, "--deny-principal", "TYPE:NAME", "who is denied it")
-    _repeated(parser, "--allow-host", "HOST", "from where it is allowed (default: *)")
-    _repeated(parser, "--deny-host", "HOST", "from where it is denied (default: *)")
-    _repeated(parser, "--principal", "TYPE:NAME", "list only those of a principal")
+    operations = ", ".join(map(_pascal, _NAMED.values()))
+    text = f"operation: {operations} (default: All); may be repeated"
+    _repeated(parser, "--operation", "NAME", text)
+    _repeated(
+        parser,
+        "--allow-principal",
+        "TYPE:NAME",
+        "principal that is allowed the operation; may be repeated",
+    )
+    _repeated(
+        parser,
+        "--deny-principal",
+        "TYPE:NAME",
+        "principal that is denied the operation; may be repeated",
+    )
+    _repeated(parser, "--allow-host", "HOST", "host from which it is allowed (default: *)")
+    _repeated(parser, "--deny-host", "HOST", "host from which it is denied (default: *)")
+    _repeated(parser, "--principal", "TYPE:NAME", "list only entries of this principal")
     parser.add_argument(
-        "--producer", action="store_true", help="what a producer needs: Write, Describe, Create"
+        "--producer",
+        action="store_true",
+        help="operations that a producer needs: Write, Describe and Create on topics",
     )
     parser.add_argument(
-        "--consumer", action="store_true", help="what a consumer needs: Read, Describe; Read"
+        "--consumer",
+        action="store_true",
+        help="operations that a consumer needs: Read and Describe on topics, Read on groups",
     )
     parser.add_argument(
-        "--idempotent", action="store_true", help="with --producer: that of an idempotent one"
+        "--idempotent",
+        action="store_true",
+        help="also operations for idempotence (with --producer)",
     )
-    parser.add_argument("--force", action="store_true", help="do not ask before removing")
+    parser.add_argument("--force", action="store_true", help="do not ask for confirmation")
     add_json(parser)
 
 
-def _repeated(parser: Parser, option: str, metavar: str, text: str) -> None:
+def _repeated(parser: argparse._ActionsContainer, option: str, metavar: str, text: str) -> None:
     parser.add_argument(option, action="append", default=[], metavar=metavar, help=text)
 
 

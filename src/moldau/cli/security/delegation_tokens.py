@@ -47,33 +47,43 @@ _REFUSED = {
     ),
 }  # fmt: skip
 
+_EXAMPLES = """\
+examples:
+  moldau delegation-tokens --create --max-life-time-period -1 \\
+    --command-config client.properties
+  moldau delegation-tokens --describe --command-config client.properties
+"""
+
 
 def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
     add_common(parser)
-    parser.add_argument("--create", action="store_true", help="create a token")
-    parser.add_argument("--renew", action="store_true", help="let a token live on")
-    parser.add_argument("--expire", action="store_true", help="end a token")
-    parser.add_argument(
-        "--describe", action="store_true", help="show tokens, one's own or those of owners"
+    parser.add_actions(
+        {
+            "--create": "create a token",
+            "--renew": "extend the life of a token",
+            "--expire": "set when a token expires",
+            "--describe": "show your tokens, or those of --owner-principal",
+        }
     )
     for option, text in (
-        ("--owner-principal", "whose token it is"),
-        ("--renewer-principal", "who may renew it"),
+        ("--owner-principal", "owner of the token"),
+        ("--renewer-principal", "principal that can renew the token"),
     ):
         parser.add_argument(
             option,
             action="append",
             default=[],
             metavar="TYPE:NAME",
-            help=f"{text}; may be given several times",
+            help=f"{text}; may be repeated",
         )
     for option, text in (
-        ("--max-life-time-period", "how long it may live at most; -1: as the broker says"),
-        ("--renew-time-period", "how long it lives on; -1: as the broker says"),
-        ("--expiry-time-period", "when it ends from now on; -1: at once"),
+        ("--max-life-time-period", "maximum life; -1 for the broker's setting (create)"),
+        ("--renew-time-period", "how long to extend; -1 for the broker's setting (renew)"),
+        ("--expiry-time-period", "time until it expires; -1 for now (expire)"),
     ):
         parser.add_argument(option, type=int, metavar="MS", help=text)
-    parser.add_argument("--hmac", metavar="BASE64", help="which token")
+    parser.add_argument("--hmac", metavar="BASE64", help="HMAC of the token (renew, expire)")
     add_json(parser)
 
 

@@ -20,7 +20,7 @@ from moldau.cli.support.arguments import Parser
 __all__ = ["add_arguments", "candidates", "run"]
 
 _EXAMPLES = """\
-how to install it:
+installation:
   bash   echo 'eval "$(moldau completion bash)"' >> ~/.bashrc
   zsh    echo 'eval "$(moldau completion zsh)"' >> ~/.zshrc
   fish   echo 'moldau completion fish | source' >> ~/.config/fish/config.fish
@@ -91,9 +91,9 @@ _ASK_SECONDS_MAX = 2.0
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.description = "print the script that makes a shell complete moldau's words"
+    parser.description = "print the script that completes moldau commands in a shell"
     parser.epilog = _EXAMPLES
-    parser.add_argument("shell", nargs="?", choices=tuple(_SCRIPTS), help="which shell")
+    parser.add_argument("shell", nargs="?", choices=tuple(_SCRIPTS), help="shell")
     parser.add_argument("--line", metavar="TEXT", help=argparse.SUPPRESS)
 
 

@@ -19,9 +19,9 @@ __all__ = ["add_arguments", "run"]
 
 _EXAMPLES = """\
 examples:
-  moldau doctor                                    before the first `moldau start`
-  moldau doctor --port 19092 --data /var/moldau    for a broker with these
-  moldau doctor --bootstrap-server HOST:PORT       check this broker, too
+  moldau doctor                                  before the first `moldau start`
+  moldau doctor --port 19092 --data /var/moldau  for a broker with these
+  moldau doctor --bootstrap-server HOST:PORT     also check this broker
 """
 
 _COLOURS = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
@@ -31,10 +31,17 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add_common(parser, required=False)
     parser.add_argument(
-        "--port", type=int, default=9092, metavar="P", help="port that the broker will use (9092)"
+        "--port",
+        type=int,
+        default=9092,
+        metavar="P",
+        help="port that the broker will use (default: 9092)",
     )
     parser.add_argument(
-        "--data", default="moldau-data", metavar="DIR", help="its data directory (./moldau-data)"
+        "--data",
+        default="moldau-data",
+        metavar="DIR",
+        help="its data directory (default: ./moldau-data)",
     )
     add_json(parser)
 

@@ -27,19 +27,20 @@ __all__ = ["add_arguments", "run"]
 _DESCRIPTION = """\
 name clusters and choose the one that commands use
 
-A profile is a properties file of a client in ~/.config/moldau/profiles (XDG_CONFIG_HOME replaces
-~/.config): bootstrap.servers and any other property, such as client.id. Commands without
---bootstrap-server use the cluster of MOLDAU_BOOTSTRAP_SERVERS, else the profile that MOLDAU_PROFILE
-names, else the profile in use, else 127.0.0.1:9092. A profile's properties are those of a
---command-config file, and are not used together with an address from elsewhere. Kafka's scripts in
-bin/ do not look at profiles."""
+A profile is a properties file for clients in ~/.config/moldau/profiles (XDG_CONFIG_HOME replaces
+~/.config), with bootstrap.servers and any other property, such as client.id. Commands without
+--bootstrap-server use the brokers in MOLDAU_BOOTSTRAP_SERVERS, else the profile that MOLDAU_PROFILE
+names, else the profile in use, else 127.0.0.1:9092. The properties of a profile are used as those
+of a --command-config file, but never with brokers that the profile does not name. Kafka's scripts
+in bin/ do not use profiles."""
 
 _EXAMPLES = """\
 examples:
-  moldau profile create staging --bootstrap-server kafka1:9092,kafka2:9092 --set client.id=laptop
-  moldau topics --list                      asks staging
+  moldau profile create staging --bootstrap-server kafka1:9092,kafka2:9092
+  moldau topics --list                      lists the topics of staging
   moldau profile create local --bootstrap-server 127.0.0.1:9092
-  moldau profile use staging                back to it
+  moldau profile create test --command-config client.properties
+  moldau profile use staging                use staging again
   MOLDAU_PROFILE=local moldau topics --list
 """
 
@@ -49,28 +50,32 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     commands = parser.add_commands()
     create = commands.add("create", "create a profile and use it")
-    create.add_argument("name", metavar="NAME")
+    create.add_argument("name", metavar="NAME", help="name of the profile")
     create.add_argument(
-        "--bootstrap-server", metavar="HOST:PORT,...", help="brokers to find the cluster by"
+        "--bootstrap-server",
+        metavar="HOST:PORT,...",
+        help="addresses of one or more brokers of the cluster",
     )
     create.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a property of clients; may be given several times",
+        help="property for clients; may be repeated",
     )
     create.add_argument(
-        "--command-config", metavar="FILE", help="a properties file of a client to begin with"
+        "--command-config", metavar="FILE", help="properties file whose properties to copy"
     )
-    create.add_argument("--replace", action="store_true", help="replace a profile of that name")
+    create.add_argument("--replace", action="store_true", help="replace a profile with this name")
     listing = commands.add("list", "list all profiles")
     use = commands.add("use", "use a profile from now on")
-    use.add_argument("name", metavar="NAME")
+    use.add_argument("name", metavar="NAME", help="name of the profile")
     show = commands.add("show", "print a profile's properties; passwords are hidden")
-    show.add_argument("name", nargs="?", metavar="NAME", help="default: the profile in use")
+    show.add_argument(
+        "name", nargs="?", metavar="NAME", help="name of the profile (default: the profile in use)"
+    )
     delete = commands.add("delete", "delete a profile")
-    delete.add_argument("name", metavar="NAME")
+    delete.add_argument("name", metavar="NAME", help="name of the profile")
     current = commands.add("current", "print the name of the profile in use")
     for command in (listing, show, current):
         add_json(command)

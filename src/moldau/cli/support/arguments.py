@@ -8,17 +8,38 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from moldau import __version__
+from moldau.cli.support.help_format import (
+    ACTIONS,
+    DEPRECATED,
+    HelpFormat,
+    sections,
+    sentence,
+    usage,
+)
 from moldau.config.suggestions import did_you_mean
 
-__all__ = ["Commands", "Help", "Parser", "int32", "int64", "names_option"]
+__all__ = ["Commands", "Parser", "int32", "int64", "names_option"]
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)'")
+# Argparse's messages, in the words of a user of the command.
+_MESSAGES = (
+    (r"the following arguments are required: (.*,.*)", r"\1 are required"),
+    (r"the following arguments are required: (.*)", r"\1 is required"),
+    (r"one of the arguments (.*) is required", r"one of \1 is required"),
+    (r"argument (\S+): expected one argument", r"\1 needs a value"),
+    (r"argument (\S+): expected at least one argument", r"\1 needs at least one value"),
+    (r"argument (\S+): ignored explicit argument (.*)", r"\1 takes no value, but has \2"),
+    (r"argument (\S+): not allowed with argument (\S+)", r"\1 cannot be used with \2"),
+    (r"argument (.+?): invalid choice: ('.*') \(choose from (.*)\)", r"\1: \2 is not one of \3"),
+    (r"argument (.+?): invalid choice: (.*)", r"\1: there is no \2"),
+    (r"argument (.+?): (.*)", r"\1: \2"),
+    (r"unrecognized arguments: (.*)", r"unexpected argument: \1"),
+)
 
 
 def int32(text: str) -> int:
@@ -35,21 +56,10 @@ def _whole_number(text: str, *, bits: int) -> int:
     try:
         value = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
     if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-        raise argparse.ArgumentTypeError(f"{text} is too large a number")
+        raise argparse.ArgumentTypeError(f"{text} does not fit into {bits} bits")
     return value
-
-
-class Help(argparse.HelpFormatter):
-    """Keeps line breaks of descriptions and examples, and fits the terminal."""
-
-    def __init__(self, prog: str) -> None:
-        columns = shutil.get_terminal_size(fallback=(98, 24)).columns
-        super().__init__(prog, max_help_position=30, width=min(96, columns - 2))
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "".join(indent + line for line in text.splitlines(keepends=True))
 
 
 class Commands:
@@ -69,9 +79,11 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, with a guess where there is one."""
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("formatter_class", Help)
+        options.setdefault("formatter_class", HelpFormat)
         options.setdefault("allow_abbrev", False)
-        super().__init__(**options)
+        super().__init__(**options, add_help=False)
+        self.register("type", int, int64)
+        self.add_argument("--help", "-h", action="help", help="show this help and exit")
         self._words: Sequence[str] = ()
         #: Whether an option given twice has its last value; else that is bad usage.
         self.last_wins = False
@@ -97,14 +109,31 @@ class Parser(argparse.ArgumentParser):
             dest=action.dest,
             default=argparse.SUPPRESS,
             metavar=action.metavar or action.dest.upper(),
-            help=f"deprecated: use {instead}",
+            help=f"{DEPRECATED}use {instead}",
             **options,
         )
 
+    def add_actions(self, actions: Mapping[str, str]) -> None:
+        """Options without a value, with their help, of which the tool performs one."""
+        group = self.add_argument_group(ACTIONS)
+        for name, text in actions.items():
+            group.add_argument(name, action="store_true", help=text)
+
     def add_version(self) -> None:
         self.add_argument(
-            "--version", action="version", version=__version__, help="print the version"
+            "--version", action="version", version=__version__, help="print the version and exit"
         )
+
+    def format_help(self) -> str:
+        formatter = self._get_formatter()
+        formatter.add_usage(usage(self).replace("%", "%%"), (), ())
+        formatter.add_text(sentence(self.description or ""))
+        for title, actions in sections(self):
+            formatter.start_section(title)
+            formatter.add_arguments(actions)
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -153,7 +182,7 @@ class Parser(argparse.ArgumentParser):
             if not equals and action.nargs != 0:
                 value = next(rest, None)
                 if value is None:
-                    self.error(f"argument {word}: expected one argument")
+                    self.error(f"{word} needs a value")
                 moved.append(value)
         return [*words[:at], *moved, words[at], *kept]
 
@@ -190,8 +219,9 @@ class Parser(argparse.ArgumentParser):
             guess = did_you_mean(match[1], self._choices())
             if len(self._choices()) > 12:
                 message = message[: message.index(" (choose from")]
-        hint = guess or f" `{self.prog} --help` tells more."
-        print(f"{self.prog}: error: {message.rstrip('.')}.{hint}", file=sys.stderr)
+        hint = guess or f" Run `{self.prog} --help` for usage."
+        message = _reworded(message.rstrip("."))
+        print(f"{self.prog}: error: {message}.{hint}", file=sys.stderr)
         sys.exit(1)
 
     def require_one(self, arguments: argparse.Namespace, options: Iterable[str]) -> str:
@@ -239,6 +269,13 @@ class Parser(argparse.ArgumentParser):
 
     def _choices(self) -> list[str]:
         return [str(choice) for action in self._actions for choice in (action.choices or ())]
+
+
+def _reworded(message: str) -> str:
+    for pattern, words in _MESSAGES:
+        if re.fullmatch(pattern, message):
+            return re.sub(pattern, words, message)
+    return message
 
 
 def names_option(word: str, action: argparse.Action) -> bool:

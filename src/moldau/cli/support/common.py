@@ -105,26 +105,30 @@ def add_common(
     config = ("--command-config", "-c") if short else ("--command-config",)
     if controllers:
         group = parser.add_mutually_exclusive_group(required=required)
-        group.add_argument(*servers, metavar="HOST:PORT,...", help="brokers to find the cluster by")
+        group.add_argument(
+            *servers,
+            metavar="HOST:PORT,...",
+            help="addresses of one or more brokers of the cluster",
+        )
         group.add_argument(
             *(("--bootstrap-controller", "-C") if short else ("--bootstrap-controller",)),
             metavar="HOST:PORT,...",
-            help="controllers to find the cluster by, instead of brokers",
+            help="addresses of one or more controllers, instead of brokers",
         )
     else:
         parser.add_argument(
             *servers,
             metavar="HOST:PORT,...",
             required=required,
-            help="brokers to find the cluster by",
+            help="addresses of one or more brokers of the cluster",
         )
-    parser.add_argument(*config, metavar="FILE", help="settings of the client, a properties file")
+    parser.add_argument(*config, metavar="FILE", help="properties file with settings of the client")
     if deprecated:
         parser.add_deprecated(*deprecated, instead="--command-config")
 
 
 def add_json(parser: Parser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def read_text(path: str) -> str:

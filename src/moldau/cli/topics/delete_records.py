@@ -28,10 +28,14 @@ __all__ = ["add_arguments", "parse_offsets", "run"]
 _VERSION = 1
 
 _FORMAT = """\
-the file:
-  {"partitions": [{"topic": "orders", "partition": 0, "offset": 100}], "version": 1}
+format of the file:
+  {"partitions": [{"topic": "orders", "partition": 0, "offset": 100}],
+   "version": 1}
 
-The offset -1 stands for the end: it deletes all there is.
+Records below the offset are deleted; -1 deletes all records of the partition.
+
+examples:
+  moldau delete-records --offset-json-file offsets.json
 """
 
 
@@ -39,7 +43,10 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _FORMAT
     add_common(parser)
     parser.add_argument(
-        "--offset-json-file", required=True, metavar="FILE", help="an offset for each partition"
+        "--offset-json-file",
+        required=True,
+        metavar="FILE",
+        help="JSON file with an offset for each partition",
     )
     add_json(parser)
 

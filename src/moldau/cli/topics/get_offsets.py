@@ -39,17 +39,19 @@ _SPECS = {
 
 _EXAMPLES = """\
 examples:
-  moldau get-offsets --bootstrap-server HOST:PORT --topic orders
-  moldau get-offsets --bootstrap-server HOST:PORT --topic orders --time earliest
-  moldau get-offsets --bootstrap-server HOST:PORT --topic-partitions 'orders:0-3,payments:5-'
+  moldau get-offsets --topic orders
+  moldau get-offsets --topic orders --time earliest
+  moldau get-offsets --topic-partitions 'orders:0-3,payments:5-'
 """
 
 
 def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add_common(parser)
-    parser.add_argument("--topic", metavar="REGEX", help="the topics (default: all)")
-    parser.add_argument("--partitions", metavar="N,...", help="the partitions (default: all)")
+    parser.add_argument(
+        "--topic", metavar="REGEX", help="topics, as a regular expression (default: all)"
+    )
+    parser.add_argument("--partitions", metavar="N,...", help="partitions (default: all)")
     parser.add_argument(
         "--topic-partitions",
         metavar="RULES",
@@ -63,7 +65,9 @@ def add_arguments(parser: Parser) -> None:
         + ", ".join(f"{number} or {name}" for name, (number, _) in _SPECS.items())
         + " (latest)",
     )
-    parser.add_argument("--exclude-internal-topics", action="store_true", help="no internal topics")
+    parser.add_argument(
+        "--exclude-internal-topics", action="store_true", help="leave out internal topics"
+    )
     add_json(parser)
 
 

@@ -26,7 +26,13 @@ from moldau.wire.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
 
 __all__ = ["add_arguments", "parse_replica_assignment", "run"]
 
-_ACTIONS = ("--list", "--describe", "--create", "--alter", "--delete")
+_ACTIONS = {
+    "--list": "list topics",
+    "--describe": "show topics and their partitions",
+    "--create": "create a topic",
+    "--alter": "increase the number of partitions",
+    "--delete": "delete topics",
+}
 _FILTERS = (
     "--under-replicated-partitions",
     "--under-min-isr-partitions",
@@ -38,71 +44,78 @@ _REPLICATION_FACTOR_MAX = 32767
 
 _EXAMPLES = """\
 examples:
-  moldau topics --bootstrap-server HOST:PORT --list
-  moldau topics --bootstrap-server HOST:PORT --create --topic orders --partitions 3
-  moldau topics --bootstrap-server HOST:PORT --describe --topic 'orders|payments'
-  moldau topics --bootstrap-server HOST:PORT --describe --under-replicated-partitions
-  moldau topics --bootstrap-server HOST:PORT --alter --topic orders --partitions 6
-  moldau topics --bootstrap-server HOST:PORT --delete --topic orders --if-exists
+  moldau topics --list
+  moldau topics --create --topic orders --partitions 3
+  moldau topics --describe --topic 'orders|payments'
+  moldau topics --describe --under-replicated-partitions
+  moldau topics --alter --topic orders --partitions 6
+  moldau topics --delete --topic orders --if-exists
 """
 
 
 def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     add_common(parser, required=False)
-    actions = parser.add_argument_group("actions, of which one is needed")
-    for option, text in zip(
-        _ACTIONS,
-        (
-            "list topics",
-            "tell about topics and their partitions",
-            "create a topic",
-            "raise the number of partitions",
-            "delete topics",
-        ),
-        strict=True,
-    ):
-        actions.add_argument(option, action="store_true", help=text)
+    parser.add_actions(_ACTIONS)
     parser.add_argument(
-        "--topic", metavar="NAME", help="the topic; a regular expression except with --create"
+        "--topic",
+        metavar="NAME",
+        help="name of the topic; except with --create, a regular expression",
     )
-    parser.add_argument("--topic-id", metavar="ID", help="the topic to describe, by its id")
-    parser.add_argument("--partitions", type=int32, metavar="N", help="how many (create, alter)")
-    parser.add_argument("--replication-factor", type=int32, metavar="N", help="replicas (create)")
+    parser.add_argument(
+        "--topic-id", metavar="ID", help="ID of the topic, instead of its name (describe)"
+    )
+    parser.add_argument(
+        "--partitions", type=int32, metavar="N", help="number of partitions (create, alter)"
+    )
+    parser.add_argument(
+        "--replication-factor",
+        type=int32,
+        metavar="N",
+        help="number of replicas of each partition (create)",
+    )
     parser.add_argument(
         "--replica-assignment",
         metavar="B1:B2,B3:B4,...",
-        help="the brokers of each partition's replicas (create, alter)",
+        help="broker IDs of each partition's replicas (create, alter)",
     )
     parser.add_argument(
         "--config",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the new topic; may be given several times",
+        help="configuration of the new topic; may be repeated (create)",
     )
     parser.add_argument(
-        "--delete-config", metavar="NAME", help="no longer supported, use kafka-configs"
+        "--delete-config", metavar="NAME", help="not supported any more: use `moldau configs`"
     )
     _add_describe_arguments(parser)
     parser.add_argument(
-        "--if-exists", action="store_true", help="an absent topic is no error (all but create)"
+        "--if-exists",
+        action="store_true",
+        help="do not fail if the topic does not exist (describe, alter, delete)",
     )
     parser.add_argument(
-        "--if-not-exists", action="store_true", help="an existing topic is no error (create)"
+        "--if-not-exists", action="store_true", help="do not fail if the topic exists (create)"
     )
     add_json(parser)
 
 
 def _add_describe_arguments(parser: Parser) -> None:
-    group = parser.add_argument_group("what --describe shows")
+    group = parser.add_argument_group("filters of --describe")
     for option, text in (
-        ("--under-replicated-partitions", "only partitions whose ISR lacks replicas"),
-        ("--unavailable-partitions", "only partitions without a leader that is up"),
-        ("--under-min-isr-partitions", "only partitions with fewer in sync than required"),
-        ("--at-min-isr-partitions", "only partitions with just as many in sync as required"),
-        ("--topics-with-overrides", "only topics with settings of their own"),
-        ("--exclude-internal", "no internal topics (also with --list)"),
+        ("--under-replicated-partitions", "only partitions with replicas that are not in sync"),
+        ("--unavailable-partitions", "only partitions without an available leader"),
+        (
+            "--under-min-isr-partitions",
+            "only partitions with fewer in-sync replicas than min.insync.replicas",
+        ),
+        (
+            "--at-min-isr-partitions",
+            "only partitions with exactly min.insync.replicas in-sync replicas",
+        ),
+        ("--topics-with-overrides", "only topics with configuration of their own"),
+        ("--exclude-internal", "leave out internal topics (also with --list)"),
     ):
         group.add_argument(option, action="store_true", help=text)
     group.add_argument(
@@ -110,7 +123,7 @@ def _add_describe_arguments(parser: Parser) -> None:
         type=int32,
         default=2000,
         metavar="N",
-        help="partitions per response (2000)",
+        help="maximum number of partitions per response (default: 2000)",
     )
 
 

@@ -18,50 +18,60 @@ __all__ = ["add_arguments", "run"]
 
 _RANGE = "org.apache.kafka.clients.consumer.RangeAssignor"
 
+_EXAMPLES = """\
+examples:
+  moldau verifiable-consumer --topic numbers --group-id check --verbose
+"""
+
 
 def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
     parser.add_argument(
         "--bootstrap-server",
         required=True,
         metavar="HOST:PORT,...",
-        help="brokers to find the cluster by",
+        help="addresses of one or more brokers of the cluster",
     )
-    parser.add_argument("--topic", required=True, metavar="NAME", help="the topic to read")
-    parser.add_argument("--group-id", required=True, metavar="ID", help="the group")
+    parser.add_argument("--topic", required=True, metavar="NAME", help="topic to read")
+    parser.add_argument("--group-id", required=True, metavar="ID", help="group ID")
     parser.add_argument(
         "--group-protocol",
         default="classic",
         type=str.lower,
         choices=("classic", "consumer"),
-        help="the protocol (default classic)",
+        help="group protocol (default: classic)",
     )
     parser.add_argument(
-        "--group-remote-assignor", metavar="NAME", help="the assignor of protocol consumer"
+        "--group-remote-assignor", metavar="NAME", help="assignor of the protocol consumer"
     )
-    parser.add_argument("--group-instance-id", metavar="ID", help="makes it a static member")
+    parser.add_argument(
+        "--group-instance-id", metavar="ID", help="instance ID, for a static member"
+    )
     parser.add_argument(
         "--max-messages",
         type=int,
         default=-1,
         metavar="N",
-        help="end after so many (default -1: go on until ended by a signal)",
+        help="exit after this number of records; -1 for no limit (default: -1)",
     )
     parser.add_argument("--session-timeout", type=int, metavar="MS", help="session.timeout.ms")
-    parser.add_argument("--verbose", action="store_true", help="also tell of every record")
+    parser.add_argument("--verbose", action="store_true", help="also report every record")
     parser.add_argument("--enable-autocommit", action="store_true", help="enable.auto.commit")
     parser.add_argument(
         "--reset-policy",
         default="earliest",
         metavar="POLICY",
-        help="auto.offset.reset: earliest (the default), latest or none",
+        help="auto.offset.reset: earliest, latest or none (default: earliest)",
     )
     parser.add_argument(
         "--assignment-strategy",
         default=_RANGE,
         metavar="CLASS",
-        help="the assignor of protocol classic (default range)",
+        help="assignor of the protocol classic (default: range)",
     )
-    parser.add_argument("--command-config", metavar="FILE", help="settings, a properties file")
+    parser.add_argument(
+        "--command-config", metavar="FILE", help="properties file with settings of the consumer"
+    )
     parser.add_deprecated("--consumer.config", instead="--command-config")
 
 

@@ -22,46 +22,61 @@ from moldau.cli.verifiable.events import Events, java_class
 
 __all__ = ["add_arguments", "run"]
 
+_EXAMPLES = """\
+examples:
+  moldau verifiable-producer --topic numbers --max-messages 1000
+"""
+
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--topic", required=True, metavar="NAME", help="where to send to")
+    parser.epilog = _EXAMPLES
+    parser.add_argument("--topic", required=True, metavar="NAME", help="topic to send to")
     parser.add_argument(
         "--bootstrap-server",
         required=True,
         metavar="HOST:PORT,...",
-        help="brokers to find the cluster by",
+        help="addresses of one or more brokers of the cluster",
     )
     parser.add_argument(
         "--max-messages",
         type=int,
         default=-1,
         metavar="N",
-        help="end after so many (default -1: go on until ended by a signal)",
+        help="exit after this number of records; -1 for no limit (default: -1)",
     )
     parser.add_argument(
         "--throughput",
         type=int,
         default=-1,
         metavar="N",
-        help="messages per second at most (default -1: no limit)",
+        help="maximum records per second; -1 for no limit (default: -1)",
     )
     parser.add_argument(
-        "--acks", type=int, default=-1, choices=(0, 1, -1), help="acks (default -1)"
+        "--acks",
+        type=int,
+        default=-1,
+        choices=(0, 1, -1),
+        help="acks of the producer (default: -1)",
     )
     parser.add_argument(
         "--message-create-time",
         type=int,
         default=-1,
         metavar="MS",
-        help="timestamps from this moment on, in milliseconds",
+        help="timestamp of the first record (default: now)",
     )
     parser.add_argument(
-        "--value-prefix", type=int, metavar="N", help="values are N.0, N.1, ... instead of 0, 1"
+        "--value-prefix", type=int, metavar="N", help="send N.0, N.1, ... instead of 0, 1, ..."
     )
     parser.add_argument(
-        "--repeating-keys", type=int, metavar="N", help="keys from 0 to N-1, again and again"
+        "--repeating-keys",
+        type=int,
+        metavar="N",
+        help="use the keys 0 to N-1 repeatedly (default: no keys)",
     )
-    parser.add_argument("--command-config", metavar="FILE", help="settings, a properties file")
+    parser.add_argument(
+        "--command-config", metavar="FILE", help="properties file with settings of the producer"
+    )
     parser.add_deprecated("--producer.config", instead="--command-config")
 
 

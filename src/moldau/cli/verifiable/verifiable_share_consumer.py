@@ -19,39 +19,49 @@ __all__ = ["add_arguments", "run"]
 
 _CONFIG_SECONDS = 60.0
 
+_EXAMPLES = """\
+examples:
+  moldau verifiable-share-consumer --topic numbers --group-id check --verbose
+"""
+
 
 def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
     parser.add_argument(
         "--bootstrap-server",
         required=True,
         metavar="HOST:PORT,...",
-        help="brokers to find the cluster by",
+        help="addresses of one or more brokers of the cluster",
     )
-    parser.add_argument("--topic", required=True, metavar="NAME", help="the topic to read")
-    parser.add_argument("--group-id", required=True, metavar="ID", help="the share group")
+    parser.add_argument("--topic", required=True, metavar="NAME", help="topic to read")
+    parser.add_argument("--group-id", required=True, metavar="ID", help="share group ID")
     parser.add_argument(
         "--max-messages",
         type=int,
         default=-1,
         metavar="N",
-        help="end after so many acknowledged (default -1: go on until ended by a signal)",
+        help="exit after this number of acknowledged records; -1 for no limit (default: -1)",
     )
-    parser.add_argument("--verbose", action="store_true", help="also tell of every record")
+    parser.add_argument("--verbose", action="store_true", help="also report every record")
     parser.add_argument(
         "--acknowledgement-mode",
         default="auto",
         type=str.lower,
         choices=("auto", "sync", "async"),
-        help="how to acknowledge (default auto: with the next poll)",
+        help="how to acknowledge records; auto is with the next poll (default: auto)",
     )
     parser.add_argument(
         "--offset-reset-strategy",
         default="",
         type=str.lower,
         choices=("", "earliest", "latest"),
-        help="where the group starts: sets share.auto.offset.reset of the group first",
+        help="set share.auto.offset.reset of the group before reading",
     )
-    parser.add_argument("--command-config", metavar="FILE", help="settings, a properties file")
+    parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="properties file with settings of the share consumer",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
