@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from moldau import __version__
-from moldau.cli.failures import Failure
-from moldau.cli.tools.start_with_spark import plaintext_address
+from moldau.cli.brokers.start_with_spark import plaintext_address
+from moldau.cli.support.failures import Failure
 from moldau.pipelines import daemon
 from moldau.spark.runtime.server import ConnectServer
 from support.processes import free_port
