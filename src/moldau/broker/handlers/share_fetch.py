@@ -22,6 +22,7 @@ from moldau.broker.share.machine.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     SessionKey,
+    SessionRequest,
     ShareSession,
     TopicIdPartition,
     next_epoch,
@@ -107,7 +108,7 @@ class ShareFetchHandler:
         manager = self._manager
         epoch = request.share_session_epoch
         if epoch == FINAL_EPOCH:
-            manager.sessions.existing(key)
+            manager.sessions.check_move(key, SessionRequest.CLOSES)
             return None
         if epoch == INITIAL_EPOCH:
             if any(

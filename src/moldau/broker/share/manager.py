@@ -186,8 +186,7 @@ class SharePartitionManager:
     async def release_session(self, key: SessionKey) -> None:
         """End a member's session and give back what it holds; SHARE_SESSION_NOT_FOUND if it has
         none."""
-        session = self.sessions.existing(key)
-        self.sessions.remove(key)
+        session = self.sessions.close(key)
         self._abandon_fetch(key)
         waiting = self._release(session)
         if waiting:

@@ -19,7 +19,7 @@ from moldau.testing.machine.rules import Cut, Cuts, Rule
 
 if TYPE_CHECKING:
     from moldau.broker.app import Node, NodeInfo
-    from moldau.testing.process.node import World
+    from moldau.testing.process.world import World
 
 _LENGTH: Final = struct.Struct(">I")
 
