@@ -41,7 +41,7 @@ from moldau.sim.fleet_faults import WEIGHTS, FleetFaults, PowerRule
 from moldau.sim.listening import SimNetwork
 from moldau.sim.machine import Fleet, Machine
 from moldau.sim.process import Process
-from moldau.sim.quorum_watch import QuorumWatch
+from moldau.sim.quorum_watch import QuorumWatch, StoredBatches
 from moldau.sim.world import Invariant, Violation, World, require
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
@@ -377,7 +377,8 @@ class QuorumScenario:
             process, program = node.process, node.program
             if process is not None and process.ran and program is not None:
                 process.ran = False
-                self.watch.look(node.node_id, node.boots, program.raft)
+                raft = program.raft
+                self.watch.look(node.node_id, node.boots, raft.machine, StoredBatches(raft.log))
                 self._look_for_votes(node, program.raft)
 
     def _look_for_votes(self, node: QuorumNode, raft: RaftNode) -> None:
