@@ -221,11 +221,6 @@ class QuorumStage:
         self._step(self.nodes[command.node()], e.ShutDown())
         return self._traced()
 
-    def on_resign(self, command: Command) -> list[str]:
-        node = self.nodes[command.node()]
-        self._step(node, e.Resigned(self._alive(node).epoch))
-        return self._traced()
-
     def on_add_voter(self, command: Command) -> list[str]:
         """add-voter NODE to=LEADER"""
         request = VoterAdditionAsked(voter=self._voter(command.node()), timeout_ms=10_000)

@@ -91,13 +91,6 @@ class SnapshotInstalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Resigned:
-    """The node cannot continue to lead this epoch."""
-
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
 class ShutDown:
     """The node takes part no longer; a leader informs the other voters first."""
 
@@ -111,7 +104,6 @@ Event = (
     | AppendFailed
     | Synced
     | SnapshotInstalled
-    | Resigned
     | ShutDown
 )
 

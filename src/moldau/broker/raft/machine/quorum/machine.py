@@ -17,11 +17,19 @@ quorums. Each decision is in a part of its own, and each part has only what it n
               Versions           VoterRequests        whether the new voter is added
               Add/Remove/Update  OwnVote              when to report again
     Appended, Synced             Leading, Following   what is committed
-    TimePassed, and every event  the part of the role what is due
 
-Every event is legal in every role: networks delay and repeat, so a part ignores, or answers with an
-error, what its role has no use for. Which role may follow which is in `transitions.py`, what a node
-knows in `state.py`, with the invariants.
+After every event, and when time has passed, the part of the role does what is due:
+
+    UNATTACHED   Elections, Following  stand after the election timeout; fetch to find the leader
+    PROSPECTIVE  Elections             ask for pre-votes
+    CANDIDATE    Elections             ask for votes
+    LEADER       Leading               send BeginQuorumEpoch, answer fetches that wait, or resign
+    FOLLOWER     Following             fetch from the leader, or stand when it is gone
+    RESIGNED     Resigning             send EndQuorumEpoch, then begin the next epoch
+
+After Started, which comes once, every event is legal in every role: networks delay and repeat, so a
+part ignores, or answers with an error, what its role has no use for. Which role may follow which is
+in `transitions.py`; what a node knows is in `state.py`, with the invariants.
 
 Time is passed in with every event. At `deadline_ms` the machine needs an event even if nothing has
 happened.
@@ -49,7 +57,6 @@ from moldau.broker.raft.machine.quorum.events import (
     Synced,
     TimePassed,
 )
-from moldau.broker.raft.machine.quorum.events import Resigned as ResignAsked
 from moldau.broker.raft.machine.quorum.following import Following
 from moldau.broker.raft.machine.quorum.leader_news import LeaderNews
 from moldau.broker.raft.machine.quorum.leading import Leading, established_high_watermark
@@ -150,9 +157,6 @@ class QuorumMachine:
                 self._outbox.peers.failed(state.election.leader_id, state.now_ms)
             case SnapshotInstalled():
                 self._on_snapshot_installed(event)
-            case ResignAsked(epoch):
-                if isinstance(state.role, Leader) and epoch == state.epoch:
-                    state.role.leadership.resign_requested = True
             case ShutDown():
                 state.shutting_down = True
             case _:

@@ -26,5 +26,5 @@ def leader_request_refusal(state: QuorumState, epoch: int) -> ErrorCode:
 
 
 def is_for(local: ReplicaKey, voter: ReplicaKey | None) -> bool:
-    """Whether the sender means this node; in old versions of the protocol it does not say."""
+    """Whether the sender means this node; old versions of the protocol leave it out."""
     return voter is None or voter.matches(local)

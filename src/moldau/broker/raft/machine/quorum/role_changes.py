@@ -123,7 +123,7 @@ class RoleChanges:
         epoch = state.epoch + 1
         tally = self._own_vote()
         if tally.is_won:
-            # The only voter: the election that says that it leads includes its vote.
+            # The only voter: an election with this node as leader includes its vote.
             self._to_leader(Cause.PRE_VOTE_WON, epoch, tally)
             return
         role = Candidate(self._election_deadline_ms(), tally)

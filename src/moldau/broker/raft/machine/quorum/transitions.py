@@ -27,7 +27,7 @@ class Cause(Enum):
     FETCH_TIMEOUT = "fetch timeout"
     """Also when the leader has resigned, or its process is gone."""
     RESIGNATION = "resignation"
-    """No majority fetches, the node was removed from the voters, shuts down or cannot continue."""
+    """No majority fetches, the node was removed from the voters, or it shuts down."""
     HIGHER_EPOCH = "higher epoch"
     """In a message of another node, or in the log at the start."""
 
