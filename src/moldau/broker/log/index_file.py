@@ -59,6 +59,15 @@ class IndexFile(ABC):
     def _is_sound(self, entry: tuple[int, int], count: int) -> bool:
         """Whether this can be the last of `count` entries."""
 
+    @property
+    @abstractmethod
+    def last_entry(self) -> tuple[int, int] | None:
+        """As it is in the file; None where there is none."""
+
+    def restore(self, last_entry: tuple[int, int] | None) -> None:
+        """In place of `load`, if the last entry of a file without preallocation is known."""
+        self._take_last(last_entry)
+
     def create(self) -> None:
         """Make the file, empty."""
         file = self._disk.open(self.path, create=True)

@@ -12,6 +12,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from moldau.broker.log.disk import Buffer, Disk, File
+from moldau.broker.log.machine.inventory import SegmentFacts
 from moldau.broker.log.machine.names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -356,6 +357,13 @@ class Segment:
         self.max_timestamp_offset = self.time_index.last_offset
         self.offset_index.close()
         self.time_index.close()
+
+    def restore(self, facts: SegmentFacts) -> None:
+        """In place of `load`, if a clean stop has recorded what it would find."""
+        self.offset_index.restore(facts.offset_entry)
+        self.time_index.restore(facts.time_entry)
+        self._max_timestamp = facts.max_timestamp
+        self.max_timestamp_offset = facts.max_timestamp_offset
 
     def reset_indexes(self) -> None:
         self.unsynced_indexes = True

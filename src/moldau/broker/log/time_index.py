@@ -29,6 +29,12 @@ class TimeIndex(IndexFile):
         self.last_timestamp = timestamp
         self.last_offset = self.base_offset + relative
 
+    @property
+    def last_entry(self) -> tuple[int, int] | None:
+        if self.entry_count == 0:
+            return None
+        return self.last_timestamp, self.last_offset - self.base_offset
+
     def _is_sound(self, entry: tuple[int, int], count: int) -> bool:
         timestamp, relative = entry
         return timestamp >= 0 and relative >= 0
