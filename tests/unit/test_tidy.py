@@ -100,9 +100,6 @@ CYCLES: dict[frozenset[str], str] = {
         "broker.config", "broker_config", "checks", "log_config"
     ): "checks and sections name the configuration that is made of them",
     _cycle(
-        "broker.log", "context", "copying", "flusher", "log", "surgery"
-    ): "parts of `Log` that name it in their signatures",
-    _cycle(
         "broker.replication", "partition", "surroundings"
     ): "a partition passes itself on with its proposals",
     _cycle(
@@ -135,10 +132,8 @@ _STATE = "one state that its methods share; to be divided"
 LARGE = {
     "moldau.broker.coordinator.transaction.machine.shard.TransactionShard": (380, _STATE),
     "moldau.broker.coordinators.Coordinators.__init__": (75, "wires; nothing else to see"),
-    "moldau.broker.log.log.Log": (550, _STATE),
     "moldau.broker.log.manager": (640, _STATE),
     "moldau.broker.log.manager.LogManager": (570, _STATE),
-    "moldau.broker.log.segment.Segment": (450, _STATE),
     "moldau.broker.metadata.machine.controller.Controller": (390, _STATE),
     "moldau.broker.metadata.shell.MetadataShell": (450, _STATE),
     "moldau.broker.network.connection.Connection": (400, _STATE),

@@ -9,6 +9,7 @@ Nothing is opened or mapped before it is used: most partitions idle.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from struct import Struct
 from typing import ClassVar
 
@@ -200,6 +201,12 @@ class IndexFile(ABC):
 
     def file(self) -> File:
         return self._handle()
+
+    def begin_sync(self) -> Callable[[], None]:
+        """What a thread must call to make the file durable."""
+        sync = self._handle().begin_sync()
+        self.close()
+        return sync
 
     @property
     def file_exists(self) -> bool:

@@ -44,7 +44,7 @@ from moldau.broker.log.offset_index import CorruptIndex
 from moldau.broker.log.producer_snapshots import ProducerSnapshots
 from moldau.broker.log.recovery import Recovered, recover_segment
 from moldau.broker.log.replay import rebuild_producers
-from moldau.broker.log.segment import Segment
+from moldau.broker.log.segment import Segment, create_segment
 from moldau.broker.log.segments import Segments
 from moldau.times import WallMs
 
@@ -260,7 +260,7 @@ class _Loader:
 
     def _start_empty(self, offset: int) -> None:
         config = self._config
-        segment = Segment.create(
+        segment = create_segment(
             self._disk,
             self._dir,
             offset,

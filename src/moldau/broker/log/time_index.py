@@ -11,11 +11,11 @@ from __future__ import annotations
 from struct import Struct
 
 from moldau.broker.log.index_file import IndexFile
+from moldau.wire.records import NO_TIMESTAMP
 
-__all__ = ["ENTRY_SIZE", "NO_TIMESTAMP", "TimeIndex"]
+__all__ = ["ENTRY_SIZE", "TimeIndex"]
 
 ENTRY_SIZE = 12
-NO_TIMESTAMP = -1
 
 
 class TimeIndex(IndexFile):
