@@ -98,9 +98,6 @@ CYCLES: dict[frozenset[str], str] = {
         "broker.config", "broker_config", "checks", "log_config"
     ): "checks and sections name the configuration that is made of them",
     _cycle(
-        "broker.log", "context", "copying", "flusher", "log", "surgery"
-    ): "parts of `Log` that name it in their signatures",
-    _cycle(
         "broker.replication", "partition", "surroundings"
     ): "a partition passes itself on with its proposals",
     _cycle(
@@ -127,10 +124,8 @@ _STATE = "one state that its methods share; to be divided"
 #: What is larger than allowed, how large it may be, and why.
 LARGE = {
     "moldau.broker.coordinator.transaction.machine.shard.TransactionShard": (380, _STATE),
-    "moldau.broker.log.log.Log": (550, _STATE),
     "moldau.broker.log.manager": (640, _STATE),
     "moldau.broker.log.manager.LogManager": (570, _STATE),
-    "moldau.broker.log.segment.Segment": (450, _STATE),
     "moldau.broker.network.connection.Connection": (400, _STATE),
     "moldau.broker.replication.manager.ReplicaManager": (430, _STATE),
     "moldau.broker.replication.partition.Partition": (570, _STATE),

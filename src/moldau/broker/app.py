@@ -309,14 +309,19 @@ class Node:
 
 
 def _spare_the_collector() -> None:
+    """Look for garbage less often: a start makes very many objects, and nearly all stay alive."""
+    gc.set_threshold(50_000, 20, 50)
+
+
+def _freeze_what_is_alive() -> None:
     """What is alive after the start stays alive: looking for garbage in it only costs latency."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 async def serve(config: BrokerConfig, on_ready: Callable[[NodeInfo], None]) -> int:
     """Run until a signal or a failure; the exit code."""
+    _spare_the_collector()
     environment = Environment.real(config)
     stopping = asyncio.Event()
     failures: list[BaseException] = []
@@ -342,7 +347,7 @@ async def serve(config: BrokerConfig, on_ready: Callable[[NodeInfo], None]) -> i
         await asyncio.wait([starting, ended], return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             on_ready(starting.result())
-            _spare_the_collector()
+            _freeze_what_is_alive()
             await ended
             await node.stop()
         else:
