@@ -39,11 +39,12 @@ install-spark: $(VENV)/.installed-spark   ## add Apache Spark to .venv, for pipe
 run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	@exec $(BIN)/moldau start --port $(PORT) --data $(DATA)
 
-# Runs the stages one after the other and ends with their times and the slowest tests.
+# Runs the stages one after the other, those with a + at the same time, and ends with their times and
+# the slowest tests. Conformance and Spark tests wait a good deal for processes.
 WHOLE_RUN = +@$(PYTHON) tests/support/whole_run.py $(MAKE)
 
 test:            ## what CI runs: check, unit, conformance, Spark tests, a short simulation
-	$(WHOLE_RUN) check unit conformance spark-short sim-short
+	$(WHOLE_RUN) check tools kafka unit conformance+spark-short sim-short
 
 test-long:       ## what `make test` leaves out: tests marked long, all scenarios on three nodes, simulations
 	$(WHOLE_RUN) marked-long spark-long cluster-conformance sim
