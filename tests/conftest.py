@@ -37,9 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(RunReport(config), "moldau-run-report")
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    if session.config.getoption("--list-long"):
-        for item in session.items:
-            if reason := reason_of(item, "long"):
-                print(f"{item.nodeid}\n    {reason}")
-        session.items.clear()
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    if not session.config.getoption("--list-long"):
+        return None
+    for item in session.items:
+        if reason := reason_of(item, "long"):
+            print(f"{item.nodeid}\n    {reason}")
+    return True
