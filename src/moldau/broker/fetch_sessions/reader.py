@@ -124,9 +124,9 @@ class SlotReader:
                     limits.replica_id, limits.replica_epoch, wanted.current_leader_epoch
                 )
             elif limits.version < FOLLOWERS_SERVE_SINCE:
-                partition.check_leader_epoch(wanted.current_leader_epoch)
+                partition.role.check_leader_epoch(wanted.current_leader_epoch)
             else:
-                partition.check_readable(wanted.current_leader_epoch)
+                partition.role.check_readable(wanted.current_leader_epoch)
             if limits.rack:
                 closer = self._closer_replica(partition, slot, limits)
                 if closer is not None:

@@ -54,15 +54,15 @@ class FetchSlot:
     def watch(self) -> None:
         """Be told of the next change of the partition."""
         if self.partition is not None:
-            self.partition.watchers[self] = None
+            self.partition.waiters.changes[self] = None
             if self.from_follower:
-                self.partition.append_watchers[self] = None
+                self.partition.waiters.appends[self] = None
 
     def unwatch(self) -> None:
         if self.partition is not None:
-            self.partition.watchers.pop(self, None)
+            self.partition.waiters.changes.pop(self, None)
             if self.from_follower:
-                self.partition.append_watchers.pop(self, None)
+                self.partition.waiters.appends.pop(self, None)
 
     def want(self, wanted: PartitionFetch) -> None:
         """Take over what the client asks for now."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from moldau.broker.replication.durability import when_durable
 from moldau.broker.replication.machine.purgatory import Purgatory, Waiter
 from moldau.broker.replication.partition import Partition
 from moldau.times import WallMs
@@ -38,7 +39,7 @@ class DelayedProduce(Waiter):
         self, key: PartitionKey, partition: Partition, next_offset: int, now_ms: WallMs
     ) -> None:
         """Wait for a flush of `partition` too; only before `start`."""
-        partition.when_durable(next_offset, now_ms, self._expect(key, partition))
+        when_durable(partition, next_offset, now_ms, self._expect(key, partition))
 
     def _expect(self, key: PartitionKey, partition: Partition) -> _Pending:
         pending = _Pending(self, key, partition)

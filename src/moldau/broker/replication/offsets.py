@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from moldau.broker.log.reader import TimestampOffset
-from moldau.broker.replication.partition import NO_EPOCH, Partition
+from moldau.broker.replication.machine.role import NO_EPOCH
+from moldau.broker.replication.partition import Partition
 from moldau.wire.errors import ApiError, ErrorCode
 
 LATEST = -1

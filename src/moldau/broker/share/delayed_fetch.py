@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
+from moldau.broker.replication import reading
 from moldau.broker.replication.machine.purgatory import Purgatory, Waiter
 from moldau.broker.share.log_batches import aborted_spans, base_offset_of, slice_for, spans_of
 from moldau.broker.share.machine.acquisition import AcquiredRecords, Span, Wanted
@@ -162,12 +163,12 @@ class DelayedShareFetch(Waiter):
     def _watch(self) -> None:
         for shell in self._shells.values():
             shell.watchers[self] = None
-            shell.partition.watchers[self] = None
+            shell.partition.waiters.changes[self] = None
 
     def _unwatch(self) -> None:
         for shell in self._shells.values():
             shell.watchers.pop(self, None)
-            shell.partition.watchers.pop(self, None)
+            shell.partition.waiters.changes.pop(self, None)
 
     # Reading and acquiring.
 
@@ -230,7 +231,8 @@ class DelayedShareFetch(Waiter):
             machine.move_log_start(log_start_offset)
             offset = machine.next_fetch_offset()
         try:
-            read = shell.partition.read(
+            read = reading.read(
+                shell.partition.log,
                 offset,
                 max_bytes,
                 min_one_batch=min_one_batch,
