@@ -118,7 +118,7 @@ class Dispatcher:
         except WireError as error:
             raise InvalidRequest(f"{_name(target)}: {error}") from error
         try:
-            response = target.handle(context, request)
+            response = self._handle(target, context, request)
             if isinstance(response, Message):
                 return encode_response_frame(
                     target.api, target.version, context.correlation_id, response
@@ -133,6 +133,18 @@ class Dispatcher:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return asyncio.shield(task)
+
+    @staticmethod
+    def _handle(
+        target: _Target, context: RequestContext, request: Message
+    ) -> Message | Awaitable[Message]:
+        """Call the handler: the only way from a request message to its API.
+
+        An authorizer is to be asked here, with `context.principal` and the resources that the
+        request names, also for requests of this process itself. Raw handlers (Produce, Fetch) name
+        their resources only once they have decoded the frame, and ask it for each topic.
+        """
+        return target.handle(context, request)  # type: ignore[no-any-return]
 
     async def call(self, connection: ConnectionInfo, key: ApiKey, request: Message) -> Message:
         """The answer to a request of this process itself, in the newest version.
@@ -153,7 +165,7 @@ class Dispatcher:
             connection=connection,
         )
         try:
-            response = target.handle(context, request)
+            response = self._handle(target, context, request)
             return response if isinstance(response, Message) else await response
         except Exception as error:
             return self._error_response(target, context, request, error)

@@ -1,7 +1,7 @@
-"""Fetch requests read into plain tuples, and answers whose records stay views, versions 4 to 18.
+"""Fetch requests read into plain tuples, and responses whose records stay views, v4-18.
 
 A consumer of many partitions sends one long array of fixed-size entries: it is unpacked in one C
-loop. An answer is a list of buffers, small packed pieces between the log's own memory, so record
+loop. A response is a list of buffers, small packed pieces between the log's own memory, so record
 bytes are never copied in Python. Both agree with the general codec byte for byte.
 """
 
@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from moldau.broker.handlers.support.produce_codec import node_endpoints_section
 from moldau.broker.replication.machine.fetch_data import (
     NO_REPLICA,
+    SESSIONS_SINCE,
+    TOPIC_IDS_SINCE,
     Buffer,
     FetchBody,
     PartitionData,
@@ -30,8 +32,6 @@ from moldau.wire.flexible import (
 )
 
 FLEXIBLE_SINCE = 12
-TOPIC_IDS_SINCE = 13
-SESSIONS_SINCE = 7
 RACK_SINCE = 11
 REPLICA_STATE_SINCE = 15
 NODE_ENDPOINTS_SINCE = 16
