@@ -28,7 +28,7 @@ from moldau.broker.log.context import AppendInfo
 from moldau.broker.log.machine.validation import RecordValidationError
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.interface import InvalidRequest
-from moldau.broker.replication.appends import Appended, ProduceAppends, ProduceOptions
+from moldau.broker.replication.appends import Appended, ProduceAppends, is_safe
 from moldau.broker.replication.delayed_produce import DelayedProduce
 from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint, TopicKey
 from moldau.broker.replication.machine.produced_batch import MalformedRequest, looks_transactional
@@ -116,22 +116,21 @@ class ProduceHandler:
         single = decode_single_produce(version, frame, body_position)
         if single is None:
             body = decode_produce(version, frame, body_position)
-            options = ProduceOptions(version, body.acks, context.client_id, body.transactional_id)
             if body.transactional_id is None or self._verification is None:
-                return self._handle_many(context, body, options, UNVERIFIED)
-            return self._handle_transactional(context, body, options, body.transactional_id)
+                return self._handle_many(context, body, UNVERIFIED)
+            return self._handle_transactional(context, body, body.transactional_id)
         # Nearly every request: no lists, no answer objects unless there is an error.
         acks, timeout_ms, key, index, records = single
         partition = self._replicas.find(key, index)
         if partition is not None:
             try:
                 info = self._appends.append(
-                    partition, records, ProduceOptions(version, acks, context.client_id)
+                    partition, records, version=version, acks=acks, client_id=context.client_id
                 )
             except Exception as error:
                 answer = self._refused(index, partition, error)
                 return self._answer(context, acks, [(key, [answer])])
-            if self._appends.is_safe(partition, info, acks):
+            if is_safe(partition, info, acks):
                 if not acks:
                     return None
                 return encode_produce_success(
@@ -149,7 +148,6 @@ class ProduceHandler:
         self,
         context: RequestContext,
         body: ProduceBody,
-        options: ProduceOptions,
         transactional_id: str,
     ) -> bytes | Awaitable[bytes | None] | None:
         verification = present(self._verification, "there is no transaction verifier")
@@ -158,25 +156,23 @@ class ProduceHandler:
         except ApiError as error:
             return self._answer(context, body.acks, _all_refused(body, error.code))
         if isinstance(verified, Verified):
-            return self._handle_many(context, body, options, verified)
+            return self._handle_many(context, body, verified)
         # The frame is gone by the time the coordinator responds.
-        return self._handle_verified(context, _own_copy(body), options, verified)
+        return self._handle_verified(context, _own_copy(body), verified)
 
     async def _handle_verified(
         self,
         context: RequestContext,
         body: ProduceBody,
-        options: ProduceOptions,
         verified: Awaitable[Verified],
     ) -> bytes | None:
-        reply = self._handle_many(context, body, options, await verified)
+        reply = self._handle_many(context, body, await verified)
         return await reply if isinstance(reply, Awaitable) else reply
 
     def _handle_many(
         self,
         context: RequestContext,
         body: ProduceBody,
-        options: ProduceOptions,
         verified: Verified,
     ) -> bytes | asyncio.Future[bytes] | None:
         answers: list[tuple[TopicKey, list[PartitionAnswer]]] = []
@@ -192,11 +188,11 @@ class ProduceHandler:
                     topic_answers.append(PartitionAnswer(index, code))
                     continue
                 try:
-                    info = self._append_verified(partition, records, options, verified)
+                    info = self._append_verified(context, body, partition, records, verified)
                 except Exception as error:
                     topic_answers.append(self._refused(index, partition, error))
                     continue
-                if not self._appends.is_safe(partition, info, body.acks):
+                if not is_safe(partition, info, body.acks):
                     key_in_answers = len(answers) - 1, len(topic_answers)
                     unsafe.append(Appended(key_in_answers, partition, info))
                 topic_answers.append(_appended(index, info))
@@ -206,17 +202,27 @@ class ProduceHandler:
 
     def _append_verified(
         self,
+        context: RequestContext,
+        body: ProduceBody,
         partition: Partition,
         records: memoryview | None,
-        options: ProduceOptions,
         verified: Verified,
     ) -> AppendInfo:
-        if verified is UNVERIFIED:
-            return self._appends.append(partition, records, options)
-        name = partition.topic, partition.index
-        if code := verified.errors.get(name):
-            raise _Unverified(code, options.version)
-        return self._appends.append(partition, records, options, verified.guard(name))
+        guard = None
+        if verified is not UNVERIFIED:
+            name = partition.topic, partition.index
+            if code := verified.errors.get(name):
+                raise _Unverified(code, context.api_version)
+            guard = verified.guard(name)
+        return self._appends.append(
+            partition,
+            records,
+            version=context.api_version,
+            acks=body.acks,
+            client_id=context.client_id,
+            transactional_id=body.transactional_id,
+            guard=guard,
+        )
 
     def _refused(self, index: int, partition: Partition, error: Exception) -> PartitionAnswer:
         if isinstance(error, _Unverified):

@@ -16,22 +16,13 @@ from typing import Final, NamedTuple
 from moldau.broker.log.context import AppendInfo
 from moldau.broker.log.machine.producer_state import Verification
 from moldau.broker.replication.delayed_produce import DelayedProduce, PartitionKey
-from moldau.broker.replication.machine.produced_batch import is_transactional, single_batch
+from moldau.broker.replication.machine.produced_batch import TRANSACTIONAL, single_batch
 from moldau.broker.replication.machine.purgatory import WAITERS_MAX, Purgatory, Timers
 from moldau.broker.replication.partition import ACKS_ALL, Partition
 from moldau.clock import Clock
 from moldau.wire.errors import ApiError, ErrorCode
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
-
-
-class ProduceOptions(NamedTuple):
-    """What a Produce request says about all its batches."""
-
-    version: int
-    acks: int
-    client_id: str | None
-    transactional_id: str | None = None
 
 
 class Appended(NamedTuple):
@@ -41,6 +32,13 @@ class Appended(NamedTuple):
     """Where the partition's answer stands in the response."""
     partition: Partition
     info: AppendInfo
+
+
+def is_safe(partition: Partition, info: AppendInfo, acks: int) -> bool:
+    """Whether a batch may be acknowledged now."""
+    return not info.flush_due and (
+        acks != ACKS_ALL or partition.log.high_watermark > info.last_offset
+    )
 
 
 class ProduceAppends:
@@ -54,13 +52,16 @@ class ProduceAppends:
         self,
         partition: Partition,
         records: memoryview | None,
-        options: ProduceOptions,
+        *,
+        version: int,
+        acks: int,
+        client_id: str | None,
+        transactional_id: str | None = None,
         guard: Verification | None = None,
     ) -> AppendInfo:
         """Append the batch of one partition, or raise why it is rejected."""
-        version, acks, client_id, transactional_id = options
         batch, attributes = single_batch(records, version)
-        if transactional_id is None and is_transactional(attributes):
+        if attributes & TRANSACTIONAL and transactional_id is None:
             raise ApiError(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
                 "transactional records in a request without a transactional id",
@@ -76,13 +77,6 @@ class ProduceAppends:
             )
         return partition.append(
             batch, now_ms=self._clock.now_ms(), acks=acks, produce_version=version, guard=guard
-        )
-
-    @staticmethod
-    def is_safe(partition: Partition, info: AppendInfo, acks: int) -> bool:
-        """Whether a batch may be acknowledged now."""
-        return not info.flush_due and (
-            acks != ACKS_ALL or partition.log.high_watermark > info.last_offset
         )
 
     def flush_in_background(self, unsafe: Sequence[Appended]) -> None:

@@ -336,11 +336,11 @@ class PartitionLeader:
         follower = self._followers.get(event.replica_id)
         if follower is None:
             return []
-        invariant(
-            event.fetch_offset <= self._end_offset,
-            f"replica {event.replica_id} ends at {event.fetch_offset}, the leader at"
-            f" {self._end_offset}",
-        )
+        if event.fetch_offset > self._end_offset:
+            raise InvariantError(
+                f"replica {event.replica_id} ends at {event.fetch_offset}, the leader at"
+                f" {self._end_offset}"
+            )
         end_before = follower.end_offset
         follower.fetched(event, self._end_offset)
         effects: list[Effect] = []

@@ -21,7 +21,8 @@ _MAGIC_END: Final = 17
 _MAGIC: Final = 2
 _COMPRESSION_MASK: Final = 0x07
 _ZSTD: Final = 4
-_TRANSACTIONAL: Final = 0x10
+#: The bit of the attributes that marks a batch of a transaction.
+TRANSACTIONAL: Final = 0x10
 
 
 class MalformedRequest(ApiError):
@@ -89,16 +90,12 @@ def _first_batch(records: memoryview, batch_size: int, version: int) -> memoryvi
     return records[:batch_size]
 
 
-def is_transactional(attributes: int) -> bool:
-    return bool(attributes & _TRANSACTIONAL)
-
-
 def looks_transactional(records: memoryview | None) -> bool:
     """Whether the attributes say so, whatever else is wrong with the records."""
     return (
         records is not None
         and len(records) >= _BATCH_START.size
-        and is_transactional(records[_BATCH_START.size - 1])
+        and bool(records[_BATCH_START.size - 1] & TRANSACTIONAL)
     )
 
 
@@ -108,7 +105,7 @@ def transactional_producer(records: memoryview | None, version: int) -> Producer
         batch, attributes = single_batch(records, version)
     except MalformedRequest:
         return None
-    if not is_transactional(attributes) or len(batch) < _PRODUCER.size:
+    if not attributes & TRANSACTIONAL or len(batch) < _PRODUCER.size:
         return None
     producer = Producer(*_PRODUCER.unpack_from(batch))
     return producer if producer.id >= 0 else None
