@@ -157,11 +157,6 @@ class BrokerConfig:
             by_name |= {x.name: x for x in self.advertised_listeners}
         return tuple(by_name[name] for name in self.controller_listener_names if name in by_name)
 
-    @property
-    def default_log_config(self) -> LogConfig:
-        """The configuration of a topic without overrides."""
-        return LogConfig.for_topic(self, {})
-
     def _set_listeners(self, values: dict[str, Any]) -> None:
         self.controller_listener_names: tuple[str, ...] = tuple(
             name.upper() for name in values["controller.listener.names"]
