@@ -1,6 +1,6 @@
 """Rules across broker keys, checked once at start, as Kafka checks them.
 
-Each rule raises ConfigError naming the keys involved, their values and the way out.
+Each rule raises ConfigError with the keys involved, their values and what to do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["check_values", "parse_connection_overrides"]
 _HOST = re.compile(r"[0-9a-zA-Z\-%._:]+")
 _COUNT = re.compile(r"[+-]?[0-9]{1,10}")
 
-# What the names of built-in assignors may be given as.
+# The built-in assignors by their short names.
 _ASSIGNORS = {
     "group.consumer.assignors": {
         "uniform": "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
@@ -408,7 +408,7 @@ def _check_cordoned_dirs(config: ParsedConfig) -> None:
 
 
 def _check_classes(config: ParsedConfig) -> None:
-    """A plug-in that cannot be loaded must not be passed over: it may be there to say no."""
+    """A plug-in that cannot be loaded must not be ignored: it may be there to reject requests."""
     for name in config.originals:
         key = BROKER_KEYS.get(name)
         if key is None:

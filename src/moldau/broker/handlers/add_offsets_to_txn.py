@@ -22,7 +22,7 @@ class AddOffsetsToTxnHandler:
     def __init__(
         self, coordinator: TransactionCoordinator, group_partition_for: Callable[[str], int]
     ) -> None:
-        """`group_partition_for` tells a group's partition of the offsets topic."""
+        """`group_partition_for` returns a group's partition of the offsets topic."""
         self._coordinator = coordinator
         self._group_partition_for = group_partition_for
 

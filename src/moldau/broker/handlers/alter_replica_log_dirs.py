@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (key 34), v1-2: move replicas of this broker to other log folders.
+"""AlterReplicaLogDirs (key 34), v1-2: move replicas of this broker to other log directories.
 
 The answer says that the moves have begun; DescribeLogDirs shows how far they are.
 """

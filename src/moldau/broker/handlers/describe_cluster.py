@@ -29,7 +29,7 @@ class _Describing:
         cluster_id: str,
         controller_id: Callable[[], int],
     ) -> None:
-        """`controller_id` is whom requests for the controller go to, -1 while nobody knows it."""
+        """`controller_id` is the node for requests to the controller, -1 if it is unknown."""
         self._image = image
         self._cluster_id = cluster_id
         self._controller_id = controller_id

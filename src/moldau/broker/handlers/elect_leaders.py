@@ -27,7 +27,7 @@ class ElectLeadersHandler:
 
 
 def _refused(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
-    """An error of the whole request, which version 0 can only tell partition by partition."""
+    """An error of the whole request, which version 0 can only return per partition."""
     results = [
         ElectLeadersResponse.ReplicaElectionResult(
             topic=topic.topic,

@@ -75,7 +75,7 @@ class OffsetFetchHandler:
     def _identify(self, topic: _TopicResult) -> bool:
         topic_id = self._topics.id_of(topic.name)
         if topic_id is None:
-            # The topic is gone: a client that knows ids only cannot be told of it.
+            # The topic is gone: a client that uses topic ids cannot get its offsets.
             return False
         topic.topic_id = topic_id
         return True

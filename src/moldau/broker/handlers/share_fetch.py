@@ -212,7 +212,7 @@ class ShareFetchHandler:
         data: _Partition,
         nodes: dict[int, _Node],
     ) -> None:
-        """Tell who leads a partition that was asked of the wrong node (KIP-951)."""
+        """Add the leader of a partition that this node does not lead (KIP-951)."""
         leader = self._manager.replicas.current_leader(
             partition.topic_id.bytes, partition.partition, context.listener_name
         )

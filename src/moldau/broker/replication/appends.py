@@ -29,7 +29,7 @@ class Appended(NamedTuple):
     """A batch that is not yet as safe as requested."""
 
     key: PartitionKey
-    """Where the partition's answer stands in the response."""
+    """The partition's place in the response."""
     partition: Partition
     info: AppendInfo
 

@@ -29,7 +29,7 @@ class HostedLogs:
         report_directory: Callable[[UUID, int, UUID], None],
     ) -> None:
         """`log_config(topic)` returns a topic's current config; `report_directory(topic id,
-        partition, directory id)` tells the controller where a replica was put."""
+        partition, directory id)` reports to the controller where a replica was put."""
         self._node_id = node_id
         self._logs = logs
         self._log_config = log_config
@@ -77,7 +77,7 @@ class HostedLogs:
         return directory
 
     def report(self, log: Log, topic_id: UUID, index: int, state: PartitionState) -> None:
-        """Tell the controller where the replica is, if the metadata says otherwise."""
+        """Report to the controller where the replica is, if the metadata says otherwise."""
         directory = log.dir_state
         directory_id = directory.directory_id if isinstance(directory, LogDir) else None
         if directory_id is not None and state.directory_of(self._node_id) != directory_id:

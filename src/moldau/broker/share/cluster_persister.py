@@ -1,9 +1,9 @@
 """The share coordinator of any share partition, on whichever node it is: one attempt of each call.
 
 Decided here: which broker coordinates a share partition, the leader of its partition of
-`__share_group_state`. One request of a kind and group is under way to a broker at a time, and holds
-all share partitions that have gathered. A call ends with the stored result or an `ApiError`:
-NETWORK_EXCEPTION if no answer came, when it is not known whether it was carried out.
+`__share_group_state`. One request of a kind and group is in flight to a broker at a time, and
+contains all share partitions that have gathered. A call ends with the stored result or an
+`ApiError`: NETWORK_EXCEPTION if there was no response, so that the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class ClusterShareCoordinator:
             result.delivery_complete_count,
         )
 
-    # Asking another broker.
+    # Requests to another broker.
 
     def _coordinator(self, key: SharePartitionKey) -> int:
         leader = self._leaders.leader(SHARE_STATE_TOPIC, self._local.partition_for(key))
@@ -204,12 +204,12 @@ class ClusterShareCoordinator:
             raise ApiError(ErrorCode.NOT_COORDINATOR, f"there is no {SHARE_STATE_TOPIC} yet")
         if leader == NO_LEADER:
             raise ApiError(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"nobody coordinates {key} at the moment"
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{key} has no coordinator at the moment"
             )
         return leader
 
     async def _ask(self, broker_id: int, api: ApiKey, key: SharePartitionKey, data: Message) -> Any:
-        """The PartitionResult of the response, if it is none of an error."""
+        """The PartitionResult of the response; raises its error."""
         destination = _Destination(broker_id, api, key.group_id)
         try:
             result = await self._requests.call(
@@ -245,12 +245,12 @@ class ClusterShareCoordinator:
             ),
             timeout_ms=self._timeout_ms(),
         )
-        told = {
+        results = {
             (result.topic_id, partition.partition): partition
             for result in response.results
             for partition in result.partitions
         }
-        return [told.get((item.topic_id, item.partition)) for item in items]
+        return [results.get((item.topic_id, item.partition)) for item in items]
 
     def close(self) -> None:
         self._requests.close()

@@ -1,8 +1,9 @@
-"""Calls to the share coordinator that are tried again while it moves.
+"""Calls to the share coordinator, retried while it moves.
 
-`cluster_persister.py` finds the coordinator. Invariant: a call ends with the stored result or with
-an `ApiError` whose code Kafka's persister would hand on, after at most `_ATTEMPT_COUNT_MAX`
-attempts.
+`cluster_persister.py` finds the coordinator.
+
+Invariants: a call ends with the stored result or with an `ApiError` whose code Kafka's persister
+would return, after at most `_ATTEMPT_COUNT_MAX` attempts.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _RETRIED = frozenset(
         ErrorCode.NOT_COORDINATOR,
         # The metadata of a new topic reaches brokers one by one.
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        # No answer of another broker.
+        # There was no response from another broker.
         ErrorCode.NETWORK_EXCEPTION,
     }
 )

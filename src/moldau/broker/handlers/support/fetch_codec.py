@@ -248,7 +248,7 @@ _ABORTED = struct.Struct(">qq")
 _ABORTED_V12 = struct.Struct(">qqb")
 _DIVERGING = struct.Struct(">bbiqb")
 _LEADER = struct.Struct(">bbiib")
-_NOBODY = b"\xff\xff\xff\xff"
+_NO_REPLICA = b"\xff\xff\xff\xff"
 
 
 def encode_fetch_response(
@@ -320,7 +320,7 @@ def _put_topic(piece: bytearray, version: int, topic: TopicKey) -> None:
 
 
 def _put_empty(piece: bytearray, version: int, data: PartitionData) -> None:
-    """A partition without records; most have nothing else to tell either."""
+    """A partition without records; most have nothing else to return either."""
     if (
         data.aborted_transactions is not None
         or data.diverging_epoch
@@ -354,8 +354,8 @@ def _put_partition(piece: bytearray, version: int, data: PartitionData) -> None:
             piece += varint(len(aborted) + 1)
             for producer_id, first_offset in aborted:
                 piece += _ABORTED_V12.pack(producer_id, first_offset, 0)
-        # Whoever is sent elsewhere gets no records.
-        piece += _NOBODY if data.records_size else _INT32.pack(data.preferred_read_replica)
+        # A client that is redirected gets no records.
+        piece += _NO_REPLICA if data.records_size else _INT32.pack(data.preferred_read_replica)
         piece += varint(data.records_size + 1)
         return
     if aborted is None:

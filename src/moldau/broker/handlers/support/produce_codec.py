@@ -87,7 +87,7 @@ _NO_TAGS_VALUE = (b"\0\0\0",)
 def decode_single_produce(version: int, frame: memoryview, position: int) -> SingleProduce | None:
     """Read a request of the plainest form: one partition, no transactional id, no tagged fields.
 
-    None for any other form, malformed ones included: `decode_produce` tells which.
+    None for any other form, including malformed ones: `decode_produce` handles those.
     """
     try:
         if version >= FLEXIBLE_SINCE:
