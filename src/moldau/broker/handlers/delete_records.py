@@ -65,7 +65,7 @@ class DeleteRecordsHandler:
             wanted = partition.high_watermark if offset == -1 else offset
             result.low_watermark = delete_records(partition, offset)
             if result.low_watermark < wanted:
-                # What it is answered with unless the followers come up to it in time.
+                # The response unless the followers reach the offset in time.
                 result.error_code = ErrorCode.REQUEST_TIMED_OUT
                 waiting.append(_FollowersDelete(partition, wanted, result))
         except Exception as error:
@@ -99,7 +99,7 @@ class _FollowersDelete:
 
 
 class _Waiting:
-    """A request that waits for followers; answers once, with what there is when time is over."""
+    """A request that waits for followers; answered once, at its timeout with the state then."""
 
     def __init__(self, response: DeleteRecordsResponse, parts: list[_FollowersDelete]) -> None:
         self._response = response

@@ -1,4 +1,4 @@
-"""ElectLeaders (key 43), v0-2: give partitions their preferred leader, or any leader at all."""
+"""ElectLeaders (key 43), v0-2: elect the preferred leader of partitions, or any (unclean)."""
 
 from __future__ import annotations
 

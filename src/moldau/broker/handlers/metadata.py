@@ -4,10 +4,10 @@ v0 asks for all topics with an empty list, v1+ with null. v4 added the switch fo
 v7 leader epochs, v8 authorised operations, v10 topic ids in answers, v12 lookups by topic id,
 v13 a top-level error.
 
-A topic that the request creates is answered as it was found, UNKNOWN_TOPIC_OR_PARTITION, as Kafka
-does: programs that look whether a topic is gone must not find the one that their own question has
-created. The answer comes after the creation, so the next request finds the topic; if the controller
-refuses to create it, the answer is the reason.
+A topic that the request creates is still returned as UNKNOWN_TOPIC_OR_PARTITION, as in Kafka:
+programs that check whether a topic is gone must not find one that their own request has created.
+The response is sent after the creation, so the next request finds the topic; if the controller
+rejects the creation, the response has the reason.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ class MetadataHandler:
         )
 
     def _brokers(self) -> list[model.Broker]:
-        """Those that can be used. A node that is the only one, and stops, is fenced while it still
-        answers; it names itself then: librdkafka forgets brokers that are not named, and with the
-        last one the way back to the cluster."""
+        """Those that can be used. A single node that is stopping is fenced while it still answers;
+        it then lists itself: librdkafka drops brokers that are not listed, and with the last one
+        the address of the cluster."""
         brokers = self._image().brokers
         alive = [broker for broker in brokers.values() if not broker.fenced]
         return alive or [broker for broker in brokers.values() if broker.id == self._node_id]

@@ -346,7 +346,7 @@ def _own_copy(body: ProduceBody) -> ProduceBody:
 
 
 def _close_on_error(answers: list[tuple[TopicKey, list[PartitionAnswer]]]) -> None:
-    """Close the connection of a producer that wants no response: it has no other sign of errors."""
+    """A producer with acks=0 gets no response: a closed connection is the only sign of errors."""
     errors = [
         f"{key if isinstance(key, str) else key.hex()}-{answer.partition}:"
         f" {ErrorCode(answer.error_code).name}"

@@ -1,4 +1,4 @@
-"""ShareAcknowledge (key 79), v1-2: what became of records that a member of a share group acquired.
+"""ShareAcknowledge (key 79), v1-2: the outcome of records that a member of a share group acquired.
 
 v2 renews locks and returns their duration.
 """

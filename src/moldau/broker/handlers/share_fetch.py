@@ -123,7 +123,7 @@ class ShareFetchHandler:
             try:
                 return manager.open_session(key, named, context.connection)
             except ApiError:
-                # Without this pause the client would ask again and again.
+                # Without this pause the client would fetch again and again.
                 await asyncio.sleep(max(0, request.max_wait_ms) / 1000)
                 raise
         session = manager.sessions.proceed(key, epoch)
@@ -223,7 +223,7 @@ class ShareFetchHandler:
 
 
 def _check_renewal(request: ShareFetchRequest) -> None:
-    """A request that renews locks fetches nothing, and has to say so."""
+    """A request that renews locks must not fetch records."""
     wrong = [
         name
         for name, value in (

@@ -1,4 +1,4 @@
-"""What metadata answers say of replicas that cannot serve."""
+"""Offline replicas in metadata responses."""
 
 from __future__ import annotations
 

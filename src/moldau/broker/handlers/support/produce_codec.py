@@ -1,7 +1,7 @@
-"""Produce requests read straight from the receive buffer, and their answers, versions 3 to 13.
+"""Produce requests read straight from the receive buffer, and their responses, versions 3 to 13.
 
 The message codecs made from the schemas copy records into bytes objects; here the records of each
-partition stay a view of the frame. The answer to a request for one partition, nearly all requests,
+partition stay a view of the frame. The response for a single partition, as of nearly all requests,
 is two precompiled packs around the topic. Both agree with the general codec byte for byte.
 """
 
@@ -42,7 +42,7 @@ class ProduceBody(NamedTuple):
 
 
 class PartitionAnswer(NamedTuple):
-    """What one partition answers."""
+    """The result of one partition."""
 
     partition: int
     error_code: int = 0
