@@ -27,7 +27,7 @@ CROWD := $(BIN)/python tests/support/crowd.py
 TYPES := $(shell find src -name '*.pxd')
 BUILD_INPUTS := pyproject.toml setup.py $(TYPES) $(TYPES:.pxd=.py)
 
-.PHONY: help install install-spark run test check unit conformance spark demo chaos bench sim tools kafka clean
+.PHONY: help install install-spark run test test-long test-long-list check unit conformance spark demo chaos bench sim tools kafka clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -39,7 +39,17 @@ install-spark: $(VENV)/.installed-spark   ## add Apache Spark to .venv, for pipe
 run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	@exec $(BIN)/moldau start --port $(PORT) --data $(DATA)
 
-test: check unit conformance spark-short sim-short   ## what CI runs: check, all tests, a short simulation
+# Runs the stages one after the other and ends with their times and the slowest tests.
+WHOLE_RUN = +@$(PYTHON) tests/support/whole_run.py $(MAKE)
+
+test:            ## what CI runs: check, unit, conformance, Spark tests, a short simulation
+	$(WHOLE_RUN) check unit conformance spark-short sim-short
+
+test-long:       ## what `make test` leaves out: tests marked long, all scenarios on three nodes, simulations
+	$(WHOLE_RUN) marked-long spark-long cluster-conformance sim
+
+test-long-list: $(VENV)/.installed-test   ## the tests marked long, each with the reason
+	@$(BIN)/pytest tests -q --list-long --disable-warnings -m long
 
 check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
 	$(BIN)/ruff check src tests bench tools examples
@@ -47,16 +57,23 @@ check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
 	$(BIN)/lint-imports --no-cache
 
 unit: $(VENV)/.installed-test   ## tests without foreign clients
-	$(BIN)/pytest tests/unit tests/scripts tests/simulation -n $(CORES) --dist worksteal
+	$(BIN)/pytest tests/unit tests/scripts tests/simulation -m "not long" -n $(CORES) --dist worksteal
 
 conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients and Apache Kafka
-	$(CROWD) tests/conformance -n $(WORKERS) --dist loadfile
-	$(CROWD) --cluster $(DISTURBED) -n $(WORKERS) --dist loadfile \
-	  -k "(killed or stopped) and not kafka-python and not aiokafka"
+	$(CROWD) tests/conformance -m "not long" -n $(WORKERS) --dist loadfile
+	$(CROWD) --cluster $(DISTURBED) -m "not long" -n $(WORKERS) --dist loadfile \
+	  -k "killed or stopped"
 
 .PHONY: spark-short
 spark-short: $(VENV)/.installed-test | tools kafka
 	$(CROWD) tests/spark -m "not long"
+
+.PHONY: marked-long spark-long
+marked-long: $(VENV)/.installed-test | tools kafka
+	$(CROWD) tests --ignore=tests/spark -m long -n $(WORKERS) --dist loadfile
+
+spark-long: $(VENV)/.installed-test | tools kafka
+	$(CROWD) tests/spark -m long
 
 # One Spark server and one broker serve all of these, so they run in one process.
 spark: $(VENV)/.installed-test | tools kafka   ## tests of pipelines on Apache Spark

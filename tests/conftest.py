@@ -1,12 +1,16 @@
 """What holds for all tests: no property fails because the machine was slow, CI tries the same
-examples of a property each time, and programs under test can be interrupted."""
+examples of a property each time, programs under test can be interrupted, and a run ends with its
+slowest tests. `--list-long` prints what `make test-long` adds to `make test`."""
 
 from __future__ import annotations
 
 import os
 import signal
 
+import pytest
 from hypothesis import settings
+
+from support.run_report import RunReport, reason_of
 
 settings.register_profile(
     "moldau", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI"))
@@ -17,3 +21,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "moldau"))
 # A shell that runs the tests in the background makes them, and what they start, ignore SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--list-long", action="store_true", help="print the tests marked long, with their reasons"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(RunReport(config), "moldau-run-report")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.config.getoption("--list-long"):
+        for item in session.items:
+            if reason := reason_of(item, "long"):
+                print(f"{item.nodeid}\n    {reason}")
+        session.items.clear()

@@ -60,7 +60,14 @@ def wait_until_replaced(traffic: Traffic, victim: int) -> None:
     traffic.wait_for_progress()
 
 
-@pytest.mark.parametrize("who", VICTIMS)
+@pytest.mark.parametrize(
+    "who",
+    [
+        "leader",
+        "controller",
+        pytest.param("coordinator", marks=pytest.mark.long("leaders of other topics die as well")),
+    ],
+)
 def test_a_node_is_killed_and_returns(cluster: ClusterUnderTest, who: str) -> None:
     with Traffic(cluster, f"killed-{who}") as traffic:
         victim = VICTIMS[who](traffic)
@@ -72,7 +79,13 @@ def test_a_node_is_killed_and_returns(cluster: ClusterUnderTest, who: str) -> No
         traffic.check()
 
 
-@pytest.mark.parametrize("who", ["leader", "controller"])
+@pytest.mark.parametrize(
+    "who",
+    [
+        "controller",
+        pytest.param("leader", marks=pytest.mark.long("the controller leads partitions as well")),
+    ],
+)
 def test_a_node_sleeps_for_longer_than_its_session(cluster: ClusterUnderTest, who: str) -> None:
     """It wakes up believing that it still leads: nobody may believe it."""
     with Traffic(cluster, f"asleep-{who}", protocol="consumer") as traffic:
@@ -113,6 +126,7 @@ def test_all_nodes_are_killed_at_once(cluster: ClusterUnderTest) -> None:
         traffic.check()
 
 
+@pytest.mark.long("several kills in a row; the tests above are about one")
 def test_node_after_node_is_killed_at_any_time(cluster: ClusterUnderTest) -> None:
     """The next dies when the last is in sync again, whatever it has become meanwhile."""
     chance = random.Random(4_004)

@@ -64,7 +64,10 @@ def wait_until_others_go_on(cluster: ClusterUnderTest, alone: int, *topics: str)
         )
 
 
-@pytest.mark.parametrize("who", ["leader", "controller"])
+LEADER_TOO = pytest.mark.long("the controller leads partitions as well")
+
+
+@pytest.mark.parametrize("who", ["controller", pytest.param("leader", marks=LEADER_TOO)])
 def test_a_node_is_cut_off_from_everybody(cluster: ClusterUnderTest, who: str) -> None:
     with Traffic(cluster, f"alone-{who}") as traffic:
         leader = cluster.leader(traffic.topic)
@@ -78,7 +81,7 @@ def test_a_node_is_cut_off_from_everybody(cluster: ClusterUnderTest, who: str) -
         traffic.check()
 
 
-@pytest.mark.parametrize("who", ["leader", "controller"])
+@pytest.mark.parametrize("who", ["controller", pytest.param("leader", marks=LEADER_TOO)])
 def test_clients_still_reach_a_node_that_no_other_reaches(
     cluster: ClusterUnderTest, who: str
 ) -> None:
@@ -102,7 +105,13 @@ def test_clients_still_reach_a_node_that_no_other_reaches(
         traffic.check()
 
 
-@pytest.mark.parametrize("incoming", [False, True], ids=["unheard", "deaf"])
+@pytest.mark.parametrize(
+    "incoming",
+    [
+        pytest.param(False, id="unheard"),
+        pytest.param(True, id="deaf", marks=pytest.mark.long("the other direction")),
+    ],
+)
 def test_the_network_is_cut_in_one_direction(cluster: ClusterUnderTest, incoming: bool) -> None:
     with Traffic(cluster, "deaf" if incoming else "unheard") as traffic:
         alone = cluster.active_controller()

@@ -81,6 +81,7 @@ def test_every_order_has_one_end_although_services_are_killed(tmp_path: Path) ->
     assert int(told[1]) >= 2
 
 
+@pytest.mark.long("the demo again, on Apache Kafka")
 def test_the_demo_runs_on_apache_kafka(tmp_path: Path) -> None:
     if reason := kafka_missing():
         pytest.skip(reason)

@@ -13,7 +13,7 @@ from support import asking
 from support.raw import RawConnection
 from support.scenarios.members import CLIENTS, MemberRefused, Membership, Place
 from support.scenarios.sharing import GROUP_CONFIG
-from support.scenarios.stage import DISTURBANCES, Stage, stage_for
+from support.scenarios.stage import DISTURBANCES, Stage, disturbed, stage_for
 from support.scenarios.workers import Load, Team, committed, write
 from support.waiting import eventually
 
@@ -50,8 +50,7 @@ def assert_all_processed_and_committed(
     eventually(lambda: committed(bootstrap, group) == ends, what="the ends are committed")
 
 
-@pytest.mark.parametrize("disturbance", DISTURBANCES)
-@pytest.mark.parametrize("client", CLIENTS)
+@disturbed(CLIENTS, *DISTURBANCES)
 def test_a_group_grows_to_eight_and_shrinks_to_one_under_load(
     stage: Stage, client: str, disturbance: str
 ) -> None:
@@ -77,8 +76,7 @@ def test_a_group_grows_to_eight_and_shrinks_to_one_under_load(
         assert_all_processed_and_committed(team, load.finish())
 
 
-@pytest.mark.parametrize("disturbance", ["undisturbed", "stopped"])
-@pytest.mark.parametrize("client", COOPERATIVE)
+@disturbed(COOPERATIVE, "undisturbed", "stopped")
 def test_members_keep_what_they_own_while_another_comes(
     stage: Stage, client: str, disturbance: str
 ) -> None:
@@ -104,8 +102,7 @@ def test_members_keep_what_they_own_while_another_comes(
         assert_all_processed_and_committed(team, load.finish())
 
 
-@pytest.mark.parametrize("disturbance", ["undisturbed", "killed"])
-@pytest.mark.parametrize("client", CLIENTS)
+@disturbed(CLIENTS, "undisturbed", "killed")
 def test_a_static_member_restarts_and_nobody_notices(
     stage: Stage, client: str, disturbance: str
 ) -> None:

@@ -17,7 +17,7 @@ from moldau.wire.messages import OffsetCommitRequest, OffsetDeleteRequest
 from support import asking
 from support.raw import RawConnection
 from support.scenarios.members import CLIENTS, Membership, Place
-from support.scenarios.stage import Stage, stage_for
+from support.scenarios.stage import Stage, disturbed, stage_for
 from support.scenarios.workers import Team, committed, write
 from support.waiting import eventually
 
@@ -26,7 +26,7 @@ NONE, UNKNOWN_MEMBER_ID, NON_EMPTY_GROUP, SUBSCRIBED = 0, 25, 68, 86
 # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 COORDINATOR_MOVES = (14, 15, 16)
 
-pytestmark = pytest.mark.parametrize("client", CLIENTS)
+each_client = pytest.mark.parametrize("client", CLIENTS)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +61,7 @@ def offsets_read(team: Team, count: int) -> list[int]:
     return sorted(offset for _, offset in team.ledger.values)
 
 
+@each_client
 def test_a_new_group_that_resets_to_latest_sees_only_what_comes_later(
     stage: Stage, client: str, place: Place
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_new_group_that_resets_to_latest_sees_only_what_comes_later(
     assert min(offsets) >= COUNT
 
 
+@each_client
 def test_a_position_before_the_log_start_is_reset(stage: Stage, client: str, place: Place) -> None:
     assert offsets_read(team_on(stage, client, place), COUNT) == list(range(COUNT))
     write(stage.bootstrap, [place], COUNT)
@@ -85,7 +87,7 @@ def test_a_position_before_the_log_start_is_reset(stage: Stage, client: str, pla
     assert again == list(range(COUNT + 5, 2 * COUNT))
 
 
-@pytest.mark.parametrize("disturbance", ["undisturbed", "killed"])
+@disturbed(CLIENTS, "undisturbed", "killed")
 def test_a_member_seeks_back_and_reads_again(
     stage: Stage, client: str, place: Place, disturbance: str
 ) -> None:
@@ -104,7 +106,7 @@ def test_a_member_seeks_back_and_reads_again(
         assert all(times[place, offset] == 1 for offset in range(7))
 
 
-@pytest.mark.parametrize("disturbance", ["undisturbed", "stopped"])
+@disturbed(CLIENTS, "undisturbed", "stopped")
 def test_an_administrator_moves_the_offsets_of_a_group_at_rest(
     stage: Stage, client: str, place: Place, disturbance: str
 ) -> None:
@@ -118,7 +120,7 @@ def test_an_administrator_moves_the_offsets_of_a_group_at_rest(
     assert offsets_read(team_on(stage, client, place), COUNT - 5) == list(range(5, COUNT))
 
 
-@pytest.mark.parametrize("disturbance", ["undisturbed", "stopped"])
+@disturbed(CLIENTS, "undisturbed", "stopped")
 def test_deleted_offsets_are_forgotten_but_not_under_a_reader(
     stage: Stage, client: str, place: Place, disturbance: str
 ) -> None:
@@ -134,7 +136,7 @@ def test_deleted_offsets_are_forgotten_but_not_under_a_reader(
     assert offsets_read(team_on(stage, client, place), COUNT) == list(range(COUNT))
 
 
-@pytest.mark.parametrize("disturbance", ["undisturbed", "killed"])
+@disturbed(CLIENTS, "undisturbed", "killed")
 def test_expired_offsets_are_forgotten_and_the_others_stay(
     stage: Stage, client: str, place: Place, disturbance: str
 ) -> None:

@@ -31,7 +31,14 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerPr
         yield first, second
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.slow("two sessions of Kafka Streams that wait for rebalances")
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        "exactly_once_v2",
+        pytest.param("at_least_once", marks=pytest.mark.long("the same without transactions")),
+    ],
+)
 def test_a_streams_application_sees_the_same_as_with_apache_kafka(
     brokers: tuple[BrokerProcess, BrokerProcess], guarantee: str
 ) -> None:
@@ -47,6 +54,7 @@ def test_a_streams_application_sees_the_same_as_with_apache_kafka(
     assert not (listed := list(differing)), "\n".join(listed)
 
 
+@pytest.mark.slow("Kafka Streams restores its state after each of two restarts")
 def test_an_application_counts_on_when_the_broker_restarts(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from support.either import create_and_wait, either_broker, wait_for_leader
 from support.processes import BrokerProcess
 from support.raw import RawConnection
+from support.scenarios.stage import disturbed
 from support.transactional import PRODUCERS, committed_offset, look
 from support.waiting import eventually
 
@@ -46,16 +47,15 @@ def restart(broker: BrokerProcess, how: str) -> None:
         wait_for_leader(to, TOPIC)
 
 
-@pytest.mark.parametrize("how", ["stopped", "killed"])
-@pytest.mark.parametrize("library", list(PRODUCERS))
-def test_a_transaction_survives(broker: BrokerProcess, library: str, how: str) -> None:
-    producer = PRODUCERS[library](broker.bootstrap, "tx")  # type: ignore[call-arg]
+@disturbed(PRODUCERS, "stopped", "killed")
+def test_a_transaction_survives(broker: BrokerProcess, client: str, disturbance: str) -> None:
+    producer = PRODUCERS[client](broker.bootstrap, "tx")  # type: ignore[call-arg]
     producer.init()
     try:
         producer.begin()
         producer.send(TOPIC, b"before")
         producer.send_offsets({TOPIC: 5}, GROUP)
-        restart(broker, how)
+        restart(broker, disturbance)
         seen = eventually(lambda: look(broker.port, TOPIC), what="the topic can be read")
         assert not seen.settled
         assert seen.values == ()
@@ -68,13 +68,13 @@ def test_a_transaction_survives(broker: BrokerProcess, library: str, how: str) -
             lambda: committed_offset(broker.port, GROUP, TOPIC) == (0, 5),
             what="the offset is decided",
         )
-        restart(broker, how)
+        restart(broker, disturbance)
         assert look(broker.port, TOPIC).values == (b"before", b"after")
         producer.begin()
         producer.send(TOPIC, b"never")
         producer.abort()
         eventually(lambda: look(broker.port, TOPIC).settled, what="the abort is written")
-        restart(broker, how)
+        restart(broker, disturbance)
         assert look(broker.port, TOPIC).values == (b"before", b"after")
     finally:
         with suppress(Exception):

@@ -103,7 +103,7 @@ def test_failed_task_and_forgotten_commit(copying: Copying, tmp_path: Path) -> N
     assert copying.committed() == [*VALUES, "20"]
 
 
-@pytest.mark.long
+@pytest.mark.long("every other step of a commit that can fail is in the short tests")
 def test_commit_that_fails_is_made_good(copying: Copying, tmp_path: Path) -> None:
     config, first = dict(copying.config), f"{copying.prefix}-0"
     done = str(tmp_path / "done")

@@ -39,7 +39,7 @@ def database() -> Iterator[tuple[str, list[str]]]:
 
 
 # On a busy machine Spark alone takes minutes to start.
-@pytest.mark.long
+@pytest.mark.long("the whole demo; its parts have tests in conformance/test_examples_orders.py")
 @pytest.mark.timeout(SECONDS_MAX + 60)
 def test_every_order_is_counted_and_loaded_once(
     tmp_path: Path, database: tuple[str, list[str]]

@@ -115,7 +115,11 @@ def rows(kind: str, folder: Path, spark: Any) -> set[tuple[str, float]]:
 
 
 @pytest.mark.parametrize(
-    "kinds", [FEW_KINDS, pytest.param(KINDS, marks=pytest.mark.long)], ids=("few", "all")
+    "kinds",
+    [
+        pytest.param(FEW_KINDS, id="few"),
+        pytest.param(KINDS, id="all", marks=pytest.mark.long("every kind; a few show the same")),
+    ],
 )
 def test_examples_of_kinds_of_tables_write_and_read(
     spark: Any, folder: Path, checkpoint: str, kinds: tuple[str, ...]

@@ -66,7 +66,7 @@ def commands(tmp_path: Path, environment: dict[str, str], address: str) -> Itera
     assert terminal.returncode == 0
 
 
-@pytest.mark.long
+@pytest.mark.long("types a whole document; the commands in it have tests of their own")
 def test_the_walk(tmp_path: Path, environment: dict[str, str], commands: list[str]) -> None:
     def run(command: str) -> str:
         done = subprocess.run(

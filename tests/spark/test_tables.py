@@ -88,7 +88,7 @@ def forget_last_commit(checkpoint: str) -> None:
         path.unlink()
 
 
-@pytest.mark.long
+@pytest.mark.long("every kind in one chain; each kind has short tests")
 def test_a_topic_goes_through_every_kind_of_table_and_back_each_record_once(
     spark: Any, bootstrap: str, topic: str, tmp_path: Path, hops: list[Hop]
 ) -> None:

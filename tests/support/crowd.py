@@ -1,9 +1,10 @@
 """pytest for tests that share the machine with many processes: `crowd.py ARGS` is `pytest ARGS`.
 
-Such a test can fail for want of a core and not for a fault. On a developer's machine a failure is a
-failure. In CI (the variable `CI`), as in Apache Kafka's own build, a few that failed are run once
-more, alone: whatever fails again has failed, and what passes is printed by name, for somebody to
-find out what it took for granted. More than `AGAIN_MAX` failures are never put down to chance.
+Such a test can fail because the machine is busy, without a fault in the code. On a developer's
+machine a failure is a failure. In CI (the variable `CI`), as in Apache Kafka's own build, up to
+`AGAIN_MAX` failed tests are run once more, alone: what fails again has failed, and what passes is
+printed by name and listed at the end of the whole run, because the test relies on a wrong
+assumption. More failures than that are never attributed to chance.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from support import timings
+
 AGAIN_MAX: Final = 3
+BY_CHANCE: Final = "FAILED BY CHANCE, and passed alone"
 _TESTS_FAILED: Final = 1
 
 
@@ -33,7 +40,8 @@ def main(arguments: Sequence[str]) -> int:
         _print(f"{len(failed)} failed; run once more, alone:", failed)
         code = subprocess.call([*command, "--last-failed", "--numprocesses=0", "--dist=no"])
         if code == 0:
-            _print("FAILED BY CHANCE, and passed alone:", failed)
+            _print(f"{BY_CHANCE}:", failed)
+            _write(failed)
         return code
 
 
@@ -43,6 +51,20 @@ def _failed(cache: Path) -> list[str]:
         return sorted(json.loads((cache / "v/cache/lastfailed").read_text()))
     except FileNotFoundError:
         return []
+
+
+def _write(tests: Sequence[str]) -> None:
+    directory = os.environ.get(timings.DIRECTORY)
+    if directory:
+        Path(directory, f"chance-{os.getpid()}.json").write_text(json.dumps(tests))
+
+
+def read(directory: Path) -> list[str]:
+    """The tests that passed when run again, of all parts of a run."""
+    found = []
+    for path in sorted(directory.glob("chance-*.json")):
+        found += json.loads(path.read_text())
+    return found
 
 
 def _print(headline: str, tests: Sequence[str]) -> None:

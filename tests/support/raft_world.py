@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.raft.machine import quorum_events as e
-from moldau.broker.raft.machine.core import QuorumSettings
-from moldau.broker.raft.machine.quorum import QuorumMachine
-from moldau.broker.raft.machine.quorum_state import Election
-from moldau.broker.raft.machine.roles import Leader
+from moldau.broker.raft.machine.election_file import Election
+from moldau.broker.raft.machine.quorum import events as e
+from moldau.broker.raft.machine.quorum.machine import QuorumMachine
+from moldau.broker.raft.machine.quorum.roles import Leader
 from moldau.broker.raft.machine.rpcs import (
     EndOfEpoch,
     Peer,
@@ -29,6 +28,7 @@ from moldau.broker.raft.machine.rpcs import (
     VoterAdditionAsked,
     VoterRemovalAsked,
 )
+from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.broker.raft.machine.voter_history import VoterHistory
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.snapshots import SnapshotId
@@ -149,9 +149,11 @@ class Faults:
     keep_diverging: bool = False  # logs are not compared, so nothing is cut
 
 
-class _Forgetful(QuorumMachine):
-    def _vote_for(self, candidate: ReplicaKey) -> None:
+def forget_votes(machine: QuorumMachine) -> None:
+    def record_vote(candidate: ReplicaKey) -> None:
         pass
+
+    machine.state.record_vote = record_vote  # type: ignore[method-assign]
 
 
 @dataclass
@@ -240,8 +242,7 @@ class World:
             ),
         )
         local = Voter(key=node.key, endpoints=self.voter_of(node_id).endpoints)
-        cls = _Forgetful if self.faults.forget_vote else QuorumMachine
-        node.machine = cls(
+        node.machine = QuorumMachine(
             local,
             history,
             election,
@@ -250,6 +251,8 @@ class World:
             random_below=self.rng.randrange,
             high_watermark=known,
         )
+        if self.faults.forget_vote:
+            forget_votes(node.machine)
         node.incarnation += 1
         node.committed = known
         node.incoming = []

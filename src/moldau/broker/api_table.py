@@ -268,7 +268,7 @@ def _admin_routes(parts: Parts) -> Routes:
         cluster_id=cluster_id,
         controller_id=parts.controller_id,
         auto_create=lambda: bool(parts.config().topics.auto_create_topics_enable),
-        create_missing=parts.creation.create_missing,
+        start_creation=parts.creation.start,
     )
     partitions_max = parts.config().topics.max_request_partition_size_limit
     partitions = DescribeTopicPartitionsHandler(image, partitions_max=partitions_max)

@@ -14,10 +14,10 @@ from importlib import import_module
 from typing import TextIO
 
 from moldau import __version__
-from moldau.cli.addresses import fill_in, relax
-from moldau.cli.arguments import Parser
 from moldau.cli.catalogue import TOOLS, Tool, find_tool, help_listing
-from moldau.cli.output import CLOSED_PIPE_STATUS, discard, flushed
+from moldau.cli.support.addresses import fill_in, relax
+from moldau.cli.support.arguments import Parser
+from moldau.cli.support.output import CLOSED_PIPE_STATUS, discard, flushed
 from moldau.config.suggestions import did_you_mean
 
 __all__ = ["main", "parser_of"]
@@ -40,22 +40,22 @@ _LAST_WINS = frozenset(
 _INTRODUCTION = """\
 usage: moldau COMMAND ...
 
-Moldau, the Kafka platform in one pip install.
+Moldau: Kafka brokers, tools and data pipelines in one Python package.
 
-Any Kafka client can talk to what `moldau start` starts. The tools take the options of Kafka's
-scripts of the same name and print what these print."""
+Any Kafka client can connect to a broker that `moldau start` runs. Commands that Kafka has as
+scripts take the same options and print the same output."""
 
 _EXAMPLES = """\
 examples:
-  moldau start                                  a broker on 127.0.0.1:9092, data in ./moldau-data
-  moldau start --port 19092 --data /var/moldau  the same elsewhere
+  moldau start                                  start a broker on 127.0.0.1:9092
+  moldau start --port 19092 --data /var/moldau  with this port and data directory
   moldau start server.properties                with a Kafka configuration file
-  moldau cluster                                three nodes on 127.0.0.1:9092 to 9094
+  moldau cluster                                start a cluster of three nodes
   moldau topics --create --topic orders --partitions 3
   moldau profile create prod --bootstrap-server kafka1:9092,kafka2:9092
-  moldau doctor                                 is everything here as it should be?
+  moldau doctor                                 check this installation
 
-`moldau help COMMAND` tells more about a command, `moldau --version` the version."""
+`moldau help COMMAND` describes a command, `moldau --version` prints the version."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,7 +87,7 @@ def _main(words: list[str]) -> int:
         return 0
     tool = find_tool(words)
     if tool is None:
-        guess = did_you_mean(words[0], TOOLS) or " `moldau --help` lists the commands."
+        guess = did_you_mean(words[0], TOOLS) or " `moldau --help` lists all commands."
         print(f"moldau: error: there is no command {words[0]}.{guess}", file=sys.stderr)
         return 1
     # With `moldau cluster cluster-id` the second word is the tool's own.
@@ -121,7 +121,7 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
     arguments.tool_parser = parser
     arguments.given = list(argv)
     # Imported late: usage errors and --version need none of it.
-    from moldau.cli.failures import Failure
+    from moldau.cli.support.failures import Failure
 
     try:
         if _finds_cluster(tool):

@@ -29,8 +29,8 @@ from moldau.broker.network.context import RequestContext
 from moldau.broker.network.dispatcher import Dispatcher, Route
 from moldau.broker.raft.log import RaftLog, RaftLogConfig
 from moldau.broker.raft.machine.batches import MetadataBatch, encode_records
-from moldau.broker.raft.machine.core import QuorumSettings
 from moldau.broker.raft.machine.rpcs import Peer
+from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.node import RaftNode
 from moldau.broker.raft.service import RaftService
@@ -456,7 +456,7 @@ class QuorumScenario:
                 continue
             machine = program.raft.machine
             told.append(
-                f"{node.host} {machine.state.value} in epoch {machine.epoch}, high watermark"
+                f"{node.host} {machine.role_name.value} in epoch {machine.epoch}, high watermark"
                 f" {machine.high_watermark} of {program.raft.log.end_offset},"
                 f" voters {sorted(machine.voters.voters)}"
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from moldau.broker.raft.machine.quorum_state import NO_NODE, Election
+from moldau.broker.raft.machine.election_file import NO_NODE, Election
 from moldau.broker.raft.node import RaftNode
 from moldau.sim.world import Invariant, require
 from moldau.wire.records import iterate_headers

@@ -242,7 +242,7 @@ class ReplicatedScenario(ClusterScenario):
                 continue
             machine = raft.machine
             told.append(
-                f"{node.host}{'' if node.up else ' (not up)'} {machine.state.value} in epoch"
+                f"{node.host}{'' if node.up else ' (not up)'} {machine.role_name.value} in epoch"
                 f" {machine.epoch}, {machine.high_watermark} of {raft.log.end_offset}"
             )
         return "; ".join(told + self._lagging())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,8 @@ from support.raw import RawConnection
 from support.scenarios.members import Place
 
 DISTURBANCES = ("undisturbed", "stopped", "killed")
+# The broker does the same in a restart whichever client waits for it.
+_OTHER_CLIENT = pytest.mark.long("the restart is also shown with confluent-kafka")
 
 # What a user would wait seconds for happens in fractions of one; nothing else is changed.
 SETTINGS = {
@@ -38,6 +40,23 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "4",
     "share.coordinator.state.topic.num.partitions": "4",
 }
+
+
+def disturbed(clients: Iterable[str], *disturbances: str) -> pytest.MarkDecorator:
+    """Parametrizes with every client undisturbed, and with restarts for as many as it takes."""
+    return pytest.mark.parametrize(
+        ("client", "disturbance"),
+        [
+            pytest.param(client, how, id=f"{client}-{how}", marks=_marks(client, how))
+            for client in clients
+            for how in disturbances
+        ],
+    )
+
+
+def _marks(client: str, how: str) -> list[pytest.MarkDecorator]:
+    is_repeated = how != "undisturbed" and not client.startswith("confluent-kafka")
+    return [_OTHER_CLIENT] if is_repeated else []
 
 
 @dataclass

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from moldau.broker.raft.machine import quorum_events as e
-from moldau.broker.raft.machine.core import QuorumSettings
-from moldau.broker.raft.machine.quorum import QuorumMachine
-from moldau.broker.raft.machine.quorum_state import NO_NODE, Election
+from moldau.broker.raft.machine.election_file import NO_NODE, Election
+from moldau.broker.raft.machine.quorum import events as e
+from moldau.broker.raft.machine.quorum.machine import QuorumMachine
 from moldau.broker.raft.machine.rpcs import (
     EpochBegun,
     EpochEnded,
@@ -30,6 +29,7 @@ from moldau.broker.raft.machine.rpcs import (
     VoteReply,
     VoterRemovalAsked,
 )
+from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.broker.raft.machine.snapshot_id import SnapshotId
 from moldau.broker.raft.machine.voter_history import VoterHistory
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
@@ -283,7 +283,7 @@ class QuorumStage:
             return f"{node.id} down"
         leader = "-" if machine.election.leader_id == NO_NODE else machine.election.leader_id
         return (
-            f"{node.id} {machine.state.name} epoch={machine.epoch} leader={leader}"
+            f"{node.id} {machine.role_name.name} epoch={machine.epoch} leader={leader}"
             f" log={node.log.start_offset}..{node.log.end_offset}"
             f" committed={machine.high_watermark}"
             f" voters={','.join(map(str, sorted(machine.voters.voters)))}"
@@ -298,14 +298,14 @@ class QuorumStage:
         events: list[e.Event | None] = [event]
         while events and node.machine is not None:
             machine = node.machine
-            before = machine.state
+            before = machine.role_name
             next_event = events.pop(0)
             if next_event is None:
                 self._sync(node)
                 continue
             effects = machine.step(next_event, self.now_ms)
-            if machine.state is not before:
-                self._say(node, f"{before.name} => {machine.state.name} epoch={machine.epoch}")
+            if machine.role_name is not before:
+                self._say(node, f"{before.name} => {machine.role_name.name} epoch={machine.epoch}")
             for effect in effects:
                 self._perform(node, effect, events)
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from moldau.broker.config import BrokerConfig
-from moldau.cli.cluster import prepare, ready_text
-from moldau.cli.cluster_run import ClusterRun
-from moldau.cli.failures import Failure
-from moldau.cli.machine.cluster_plan import Layout, NodePlan, plan_nodes, ports_of
-from moldau.cli.machine.cluster_watch import Restarts, last_lines
 from moldau.cli.main import main
+from moldau.cli.nodes.cluster import prepare, ready_text
+from moldau.cli.nodes.cluster_run import ClusterRun
+from moldau.cli.nodes.machine.cluster_plan import Layout, NodePlan, plan_nodes, ports_of
+from moldau.cli.nodes.machine.cluster_watch import Restarts, last_lines
+from moldau.cli.support.failures import Failure
 from moldau.config import load_properties
 
 Capture = pytest.CaptureFixture[str]

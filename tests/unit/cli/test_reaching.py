@@ -12,9 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from moldau.cli.main import main
-from moldau.cli.tools import common as _common
-from moldau.cli.tools.common import ToolError, wait_until_reachable
-from moldau.cli.tools.probe import judge
+from moldau.cli.support import common as _common
+from moldau.cli.support.common import ToolError, wait_until_reachable
+from moldau.cli.support.probe import judge
 
 LINES = b"\r\n\r\n"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from moldau.cli.tools.machine.errors import Refused
-from moldau.cli.tools.machine.reassign_partitions_plans import (
+from moldau.cli.groups.transactions import OpenTransaction, hanging
+from moldau.cli.replicas.machine.reassign_partitions_plans import (
     Move,
     PartitionState,
     follower_throttles,
@@ -24,7 +24,7 @@ from moldau.cli.tools.machine.reassign_partitions_plans import (
     reassignment_text,
     state_text,
 )
-from moldau.cli.tools.transactions import OpenTransaction, hanging
+from moldau.cli.support.machine.errors import Refused
 from moldau.client.admin import (
     PartitionReassignment,
     ProducerState,

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.tools import common as _common
-from moldau.cli.tools.common import (
+from moldau.cli.admin.configs import parse_added
+from moldau.cli.support import common as _common
+from moldau.cli.support.common import (
     Table,
     ToolError,
     client_config,
@@ -20,12 +21,11 @@ from moldau.cli.tools.common import (
     told_as,
     wait_until_reachable,
 )
-from moldau.cli.tools.configs import parse_added
-from moldau.cli.tools.machine.errors import Refused
-from moldau.cli.tools.machine.java_text import java_double
-from moldau.cli.tools.machine.topic_filter import TopicFilter, partition_filter, partition_rules
-from moldau.cli.tools.topic_descriptions import Filters, PartitionView
-from moldau.cli.tools.topics import parse_replica_assignment
+from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.machine.java_text import java_double
+from moldau.cli.topics.machine.topic_filter import TopicFilter, partition_filter, partition_rules
+from moldau.cli.topics.topic_descriptions import Filters, PartitionView
+from moldau.cli.topics.topics import parse_replica_assignment
 from moldau.client.admin import PartitionReassignment, TopicPartitionInfo
 from moldau.client.errors import TopicExistsError
 from moldau.client.topics import Node
@@ -100,7 +100,7 @@ def test_a_table_on_a_terminal_is_for_people(monkeypatch: pytest.MonkeyPatch) ->
 def test_progress_appears_after_a_second_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from moldau.cli.tools import progress as _progress
+    from moldau.cli.support import progress as _progress
 
     screen = open_screen(monkeypatch)
     with progress("Sending", total=10) as bar:

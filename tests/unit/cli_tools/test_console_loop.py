@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from moldau.cli.tools.console_loop import POLL_SECONDS_MAX, RecordLoop, Signals
+from moldau.cli.console.loop import POLL_SECONDS_MAX, RecordLoop
+from moldau.cli.support.signals import Signals
 from moldau.client.errors import GroupAuthorizationFailedError, WakeupError
 
 

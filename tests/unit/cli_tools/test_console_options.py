@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from moldau.cli.catalogue import TOOLS
+from moldau.cli.console.console_consumer import consumer_settings
+from moldau.cli.console.console_producer import producer_settings
+from moldau.cli.console.console_share_consumer import share_settings
 from moldau.cli.main import parser_of
-from moldau.cli.tools.common import ToolError
-from moldau.cli.tools.console_consumer import consumer_settings
-from moldau.cli.tools.console_producer import producer_settings
-from moldau.cli.tools.console_share_consumer import share_settings
-from moldau.cli.tools.perf_options import perf_settings
+from moldau.cli.perf.options import perf_settings
+from moldau.cli.support.common import ToolError
 
 
 def parsed(tool: str, words: str) -> argparse.Namespace:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.cli.tools.console_reader import LineError, LineMessageReader, LineRecord, make_reader
+from moldau.cli.console.reader import LineError, LineMessageReader, LineRecord, make_reader
 
 
 def reader(**settings: str) -> LineMessageReader:

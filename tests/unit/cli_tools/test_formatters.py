@@ -10,9 +10,9 @@ from uuid import UUID
 
 import pytest
 
-from moldau.cli.tools.formatters import FORMATTERS, java_text, make_formatter
-from moldau.cli.tools.formatters_lines import JsonLinesFormatter
-from moldau.cli.tools.machine.formatters_json import message_to_json
+from moldau.cli.console.formatters import FORMATTERS, java_text, make_formatter
+from moldau.cli.console.formatters_lines import JsonLinesFormatter
+from moldau.cli.support.machine.message_json import message_to_json
 from moldau.client._records import ConsumerRecord
 from moldau.wire.messages import (
     GroupMetadataKey,

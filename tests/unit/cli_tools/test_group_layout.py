@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.cli.tools.machine.group_layout import BARE, assignment_text, fixed, growing, spaced
+from moldau.cli.groups.machine.layout import BARE, assignment_text, fixed, growing, spaced
 
 
 def test_columns_grow_with_their_longest_cell_or_push_their_row() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.cli.tools.machine.group_offsets import (
+from moldau.cli.groups.machine.offsets import (
     OffsetPlanError,
     clamp,
     export_csv,

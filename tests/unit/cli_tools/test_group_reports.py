@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.cli.tools.group_reports import (
-    UnusablePartitionsError,
-    as_java,
+from moldau.cli.groups.reports import (
     print_deleted_groups,
     print_deleted_offsets,
     print_reset_plan,
 )
+from moldau.cli.support.java_errors import UnusablePartitionsError, as_java
 from moldau.client.errors import error_for
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from moldau.cli.tools.consumer_groups_views import (
+from moldau.cli.groups.consumer_groups_views import (
     is_worth_showing,
     offset_rows,
     show_members,
     show_offsets,
 )
-from moldau.cli.tools.group_cluster import GroupCluster
-from moldau.cli.tools.group_reports import UnusablePartitionsError
-from moldau.cli.tools.streams_groups_views import tasks_text
+from moldau.cli.groups.group_queries import GroupCluster
+from moldau.cli.groups.streams_groups_views import tasks_text
+from moldau.cli.support.java_errors import UnusablePartitionsError
 from moldau.client.admin import (
     ConsumerGroupDescription,
     GroupState,

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.cli.tools.machine.perf_dates import DateFormat
-from moldau.cli.tools.machine.perf_statistics import (
+from moldau.cli.perf.machine.statistics import (
     ConsumerWindow,
     ProducerStats,
     Throttle,
@@ -19,6 +18,7 @@ from moldau.cli.tools.machine.perf_statistics import (
     share_progress_line,
     share_total_line,
 )
+from moldau.cli.support.machine.java_dates import DateFormat
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.cli.tools.machine.replica_verification_marks import (
+from moldau.cli.replicas.machine.replica_verification_marks import (
     BatchMark,
     Fetched,
     PartitionCheck,

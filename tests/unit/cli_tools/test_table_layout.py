@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.cli.tools.machine.table_layout import Layout, fitted, lines_of
+from moldau.cli.support.machine.table_layout import Layout, fitted, lines_of
 
 HEADERS = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID"]
 HEADERS += ["HOST", "CLIENT-ID"]

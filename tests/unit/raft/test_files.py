@@ -19,13 +19,13 @@ from moldau.broker.raft.machine.batches import (
     leader_change,
     quorum_controls,
 )
-from moldau.broker.raft.machine.errors import MetadataError
-from moldau.broker.raft.machine.quorum_state import (
+from moldau.broker.raft.machine.election_file import (
     CorruptQuorumState,
     Election,
     decode_election,
     encode_election,
 )
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.snapshots import (
     SnapshotId,

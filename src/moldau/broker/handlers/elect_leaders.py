@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.broker.metadata.machine.leadership import elect_leaders
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ApiError
@@ -16,9 +17,7 @@ class ElectLeadersHandler:
         self, context: RequestContext, request: ElectLeadersRequest
     ) -> ElectLeadersResponse:
         try:
-            response = await self._metadata.run(
-                lambda controller: controller.elect_leaders(request)
-            )
+            response = await self._metadata.run(elect_leaders, request)
         except ApiError as error:
             response = _refused(request, error)
         if context.api_version == 0:

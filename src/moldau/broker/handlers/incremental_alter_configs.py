@@ -13,6 +13,7 @@ from typing import cast
 from moldau.broker.config import ConfigResourceType
 from moldau.broker.handlers.support.config_resources import check_resource, fill, split
 from moldau.broker.loggers import BrokerLoggers
+from moldau.broker.metadata.machine.configs import incremental_alter_configs
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.invariant import invariant
@@ -24,7 +25,7 @@ Decide = Callable[[RequestContext, IncrementalAlterConfigsRequest], Awaitable[Me
 
 def deciding_controller(metadata: MetadataShell) -> Decide:
     async def decide(context: RequestContext, request: IncrementalAlterConfigsRequest) -> Message:
-        return await metadata.run(lambda controller: controller.incremental_alter_configs(request))
+        return await metadata.run(incremental_alter_configs, request)
 
     return decide
 

@@ -133,10 +133,12 @@ class IndexFile(ABC):
         return low
 
     def _add(self, entry: tuple[int, int]) -> None:
-        # What was beyond the entries must not come back as entries.
-        self.trim()
         file = self._file or self._handle()
-        file.write(self.ENTRY.pack(*entry), self._file_size)
+        start = self.entry_count * self.ENTRY.size
+        file.write(self.ENTRY.pack(*entry), start)
+        if file.size > start + self.ENTRY.size:
+            # What was beyond the entries must not come back as entries.
+            file.truncate(start + self.ENTRY.size)
         self._file_size = file.size
         self.entry_count += 1
         self._take_last(entry)
@@ -149,13 +151,16 @@ class IndexFile(ABC):
         self._cut(count)
 
     def reset(self) -> None:
-        """Forget every entry; the file is made when it is missing."""
+        """Forget every entry; the file is made when it is missing.
+
+        The file is cut with the next entry or when the index is closed. Until then it must not be
+        trusted, and after a crash nobody does: an index is reset only by a recovery.
+        """
         if self._file_size < 0:
             self.create()
             return
         self._take_last(None)
         self.entry_count = 0
-        self.trim()
 
     def begin_anew(self, path: str) -> None:
         """Forget the file; `reset` makes another one at `path`."""

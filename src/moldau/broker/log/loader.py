@@ -107,6 +107,7 @@ def open_log(
         is_future=is_future,
         new_files=loader.new_files,
         unsynced_files=loader.unsynced_files,
+        unwritten_epochs=loader.unwritten_epochs,
     )
 
 
@@ -142,6 +143,8 @@ class _Loader:
         self.new_files = True
         # Small files written here; the first flush makes them durable.
         self.unsynced_files: list[str] = []
+        # Whether the first flush has to write the epochs.
+        self.unwritten_epochs = False
 
     def load(
         self, files: dict[str, int], clean: bool, recovery_point: int, log_start_offset: int
@@ -196,8 +199,7 @@ class _Loader:
     def _finish(self, clean: bool) -> None:
         self.epochs.truncate_from_end(self.log_end_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
-        if self._epochs_loaded != self.epochs.entries():
-            self._write_epochs()
+        self._settle_epochs(clean)
         self.snapshots.remove_stray(self.segments.base_offsets)
         rebuild_producers(
             self.segments,
@@ -212,6 +214,19 @@ class _Loader:
         # Most logs idle: descriptors and mappings come back with the first use.
         for segment in self.segments:
             segment.release()
+
+    def _settle_epochs(self, clean: bool) -> None:
+        """Write the epochs if the file has others. Those that recovery has only added can wait for
+        the first flush, as until then every start finds them in the batches: to replace the file
+        in each of thousands of directories takes longer than the rest of their recovery."""
+        found, loaded = self.epochs.entries(), self._epochs_loaded
+        if found == loaded:
+            return
+        kept, added = found[: len(loaded)], found[len(loaded) :]
+        if not clean and kept == loaded and all(o >= self.recovery_point for _, o in added):
+            self.unwritten_epochs = True
+        else:
+            self._write_epochs()
 
     def _start_empty(self, offset: int) -> None:
         config = self._config

@@ -93,6 +93,7 @@ class Log:
         is_future: bool = False,
         new_files: bool = True,
         unsynced_files: Iterable[str] = (),
+        unwritten_epochs: bool = False,
     ) -> None:
         self.context = context
         self.dir_state = dir_state
@@ -118,6 +119,8 @@ class Log:
         )
         for name in unsynced_files:
             self.flusher.note_new_file(name)
+        if unwritten_epochs:
+            self._note_unwritten_epochs()
         # Going through the batches again has found transactions that were decided long ago.
         producers.on_high_watermark(self.high_watermark)
         self.update_config(config)
@@ -366,6 +369,9 @@ class Log:
     def _checkpoint_epoch(self, leader_epoch: int, start_offset: int) -> None:
         self.leader_epochs.assign(leader_epoch, start_offset)
         self._checkpointed_epoch = leader_epoch
+        self._note_unwritten_epochs()
+
+    def _note_unwritten_epochs(self) -> None:
         # Written with the next flush, before the recovery point passes the epoch's batches:
         # above it they are found in the batches again after a crash.
         self.flusher.note_unwritten(LEADER_EPOCH_CHECKPOINT, self._encoded_epochs)

@@ -29,7 +29,7 @@ from moldau.broker.metadata.machine.features import (
 from moldau.broker.metadata.machine.scram import ScramError, parse_scram
 from moldau.broker.raft.log import METADATA_DIR
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
-from moldau.broker.raft.snapshots import BOOTSTRAP_FILE, SnapshotId, snapshot_parts
+from moldau.broker.raft.snapshots import BOOTSTRAP_FILE, SnapshotId, read_snapshot, snapshot_parts
 from moldau.config.addresses import parse_host_port
 from moldau.wire.messages import FeatureLevelRecord
 from moldau.wire.uuids import uuid_from_text, uuid_to_text
@@ -92,10 +92,18 @@ def format_storage(
 def default_bootstrap_records(
     metadata_version: int = LATEST_METADATA_VERSION,
 ) -> list[FeatureLevelRecord]:
-    """What a cluster starts with where nobody said anything else."""
+    """What a cluster starts with by default."""
     return _bootstrap_records(
         {METADATA_VERSION: metadata_version, **default_features(metadata_version)}
     )
+
+
+def bootstrap_records(disk: Disk, log_dir: str) -> tuple[Any, ...]:
+    """What the first active controller writes: the records of `storage format`, or the defaults."""
+    path = f"{log_dir}/{BOOTSTRAP_FILE}"
+    if not disk.exists(path):
+        return tuple(default_bootstrap_records())
+    return read_snapshot(disk, path).records
 
 
 def _check_quorum_flags(

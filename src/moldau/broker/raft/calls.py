@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Iterable
 
 from moldau.broker.raft.machine.asking_codec import decode_reply, encode_request
-from moldau.broker.raft.machine.core import QuorumSettings
 from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.rpcs import Peer, Reply, Request
+from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.clock import Clock
 from moldau.peers.channel import (
     Channel,

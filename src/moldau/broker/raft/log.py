@@ -17,14 +17,14 @@ from moldau.broker.log.disk import Disk
 from moldau.broker.log.loader import open_log
 from moldau.broker.log.log import Log
 from moldau.broker.raft.machine.batches import MetadataBatch, decode_metadata_batches
-from moldau.broker.raft.machine.log_names import METADATA_PARTITION, METADATA_TOPIC
-from moldau.broker.raft.machine.quorum_state import (
+from moldau.broker.raft.machine.election_file import (
     QUORUM_STATE_FILE,
     CorruptQuorumState,
     Election,
     decode_election,
     encode_election,
 )
+from moldau.broker.raft.machine.log_names import METADATA_PARTITION, METADATA_TOPIC
 from moldau.broker.raft.machine.rpcs import EndOfEpoch
 from moldau.broker.raft.machine.voters import VoterSet
 from moldau.broker.raft.snapshots import (

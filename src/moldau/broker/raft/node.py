@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 from moldau.broker.raft.calls import Address, PeerCalls
 from moldau.broker.raft.log import RaftLog
-from moldau.broker.raft.machine import quorum_events as e
 from moldau.broker.raft.machine.batches import (
     DamagedBatch,
     MetadataBatch,
@@ -26,12 +25,13 @@ from moldau.broker.raft.machine.batches import (
     leader_change,
     quorum_controls,
 )
-from moldau.broker.raft.machine.core import QuorumSettings
 from moldau.broker.raft.machine.errors import MetadataError
-from moldau.broker.raft.machine.quorum import QuorumMachine
+from moldau.broker.raft.machine.quorum import events as e
+from moldau.broker.raft.machine.quorum.machine import QuorumMachine
+from moldau.broker.raft.machine.quorum.roles import Follower, Leader
 from moldau.broker.raft.machine.recent_batches import RecentBatches
-from moldau.broker.raft.machine.roles import Follower, Leader
 from moldau.broker.raft.machine.rpcs import Peer, Reply, Request
+from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.broker.raft.machine.voter_history import VoterHistory
 from moldau.broker.raft.machine.voters import Voter, VoterSet
 from moldau.broker.raft.snapshots import Snapshot, SnapshotId, SnapshotWriter
@@ -156,7 +156,7 @@ class RaftNode:
         return self.machine.is_leader and self._failure is None
 
     def leader_address(self) -> Peer | None:
-        return self.machine.peer_at(self.leader_id, self.machine.leader_endpoints)
+        return self.machine.leader
 
     @property
     def has_contact(self) -> bool:

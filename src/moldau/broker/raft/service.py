@@ -122,7 +122,7 @@ class RaftService:
         request = codec.update_asked(message)
         error = self._refusal(message.cluster_id, request)
         if error is not ErrorCode.NONE or request is None:
-            return codec.update_response(self._node.machine.reply(error), listener)
+            return codec.update_response(self._node.machine.state.reply(error), listener)
         return codec.update_response(await self._ask(request, Reply), listener)
 
     def describe_quorum(self, message: DescribeQuorumRequest) -> DescribeQuorumResponse:

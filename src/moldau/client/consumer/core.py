@@ -44,6 +44,7 @@ from moldau.client.errors import (
     InvalidGroupIdError,
     KafkaError,
     KafkaTimeoutError,
+    NotKafkaError,
     error_for,
 )
 from moldau.client.machine.metadata import ClusterMetadata
@@ -86,6 +87,7 @@ class ConsumerCore:
         )
         self.cluster.allow_auto_topic_creation = settings.allow_auto_create_topics
         self.cluster.on_metadata.append(self._on_metadata)
+        self.cluster.on_not_kafka.append(self._on_not_kafka)
         self.telemetry = TelemetryReporter.of(settings.values, self.cluster, self.registry)
         self.subscription = SubscriptionState(settings.auto_offset_reset, threading.RLock())
         self.finder = OffsetFinder(self.cluster, read_committed=settings.read_committed)
@@ -279,6 +281,10 @@ class ConsumerCore:
         ]
         self._match_pattern(picture)
         self._fetcher.kick()
+        self.wake()
+
+    def _on_not_kafka(self, error: NotKafkaError) -> None:
+        self._errors = [error]
         self.wake()
 
     def _match_pattern(self, picture: ClusterMetadata) -> None:

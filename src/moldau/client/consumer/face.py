@@ -29,7 +29,19 @@ from moldau.client.topics import (
 )
 from moldau.client.type_parameters import K, V
 
-__all__ = ["ConsumerFace", "SubscriptionPattern"]
+__all__ = [
+    "CLOSE_TIMEOUT_S",
+    "ITERATION_S",
+    "POLL_TIMEOUT_S",
+    "ConsumerFace",
+    "SubscriptionPattern",
+    "check_times",
+]
+
+CLOSE_TIMEOUT_S = 30.0
+POLL_TIMEOUT_S = 1.0
+#: Of each poll of a loop over the consumer.
+ITERATION_S = 1.0
 
 
 class SubscriptionPattern(NamedTuple):
@@ -274,6 +286,10 @@ class ConsumerFace(ABC, Generic[K, V]):
         """
         if not self._guard.closed:
             self._core.wakeup.ask()
+
+    def _release(self) -> None:
+        """The consumer is closed: let go of what only the blocking one has."""
+        return
 
     # Iterating.
 

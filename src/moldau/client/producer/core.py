@@ -24,6 +24,7 @@ from moldau.client.errors import (
     IllegalStateError,
     KafkaError,
     KafkaTimeoutError,
+    NotKafkaError,
     SerializationError,
     UnknownTopicOrPartitionError,
     error_for,
@@ -350,7 +351,7 @@ class ProducerCore:
                 await asyncio.wait_for(
                     self.cluster.refresh([topic]), max(1, deadline.left_ms()) / 1000
                 )
-            except ClosedError:
+            except (ClosedError, NotKafkaError):
                 raise
             except (KafkaError, TimeoutError):
                 continue

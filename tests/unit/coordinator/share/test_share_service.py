@@ -114,7 +114,7 @@ class Broker:
         self.clock = StillClock()
         self.bugs: list[Exception] = []
         self.states_log, self.groups_log = Log(), Log()
-        self.naps: list[float] = []
+        self.naps: list[int] = []
         self.on_nap: Callable[[], None] = lambda: None
         self.topic_creations = 0
         self.enabled = True
@@ -135,7 +135,7 @@ class Broker:
             report_bug=self.bugs.append,
             perform=lambda partition, action: self.service.perform(action),  # type: ignore[arg-type]
         )
-        self.persister = RetryingPersister(self.states, self._create_topic, sleep=self._sleep)
+        self.persister = RetryingPersister(self.states, self._create_topic, self._wait)
         self.service = ShareGroupService(
             self.runtime,
             self.persister,
@@ -155,8 +155,8 @@ class Broker:
     async def _create_topic(self) -> None:
         self.topic_creations += 1
 
-    async def _sleep(self, seconds: float) -> None:
-        self.naps.append(seconds)
+    async def _wait(self, delay_ms: int) -> None:
+        self.naps.append(delay_ms)
         self.on_nap()
         await asyncio.sleep(0)
 
@@ -491,7 +491,7 @@ def test_the_persister_gives_up_in_the_end(broker: Broker) -> None:
         with pytest.raises(ApiError) as caught:
             await broker.persister.read_state(broker.key(), leader_epoch=0)
         assert caught.value.code is ErrorCode.NOT_COORDINATOR
-        assert 10 <= sum(broker.naps) <= 60
+        assert 10_000 <= sum(broker.naps) <= 60_000
         assert broker.naps == sorted(broker.naps)
 
     asyncio.run(script())

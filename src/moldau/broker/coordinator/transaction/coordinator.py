@@ -38,9 +38,9 @@ from moldau.broker.coordinator.transaction.machine.values import (
     TopicPartition,
 )
 from moldau.broker.coordinator.transaction.sending import (
-    Backoff,
     MarkerSending,
     PartitionDirectory,
+    marker_backoff,
 )
 from moldau.clock import Clock, LoopClock
 from moldau.invariant import InvariantError, invariant
@@ -360,7 +360,7 @@ class TransactionCoordinator:
 
         if not await self._sending.send(prepared, coordinator_epoch, is_current):
             return
-        backoff = Backoff(self._clock)
+        backoff = marker_backoff(self._clock)
         while is_current():
             try:
                 await self._runtime.run(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from moldau.broker.raft.machine.election_file import NO_NODE
 from moldau.broker.raft.machine.log_names import METADATA_PARTITION, METADATA_TOPIC
-from moldau.broker.raft.machine.quorum_state import NO_NODE
 from moldau.broker.raft.machine.rpcs import (
     EpochBegun,
     EpochEnded,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from moldau.broker.raft.machine.quorum_state import NO_NODE
+from moldau.broker.raft.machine.election_file import NO_NODE
 from moldau.broker.raft.machine.snapshot_id import SnapshotId
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint
 from moldau.wire.errors import ErrorCode

@@ -1,0 +1,92 @@
+"""The loop of the console consumers: receive, print, until enough, too long idle, or interrupted.
+
+Signals wake the consumer up, so that it leaves its group in order. As in Kafka's tools the loop
+ends well when nothing came for the given time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from moldau.cli.support.java_errors import as_java
+from moldau.cli.support.signals import Signals
+from moldau.client.errors import KafkaError, WakeupError
+
+__all__ = ["POLL_SECONDS_MAX", "RecordLoop"]
+
+# A signal that comes in the moment before a poll begins to wait does not end the waiting: its
+# handler only runs when the poll comes back.
+POLL_SECONDS_MAX = 0.5
+
+
+class RecordLoop:
+    """Gives out records one by one, and counts them."""
+
+    def __init__(
+        self,
+        poll: Callable[[float], Iterable[Any]],
+        signals: Signals,
+        *,
+        timeout_ms: int | None,
+        count_max: int | None,
+    ) -> None:
+        self._poll = poll
+        self._signals = signals
+        self._timeout = None if timeout_ms is None else timeout_ms / 1000
+        self._count_max = count_max
+        self.waiting: deque[Any] = deque()
+        self.count = 0
+
+    def run(self, take: Callable[[Any, Any], None]) -> None:
+        """Call `take(record, output)` for every record; its errors come out of here."""
+        output = sys.stdout.buffer
+        try:
+            while self._count_max is None or self.count < self._count_max:
+                if not self.waiting:
+                    output.flush()
+                    if not self._receive():
+                        return
+                if self._signals.received:
+                    return
+                self.count += 1
+                take(self.waiting.popleft(), output)
+            output.flush()
+        except BrokenPipeError:
+            print("Unable to write to standard out, closing consumer.", file=sys.stderr)
+            # What is still buffered has nowhere to go, at the interpreter's end neither.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def _receive(self) -> bool:
+        """Fill `waiting`; False when it is time to end."""
+        started = time.monotonic()
+        while not self.waiting:
+            if self._signals.received:
+                return False
+            try:
+                self.waiting.extend(self._poll(self._remaining(started)))
+            except WakeupError:
+                return False
+            except KafkaError as error:
+                self._tell(as_java(error))
+                return False
+            if self.waiting or self._timeout is None:
+                continue
+            if time.monotonic() - started > self._timeout:
+                self._tell(f"no message within {round(self._timeout * 1000)} ms (--timeout-ms)")
+                return False
+        return True
+
+    def _remaining(self, started: float) -> float:
+        if self._timeout is None:
+            return POLL_SECONDS_MAX
+        left = self._timeout - (time.monotonic() - started)
+        return min(max(left, 0.001), POLL_SECONDS_MAX)
+
+    @staticmethod
+    def _tell(reason: str) -> None:
+        print(f"Error processing message, terminating consumer process: {reason}", file=sys.stderr)
