@@ -31,7 +31,7 @@ _COMPILED = "compiled, and compiled modules stay where they are"
 BESIDE = {
     "moldau.broker.network.context": "what every handler is given",
     "moldau.broker.network.settings": "the settings of a listener",
-    "moldau.broker.replication.surroundings": "what a partition asks of its node: only types",
+    "moldau.broker.replication.surroundings": "what a partition needs from its node: only types",
     "moldau.cli.perf.metrics": "prints what a client has measured",
     "moldau.client._fetch_reader": _COMPILED,
     "moldau.client._records": _COMPILED,
@@ -95,12 +95,6 @@ def _cycle(package: str, *names: str) -> frozenset[str]:
 #: Import cycles that are left.
 CYCLES: dict[frozenset[str], str] = {
     _cycle(
-        "broker.config", "broker_config", "checks", "log_config"
-    ): "checks and sections name the configuration that is made of them",
-    _cycle(
-        "broker.replication", "partition", "surroundings"
-    ): "a partition passes itself on with its proposals",
-    _cycle(
         "client.producer", "_batch", "machine"
     ): "machines name the batch, which is compiled with its futures",
     _cycle(
@@ -126,9 +120,6 @@ LARGE = {
     "moldau.broker.coordinator.transaction.machine.shard.TransactionShard": (380, _STATE),
     "moldau.broker.log.manager": (640, _STATE),
     "moldau.broker.log.manager.LogManager": (570, _STATE),
-    "moldau.broker.network.connection.Connection": (400, _STATE),
-    "moldau.broker.replication.manager.ReplicaManager": (430, _STATE),
-    "moldau.broker.replication.partition.Partition": (570, _STATE),
     "moldau.client._records.BatchReader.fill": (89, _LOOP),
     "moldau.client.admin.blocking": (1250, "generated"),
     "moldau.client.admin.blocking.Admin": (1150, "generated"),

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (key 69), v0-1: state, members and assignments of consumer groups.
 
-v1 tells which members speak the classic protocol.
+v1 added which members use the classic protocol.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DescribeGroups (key 15), v0-6: state, members and assignments of classic groups.
 
-v6 says GROUP_ID_NOT_FOUND of a group that does not exist; before it is in state Dead.
+v6 returns GROUP_ID_NOT_FOUND for a group that does not exist; before, its state is Dead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ShareGroupDescribe (key 77), v1: members of share groups and what they are assigned."""
+"""ShareGroupDescribe (key 77), v1: members of share groups and their assignments."""
 
 from __future__ import annotations
 
