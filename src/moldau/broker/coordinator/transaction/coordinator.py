@@ -26,11 +26,12 @@ from moldau.broker.coordinator.transaction.machine.events import (
     Outcome,
     SendMarkers,
 )
+from moldau.broker.coordinator.transaction.machine.lost_epochs import SeenEpochs
 from moldau.broker.coordinator.transaction.machine.metadata import (
     TWO_PHASE_COMMIT_TIMEOUT_MS,
     TransactionMetadata,
 )
-from moldau.broker.coordinator.transaction.machine.shard import SeenEpochs, TransactionShard
+from moldau.broker.coordinator.transaction.machine.shard import TransactionShard
 from moldau.broker.coordinator.transaction.machine.values import (
     NO_PRODUCER,
     TV_2,
@@ -248,7 +249,9 @@ class TransactionCoordinator:
             _check_transactional_id(transactional_id)
             return await self._runtime.run(
                 self.partition_for(transactional_id),
-                lambda shard, now_ms: shard.describe(transactional_id),
+                lambda shard, now_ms: Decision(
+                    views.describe(shard.transactions, transactional_id)
+                ),
             )
         except ApiError as error:
             return DescribeTransactionsResponse.TransactionState(
@@ -264,7 +267,7 @@ class TransactionCoordinator:
         for partition in self._runtime.partitions:
             try:
                 response.transaction_states += self._runtime.read(
-                    partition, lambda shard: shard.list_transactions(wanted)
+                    partition, lambda shard: views.listed(shard.transactions.values(), wanted)
                 )
             except ApiError as error:
                 if error.code is not ErrorCode.NOT_COORDINATOR:

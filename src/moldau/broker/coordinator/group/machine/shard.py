@@ -94,8 +94,7 @@ class GroupShard:
         self._config = config
         self._offsets = OffsetStore()
         self.classic = ClassicGroups(config)
-        self.consumer = ConsumerGroups(config, topics, settings)
-        self.consumer.migration = OnlineMigration(config, topics)
+        self.consumer = ConsumerGroups(config, topics, settings, OnlineMigration(config, topics))
         self.share = ShareGroups(config, topics, settings)
         self.streams = StreamsGroups(config, topics, settings)
         self._classic_members = ClassicMembers(self.consumer)

@@ -1,14 +1,13 @@
-"""What is known of one transactional id, and every way in which that may change.
+"""The state of one transactional id, and its transitions.
 
-A `TransactionMetadata` is a value: each transition below gives the next one, and the record
-that stores it. What always holds: producer id and epoch never go back; the last epoch of an
-id, `EPOCH_MAX`, is the coordinator's own, so that it can always fence a producer; a state is
-only entered from one of `VALID_PREVIOUS_STATES`.
+A `TransactionMetadata` is a value: each transition below returns the next one, and the record that
+stores it.
 
-States: Empty -> Ongoing -> PrepareCommit -> CompleteCommit, or -> PrepareAbort ->
-CompleteAbort, and from either Complete on to Ongoing or Empty. With transaction version 2
-(KIP-890) a producer that does not know better may also abort what has not begun.
-PrepareEpochFence and Dead are names that clients may filter by; no record says so.
+Invariants: the epoch of a producer id never decreases; the last epoch of an id, `EPOCH_MAX`, is
+reserved for the coordinator, so that it can always fence a producer; states follow `TRANSITIONS`;
+a transaction that is idle has no partitions.
+
+PrepareEpochFence and Dead are names that clients may filter by; no record has them.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from moldau.broker.coordinator.transaction.machine.values import (
     ProducerIdAndEpoch,
     TopicPartition,
 )
+from moldau.broker.machine.transitions import Transitions
 from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import TransactionLogKey, TransactionLogValue
@@ -64,14 +64,20 @@ PREPARED = frozenset({PREPARE_COMMIT, PREPARE_ABORT})
 IDLE = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})
 STATES_BY_NAME = {state.state_name: state for state in TransactionState}
 
-VALID_PREVIOUS_STATES = {
-    EMPTY: IDLE,
-    ONGOING: IDLE | {ONGOING},
-    PREPARE_COMMIT: frozenset({ONGOING}),
-    PREPARE_ABORT: IDLE | {ONGOING},
-    COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
-    COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
-}
+# Each row also has the ways in which a producer may begin again: with a new epoch (Empty), with its
+# first partition (Ongoing), and with version 2 by aborting what it has not begun (PrepareAbort).
+_FROM_IDLE = frozenset({EMPTY, ONGOING, PREPARE_ABORT})
+TRANSITIONS = Transitions(
+    {
+        EMPTY: _FROM_IDLE,
+        ONGOING: {ONGOING, PREPARE_COMMIT, PREPARE_ABORT},
+        PREPARE_COMMIT: {COMPLETE_COMMIT},
+        PREPARE_ABORT: {COMPLETE_ABORT},
+        COMPLETE_COMMIT: _FROM_IDLE,
+        COMPLETE_ABORT: _FROM_IDLE,
+    },
+    lambda state: state.state_name,
+)
 
 # Passing states, should anybody have stored them: to be fenced is not decided yet, and to be
 # removed comes after the end.
@@ -263,16 +269,27 @@ class TransactionMetadata:
         )
 
     def _to(self, state: TransactionState, now_ms: int, **changes: object) -> TransactionMetadata:
-        invariant(
-            self.state in VALID_PREVIOUS_STATES[state],
-            f"{self.transactional_id!r} cannot go from {self.state_name} to {state.state_name}",
-        )
-        return replace(
+        TRANSITIONS.check(repr(self.transactional_id), self.state, state)
+        changed = replace(
             self,
             state=state,
             previous_producer_id=self.producer_id,
             last_update_timestamp_ms=now_ms,
             **changes,  # type: ignore[arg-type]
+        )
+        changed.check_follows(self)
+        return changed
+
+    def check_follows(self, before: TransactionMetadata) -> None:
+        """Raise InvariantError if this cannot be the next value of the id."""
+        invariant(
+            self.producer_id != before.producer_id or self.producer_epoch >= before.producer_epoch,
+            f"{self.transactional_id!r} would go back from epoch {before.producer_epoch} "
+            f"to {self.producer_epoch}",
+        )
+        invariant(
+            self.state not in IDLE or not self.partitions,
+            f"{self.transactional_id!r} would be {self.state_name} with partitions",
         )
 
     @property
