@@ -312,11 +312,11 @@ class GroupCoordinator:
             # The group has moved: its new coordinator tries by itself.
             return
 
-    def describe_consumer_group(
+    async def describe_consumer_group(
         self, group_id: str
     ) -> ConsumerGroupDescribeResponse.DescribedGroup:
         try:
-            return self._runtime.read(
+            return await self._runtime.read_committed(
                 self.partition_for(group_id),
                 lambda shard: shard.describe_consumer_group(group_id),
             )
@@ -325,28 +325,29 @@ class GroupCoordinator:
                 group_id=group_id, error_code=error.code, error_message=error.message
             )
 
-    def describe_streams_group(self, group_id: str) -> StreamsGroupDescribeResponse.DescribedGroup:
+    async def describe_streams_group(
+        self, group_id: str
+    ) -> StreamsGroupDescribeResponse.DescribedGroup:
         """Raises ApiError."""
-        return self._runtime.read(
+        return await self._runtime.read_committed(
             self.partition_for(group_id),
             lambda shard: shard.describe_streams_group(group_id),
         )
 
     # Views and deletion of whole groups.
 
-    def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
-        groups: list[ListGroupsResponse.ListedGroup] = []
-        for index in self._runtime.partitions:
-            try:
-                groups += self._runtime.read(index, lambda shard: shard.list_groups(request))
-            except ApiError as error:
-                if error.code is not ErrorCode.NOT_COORDINATOR:
-                    return ListGroupsResponse(error_code=error.code)
+    async def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
+        try:
+            groups = await self._runtime.read_all(lambda shard: shard.list_groups(request))
+        except ApiError as error:
+            return ListGroupsResponse(error_code=error.code)
         return ListGroupsResponse(groups=groups)
 
-    def describe_group(self, group_id: str, version: int) -> DescribeGroupsResponse.DescribedGroup:
+    async def describe_group(
+        self, group_id: str, version: int
+    ) -> DescribeGroupsResponse.DescribedGroup:
         try:
-            return self._runtime.read(
+            return await self._runtime.read_committed(
                 self.partition_for(group_id),
                 lambda shard: shard.describe_group(group_id, version),
             )

@@ -247,33 +247,26 @@ class TransactionCoordinator:
     ) -> DescribeTransactionsResponse.TransactionState:
         try:
             _check_transactional_id(transactional_id)
-            return await self._runtime.run(
+            return await self._runtime.read_committed(
                 self.partition_for(transactional_id),
-                lambda shard, now_ms: Decision(
-                    views.describe(shard.transactions, transactional_id)
-                ),
+                lambda shard: views.describe(shard.transactions, transactional_id),
             )
         except ApiError as error:
             return DescribeTransactionsResponse.TransactionState(
                 transactional_id=transactional_id, error_code=error.code
             )
 
-    def list_transactions(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
-        response = ListTransactionsResponse()
+    async def list_transactions(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
         try:
             wanted = views.list_filter(request, self._clock.now_ms())
+            found = await self._runtime.read_all(
+                lambda shard: views.listed(shard.transactions.values(), wanted)
+            )
         except ApiError as error:
             return ListTransactionsResponse(error_code=error.code)
-        for partition in self._runtime.partitions:
-            try:
-                response.transaction_states += self._runtime.read(
-                    partition, lambda shard: views.listed(shard.transactions.values(), wanted)
-                )
-            except ApiError as error:
-                if error.code is not ErrorCode.NOT_COORDINATOR:
-                    return ListTransactionsResponse(error_code=error.code)
-        response.unknown_state_filters = views.unknown_states(request)
-        return response
+        return ListTransactionsResponse(
+            transaction_states=found, unknown_state_filters=views.unknown_states(request)
+        )
 
     def _checked_timeout_ms(
         self, timeout_ms: int, enable_two_phase_commit: bool, keep_prepared: bool

@@ -125,12 +125,14 @@ class ShareGroupService:
         except ApiError as error:
             return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
 
-    def describe(self, group_id: str) -> ShareGroupDescribeResponse.DescribedGroup:
+    async def describe(self, group_id: str) -> ShareGroupDescribeResponse.DescribedGroup:
         described = ShareGroupDescribeResponse.DescribedGroup(group_id=group_id)
         try:
             self._check_enabled()
             _check_group_id(group_id)
-            return self._runtime.read(self._partition_for(group_id), self._view(group_id))
+            return await self._runtime.read_committed(
+                self._partition_for(group_id), self._view(group_id)
+            )
         except ApiError as error:
             described.error_code = error.code
             described.error_message = error.message
@@ -155,7 +157,7 @@ class ShareGroupService:
         try:
             self._check_enabled()
             if request.topics is None:
-                wanted = self._runtime.read(
+                wanted = await self._runtime.read_committed(
                     self._partition_for(group_id),
                     lambda shard: _initialized(self._section(shard), group_id),
                 )
