@@ -18,6 +18,7 @@ from moldau.cli.configuration import load_config, read_properties
 from moldau.cli.failures import Failure
 from moldau.config.errors import ConfigError
 from moldau.config.properties import load_properties
+from moldau.times import WallMs
 from moldau.wire.uuids import random_uuid, uuid_to_text
 
 __all__ = [
@@ -93,7 +94,7 @@ def format_folders(
             ignore_formatted=ignore_formatted,
             random_uuid=_new_uuid,
             disk=OsDisk(),
-            now_ms=time.time_ns() // 1_000_000,
+            now_ms=WallMs(time.time_ns() // 1_000_000),
         )
     except (FormatError, ConfigError) as error:
         raise Failure(str(error)) from None

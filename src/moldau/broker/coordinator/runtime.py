@@ -24,6 +24,7 @@ from moldau.broker.coordinator.machine.log import (
 from moldau.broker.coordinator.shell import S, ShardShell
 from moldau.clock import Clock
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import Message
 from moldau.wire.record_values import (
@@ -115,11 +116,11 @@ class CoordinatorRuntime(Generic[S]):
 
     # Requests.
 
-    async def run(self, partition: int, decide: Callable[[S, int], Decision[R]]) -> R:
+    async def run(self, partition: int, decide: Callable[[S, WallMs], Decision[R]]) -> R:
         return await self._shell(partition).run(decide)
 
     async def run_with_ticket(
-        self, partition: int, decide: Callable[[S, Ticket, int], Decision[None]]
+        self, partition: int, decide: Callable[[S, Ticket, WallMs], Decision[None]]
     ) -> Message:
         return await self._shell(partition).run_with_ticket(decide)
 
@@ -224,7 +225,7 @@ class CoordinatorRuntime(Generic[S]):
 
 
 async def _committed(shell: ShardShell[S], view: Callable[[S], R]) -> R:
-    def decide(shard: S, now_ms: int) -> Decision[R | ApiError]:
+    def decide(shard: S, now_ms: WallMs) -> Decision[R | ApiError]:
         try:
             return Decision(view(shard))
         except ApiError as error:

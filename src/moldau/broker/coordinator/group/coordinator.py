@@ -24,6 +24,7 @@ from moldau.broker.coordinator.machine.topics import ClusterTopics
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
 from moldau.broker.network.context import RequestContext
 from moldau.clock import Clock, LoopClock
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ConsumerGroupDescribeResponse,
@@ -301,7 +302,9 @@ class GroupCoordinator:
             lambda shard, now_ms: shard.streams_group_heartbeat(request, _client(context), now_ms),
         )
 
-    def report_internal_topics(self, group_id: str, errors: Mapping[str, str], now_ms: int) -> None:
+    def report_internal_topics(
+        self, group_id: str, errors: Mapping[str, str], now_ms: WallMs
+    ) -> None:
         """By topic why it was not created; members of the streams group are told."""
         try:
             self._runtime.read(
@@ -377,7 +380,7 @@ class GroupCoordinator:
 
 def _deletion(
     group_ids: list[str],
-) -> Callable[[GroupShard, int], Decision[list[DeleteGroupsResponse.DeletableGroupResult]]]:
+) -> Callable[[GroupShard, WallMs], Decision[list[DeleteGroupsResponse.DeletableGroupResult]]]:
     return lambda shard, now_ms: shard.delete_groups(group_ids, now_ms)
 
 

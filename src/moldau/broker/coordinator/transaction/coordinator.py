@@ -45,6 +45,7 @@ from moldau.broker.coordinator.transaction.sending import (
 )
 from moldau.clock import Clock, LoopClock
 from moldau.invariant import InvariantError, invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     DescribeTransactionsResponse,
@@ -55,7 +56,7 @@ from moldau.wire.messages import (
 # Every round is a write of another leader of the same transaction.
 _GROWTH_WAIT_COUNT_MAX = 20
 
-Decide = Callable[[TransactionShard, int | None, int], Decision[Outcome]]
+Decide = Callable[[TransactionShard, int | None, WallMs], Decision[Outcome]]
 """Given the shard, a fresh producer id if there is one, and the time."""
 
 

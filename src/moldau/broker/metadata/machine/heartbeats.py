@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from moldau.broker.machine.transitions import Transitions
 from moldau.invariant import invariant
+from moldau.times import ElapsedMs
 
 OFFSET_MAX = 2**63 - 1
 # A live broker that lost its connection, or whose controller changed, sends a heartbeat sooner.
@@ -61,7 +62,7 @@ class Contact(NamedTuple):
     """When an incarnation sent its last heartbeat, and whether that connection is still open."""
 
     broker_epoch: int
-    seen_ms: int
+    seen_ms: ElapsedMs
     connected: bool
 
 
@@ -100,7 +101,7 @@ class BrokerHeartbeats:
             self._untrack(broker_id, broker)
 
     def contact(
-        self, broker_id: int, broker_epoch: int, *, now_ms: int, connected: bool = False
+        self, broker_id: int, broker_epoch: int, *, now_ms: ElapsedMs, connected: bool = False
     ) -> None:
         self._contacts[broker_id] = Contact(broker_epoch, now_ms, connected)
         self._contacts.move_to_end(broker_id)
@@ -120,7 +121,13 @@ class BrokerHeartbeats:
             del self._contacts[broker_id]
 
     def touch(
-        self, broker_id: int, broker_epoch: int, *, now_ms: int, fenced: bool, metadata_offset: int
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        *,
+        now_ms: ElapsedMs,
+        fenced: bool,
+        metadata_offset: int,
     ) -> None:
         self.contact(broker_id, broker_epoch, now_ms=now_ms, connected=True)
         self._update(broker_id, fenced=fenced, metadata_offset=metadata_offset)
@@ -183,7 +190,7 @@ class BrokerHeartbeats:
                 done = offset is not None and offset <= self.lowest_active_offset()
                 return BrokerState.SHUTDOWN_NOW if done and not has_leaderships else state
 
-    def has_session(self, broker_id: int, broker_epoch: int, *, now_ms: int) -> bool:
+    def has_session(self, broker_id: int, broker_epoch: int, *, now_ms: ElapsedMs) -> bool:
         contact = self._contacts.get(broker_id)
         return (
             contact is not None
@@ -191,19 +198,21 @@ class BrokerHeartbeats:
             and not self._is_over(contact, now_ms)
         )
 
-    def is_silent(self, broker_id: int, *, now_ms: int) -> bool:
+    def is_silent(self, broker_id: int, *, now_ms: ElapsedMs) -> bool:
         """Whether it has no connection here and has not sent a heartbeat for a while."""
         contact = self._contacts.get(broker_id)
         return contact is None or (
             not contact.connected and now_ms - contact.seen_ms >= SILENCE_OF_THE_GONE_MS
         )
 
-    def expires_at_ms(self) -> int | None:
+    def expires_at_ms(self) -> ElapsedMs | None:
         """When the next session expires."""
         contact = next(iter(self._contacts.values()), None)
-        return None if contact is None else contact.seen_ms + self._session_timeout_ms + 1
+        if contact is None:
+            return None
+        return ElapsedMs(contact.seen_ms + self._session_timeout_ms + 1)
 
-    def pop_expired(self, now_ms: int) -> tuple[int, int] | None:
+    def pop_expired(self, now_ms: ElapsedMs) -> tuple[int, int] | None:
         """Remove and return (id, epoch) of a broker whose session has expired."""
         first = next(iter(self._contacts.items()), None)
         if first is None or not self._is_over(first[1], now_ms):
@@ -211,7 +220,7 @@ class BrokerHeartbeats:
         broker_id, contact = self._contacts.popitem(last=False)
         return broker_id, contact.broker_epoch
 
-    def renew_all(self, *, now_ms: int) -> None:
+    def renew_all(self, *, now_ms: ElapsedMs) -> None:
         """Restart every session: no heartbeat could be processed here."""
         for broker_id, contact in self._contacts.items():
             self._contacts[broker_id] = contact._replace(seen_ms=now_ms)
@@ -219,7 +228,7 @@ class BrokerHeartbeats:
     def lowest_active_offset(self) -> int:
         return self._active[0][0] if self._active else OFFSET_MAX
 
-    def _is_over(self, contact: Contact, now_ms: int) -> bool:
+    def _is_over(self, contact: Contact, now_ms: ElapsedMs) -> bool:
         return contact.seen_ms + self._session_timeout_ms < now_ms
 
     def _update(self, broker_id: int, *, fenced: bool, metadata_offset: int) -> None:

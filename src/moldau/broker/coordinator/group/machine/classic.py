@@ -33,6 +33,7 @@ from moldau.broker.coordinator.group.machine.subscription import subscribed_topi
 from moldau.broker.coordinator.machine.decision import CoordinatorRecord, Ticket
 from moldau.broker.machine.transitions import Transitions
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import DescribeGroupsResponse, JoinGroupResponse
 
@@ -326,7 +327,7 @@ class ClassicGroup:
 
     # Phases.
 
-    def move_to(self, phase: Phase, now_ms: int) -> None:
+    def move_to(self, phase: Phase, now_ms: WallMs) -> None:
         TRANSITIONS.check(f"group {self.group_id}", self.phase, phase)
         _check_consistent(self, phase)
         self.phase = phase
@@ -334,7 +335,7 @@ class ClassicGroup:
         if phase is not Phase.PREPARING_REBALANCE:
             self.initial_delay = None
 
-    def start_generation(self, now_ms: int) -> None:
+    def start_generation(self, now_ms: WallMs) -> None:
         self.generation += 1
         self.pending_syncs.clear()
         if self.members:

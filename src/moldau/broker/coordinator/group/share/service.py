@@ -31,6 +31,7 @@ from moldau.broker.coordinator.share.machine.values import (
     ShareStateSummary,
 )
 from moldau.broker.network.context import RequestContext
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterShareGroupOffsetsRequest,
@@ -370,7 +371,7 @@ class ShareGroupService:
         *,
         any_kind: bool = False,
     ) -> R:
-        def run(shard: GroupShard, now_ms: int) -> Decision[R]:
+        def run(shard: GroupShard, now_ms: WallMs) -> Decision[R]:
             if not any_kind:
                 _check_kind(shard, group_id)
             return _decided(now_ms, lambda out: decide(self._section(shard), out))
@@ -378,7 +379,7 @@ class ShareGroupService:
         return await self._runtime.run(self._partition_for(group_id), run)
 
 
-def _decided(now_ms: int, decide: Callable[[Outbox], R]) -> Decision[R]:
+def _decided(now_ms: WallMs, decide: Callable[[Outbox], R]) -> Decision[R]:
     out = Outbox(now_ms)
     response = decide(out)
     # Also an answer that writes nothing tells of what earlier ones wrote.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Set
 from typing import NamedTuple
 
 from moldau.broker.coordinator.transaction.machine.metadata import PREPARED, TransactionMetadata
+from moldau.times import WallMs
 
 SeenEpochs = Callable[[Set[int]], Mapping[int, int]]
 """The newest epoch of each of these producer ids that any partition here has seen."""
@@ -23,7 +24,7 @@ class LostEpochs(NamedTuple):
 
 
 def find_lost_epochs(
-    transactions: Collection[TransactionMetadata], seen_epochs: SeenEpochs, now_ms: int
+    transactions: Collection[TransactionMetadata], seen_epochs: SeenEpochs, now_ms: WallMs
 ) -> LostEpochs:
     seen = seen_epochs({each.producer_id for each in transactions})
     found = LostEpochs([], {})

@@ -26,6 +26,7 @@ from moldau.broker.coordinator.transaction.machine.values import (
 )
 from moldau.broker.machine.transitions import Transitions
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import TransactionLogKey, TransactionLogValue
 
@@ -125,7 +126,7 @@ class TransactionMetadata:
             return ProducerIdAndEpoch(self.next_producer_id, 0)
         return self.producer
 
-    def is_overdue(self, now_ms: int) -> bool:
+    def is_overdue(self, now_ms: WallMs) -> bool:
         return (
             self.state is ONGOING
             and self.timeout_ms != TWO_PHASE_COMMIT_TIMEOUT_MS
@@ -136,7 +137,7 @@ class TransactionMetadata:
 
     @classmethod
     def created(
-        cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int
+        cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: WallMs
     ) -> TransactionMetadata:
         return cls(
             transactional_id=transactional_id,
@@ -149,7 +150,7 @@ class TransactionMetadata:
         )
 
     def with_next_epoch(
-        self, expected_epoch: int | None, timeout_ms: int, now_ms: int
+        self, expected_epoch: int | None, timeout_ms: int, now_ms: WallMs
     ) -> TransactionMetadata:
         """A producer begins, or recovers from `expected_epoch` on (KIP-360)."""
         if expected_epoch is None:
@@ -170,14 +171,14 @@ class TransactionMetadata:
         return self._initialised(self.producer_id, epoch, last_epoch, timeout_ms, now_ms)
 
     def with_new_producer_id(
-        self, producer_id: int, expected_epoch: int | None, timeout_ms: int, now_ms: int
+        self, producer_id: int, expected_epoch: int | None, timeout_ms: int, now_ms: WallMs
     ) -> TransactionMetadata:
         """All epochs of the id are used up."""
         last_epoch = NO_PRODUCER_EPOCH if expected_epoch is None else self.producer_epoch
         return self._initialised(producer_id, 0, last_epoch, timeout_ms, now_ms)
 
     def with_partitions(
-        self, partitions: Iterable[TopicPartition], client_transaction_version: int, now_ms: int
+        self, partitions: Iterable[TopicPartition], client_transaction_version: int, now_ms: WallMs
     ) -> TransactionMetadata:
         return self._to(
             ONGOING,
@@ -187,7 +188,7 @@ class TransactionMetadata:
             client_transaction_version=client_transaction_version,
         )
 
-    def prepared_v1(self, state: TransactionState, now_ms: int) -> TransactionMetadata:
+    def prepared_v1(self, state: TransactionState, now_ms: WallMs) -> TransactionMetadata:
         """The client ends the transaction and keeps its epoch."""
         return self._to(
             state,
@@ -196,7 +197,7 @@ class TransactionMetadata:
             client_transaction_version=TV_0,
         )
 
-    def fenced_v1(self, now_ms: int) -> TransactionMetadata:
+    def fenced_v1(self, now_ms: WallMs) -> TransactionMetadata:
         """The coordinator aborts, with an epoch that no client was ever given."""
         return self._to(
             PREPARE_ABORT,
@@ -208,7 +209,7 @@ class TransactionMetadata:
         )
 
     def prepared_v2(
-        self, state: TransactionState, next_producer_id: int, now_ms: int
+        self, state: TransactionState, next_producer_id: int, now_ms: WallMs
     ) -> TransactionMetadata:
         """The transaction ends, and its epoch with it (KIP-890)."""
         invariant(
@@ -226,7 +227,7 @@ class TransactionMetadata:
             client_transaction_version=TV_2,
         )
 
-    def completed(self, now_ms: int) -> TransactionMetadata:
+    def completed(self, now_ms: WallMs) -> TransactionMetadata:
         """Every partition has its marker."""
         producer_id, producer_epoch = self.next_producer
         return self._to(
@@ -238,7 +239,7 @@ class TransactionMetadata:
             partitions=frozenset(),
         )
 
-    def caught_up(self, producer_epoch: int, now_ms: int) -> TransactionMetadata:
+    def caught_up(self, producer_epoch: int, now_ms: WallMs) -> TransactionMetadata:
         """A partition has seen an epoch that this log knows nothing of: its end was lost.
 
         Nobody may be given that epoch again, because its sequence numbers would be taken for
@@ -254,7 +255,7 @@ class TransactionMetadata:
         return replace(self, producer_epoch=producer_epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
 
     def _initialised(
-        self, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int
+        self, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: WallMs
     ) -> TransactionMetadata:
         invariant(epoch < EPOCH_MAX, f"{self.transactional_id!r} would get the last epoch")
         return self._to(
@@ -268,7 +269,9 @@ class TransactionMetadata:
             start_timestamp_ms=NO_TIMESTAMP,
         )
 
-    def _to(self, state: TransactionState, now_ms: int, **changes: object) -> TransactionMetadata:
+    def _to(
+        self, state: TransactionState, now_ms: WallMs, **changes: object
+    ) -> TransactionMetadata:
         TRANSITIONS.check(repr(self.transactional_id), self.state, state)
         changed = replace(
             self,

@@ -58,6 +58,7 @@ from moldau.broker.coordinator.transaction.machine.values import (
     TopicPartition,
 )
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     Message,
@@ -107,7 +108,7 @@ class TransactionShard:
 
     # Events.
 
-    def on_loaded(self, now_ms: int) -> Decision[None]:
+    def on_loaded(self, now_ms: WallMs) -> Decision[None]:
         self._in_doubt = {
             transactional_id
             for transactional_id, metadata in self.transactions.items()
@@ -126,7 +127,7 @@ class TransactionShard:
         out.continuation = CaughtUp()
         return out.decision(None, atomic=False)
 
-    def on_timer(self, timer: TransactionTimer, now_ms: int) -> Decision[None]:
+    def on_timer(self, timer: TransactionTimer, now_ms: WallMs) -> Decision[None]:
         out = Outbox(now_ms)
         match timer:
             case TimeoutsTimer():
@@ -153,7 +154,7 @@ class TransactionShard:
                 assert_never(timer)
 
     def on_written(
-        self, continuation: TransactionContinuation, error: ErrorCode, now_ms: int
+        self, continuation: TransactionContinuation, error: ErrorCode, now_ms: WallMs
     ) -> Decision[None]:
         out = Outbox(now_ms)
         match continuation:
@@ -213,7 +214,7 @@ class TransactionShard:
             ExpiryTimer(), self._config.transaction_remove_expired_transaction_cleanup_interval_ms
         )
 
-    def _is_expired(self, metadata: TransactionMetadata, now_ms: int) -> bool:
+    def _is_expired(self, metadata: TransactionMetadata, now_ms: WallMs) -> bool:
         return (
             metadata.state in IDLE
             and not self._is_pending(metadata)
@@ -229,7 +230,7 @@ class TransactionShard:
         timeout_ms: int,
         expected: ProducerIdAndEpoch | None,
         fresh_id: int | None,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> Decision[Outcome]:
         """Begin a producer. `expected` is its present id and epoch, if it recovers (KIP-360)."""
         current = self.transactions.get(transactional_id)
@@ -269,7 +270,7 @@ class TransactionShard:
         producer: ProducerIdAndEpoch,
         partitions: Collection[TopicPartition],
         client_transaction_version: int,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> Decision[Outcome]:
         current = self._existing(transactional_id)
         if self._is_pending(current):
@@ -311,7 +312,7 @@ class TransactionShard:
         committed: bool,
         client_transaction_version: int,
         fresh_id: int | None,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> Decision[Outcome]:
         current = self._existing(transactional_id)
         pending = self._is_pending(current)
@@ -340,7 +341,7 @@ class TransactionShard:
         return self._write(prepared, answer, now_ms)
 
     def abort_timed_out(
-        self, transactional_id: str, fresh_id: int | None, now_ms: int
+        self, transactional_id: str, fresh_id: int | None, now_ms: WallMs
     ) -> Decision[Outcome]:
         """Abort the transaction if it still is overdue."""
         current = self.transactions.get(transactional_id)
@@ -367,7 +368,7 @@ class TransactionShard:
         """Whether this decision is the last one about its transactional id."""
         return self.transactions.get(prepared.transactional_id) is prepared
 
-    def complete(self, prepared: TransactionMetadata, now_ms: int) -> Decision[None]:
+    def complete(self, prepared: TransactionMetadata, now_ms: WallMs) -> Decision[None]:
         """Complete a decision whose markers all partitions have; does nothing if it is old."""
         if not self.is_current(prepared) or prepared.transactional_id in self._writing:
             return Decision(None)
@@ -397,7 +398,7 @@ class TransactionShard:
             return TV_0
         return client_transaction_version
 
-    def _write(self, metadata: TransactionMetadata, response: R, now_ms: int) -> Decision[R]:
+    def _write(self, metadata: TransactionMetadata, response: R, now_ms: WallMs) -> Decision[R]:
         level = self._transaction_version()
         metadata = metadata.stored_at(level)
         invariant(

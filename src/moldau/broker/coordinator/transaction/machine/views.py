@@ -12,6 +12,7 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
     STATES_BY_NAME,
     TransactionMetadata,
 )
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     DescribeTransactionsResponse,
@@ -71,7 +72,7 @@ def unknown_states(request: ListTransactionsRequest) -> list[str]:
 
 
 def list_filter(
-    request: ListTransactionsRequest, now_ms: int
+    request: ListTransactionsRequest, now_ms: WallMs
 ) -> Callable[[TransactionMetadata], bool]:
     """The filter of the request; raises ApiError INVALID_REGULAR_EXPRESSION."""
     names = set(request.state_filters)
