@@ -104,12 +104,6 @@ CYCLES: dict[frozenset[str], str] = {
     _cycle(
         "broker.replication", "partition", "surroundings"
     ): "a partition passes itself on with its proposals",
-    _cycle(
-        "client.producer", "_batch", "machine"
-    ): "machines name the batch, which is compiled with its futures",
-    _cycle(
-        "client.producer.machine", "transaction_requests", "transactions"
-    ): "one machine in two files",
     _cycle("pipelines", "definition", "errors"): "errors name the step that they are about",
     _cycle(
         "pipelines.definition",
@@ -148,7 +142,6 @@ LARGE = {
     "moldau.client.errors.broker": (606, "a class for each of Kafka's error codes"),
     "moldau.client.producer.accumulator.Accumulator": (470, _STATE),
     "moldau.client.producer.core.ProducerCore": (540, _STATE),
-    "moldau.client.producer.machine.transactions.TransactionManager": (510, _STATE),
     "moldau.client.producer.sender.Sender": (500, _STATE),
     "moldau.client.share.nodes.ShareNodes": (440, _STATE),
     "moldau.pipelines.control.machine.decisions.Reconciler": (380, _STATE),

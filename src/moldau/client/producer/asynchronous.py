@@ -11,13 +11,13 @@ from uuid import UUID
 
 from moldau.client.config.keywords import ProducerKeywords
 from moldau.client.errors import KafkaError, KafkaTimeoutError
+from moldau.client.machine.producer_records import ProducerRecord
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.other_clients import PRODUCER_NAMES, point_from
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.at_exit import close_with_loop
 from moldau.client.producer.core import ProducerCore
-from moldau.client.producer.machine.records import ProducerRecord
 from moldau.client.producer.settings import producer_settings
 from moldau.client.topics import OffsetsLike, PartitionInfo
 

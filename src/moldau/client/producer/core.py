@@ -32,6 +32,7 @@ from moldau.client.errors import (
 from moldau.client.interceptors import Interceptors
 from moldau.client.machine.arguments import checked_offsets
 from moldau.client.machine.metadata import ClusterMetadata
+from moldau.client.machine.producer_records import ProducerRecord, RecordMetadata, check_place
 from moldau.client.metrics import (
     PRODUCER,
     KafkaMetric,
@@ -45,7 +46,6 @@ from moldau.client.producer._send_path import Outgoing, SendPath
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.delivery import tell
 from moldau.client.producer.machine.queues import AccumulatorLimits, MemoryWaiter, PartitionQueue
-from moldau.client.producer.machine.records import ProducerRecord, RecordMetadata, check_place
 from moldau.client.producer.machine.transaction_state import Operation, State
 from moldau.client.producer.machine.transactions import Features, TransactionManager
 from moldau.client.producer.sender import Sender
@@ -91,7 +91,7 @@ class ProducerCore:
             ),
             backoff=self.cluster.backoff,
             random=self.cluster.random,
-            gate=self.transactions,
+            gate=None if self.transactions is None else self.transactions.sequences,
         )
         self.sender = Sender(
             settings, self.cluster, self.accumulator, self.transactions, self.metrics
@@ -285,7 +285,7 @@ class ProducerCore:
             tell(outgoing.on_delivery, future)
         if self.transactions is not None:
             with suppress(IllegalStateError):
-                self.transactions.to_error_state(error)
+                self.transactions.status.to_error_state(error)
         return future
 
     def release(self, outgoing: Outgoing) -> None:
@@ -303,7 +303,7 @@ class ProducerCore:
         return (
             error.__cause__ is not None
             and manager is not None
-            and (error.__cause__ is manager.last_error)
+            and (error.__cause__ is manager.status.last_error)
         )
 
     def _exhausted(self, size: int) -> BufferExhaustedError:
@@ -432,12 +432,12 @@ class ProducerCore:
     @property
     def needs_init(self) -> bool:
         """Whether `init_transactions` has not been called yet."""
-        return self._manager().state is State.UNINITIALIZED
+        return self._manager().status.state is State.UNINITIALIZED
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, so that it can be committed or aborted."""
-        return self.transactions is not None and self.transactions.has_ongoing_transaction
+        return self.transactions is not None and self.transactions.status.has_ongoing_transaction
 
     async def init_transactions(self, timeout: float | None) -> None:
         with self._spent("txn-init"):
@@ -575,10 +575,10 @@ class ProducerCore:
 
     async def _abort_ongoing(self, deadline: float | None) -> None:
         manager = self.transactions
-        if manager is None or not manager.has_ongoing_transaction or self.keeps_transaction:
+        if manager is None or not manager.status.has_ongoing_transaction or self.keeps_transaction:
             return
         with suppress(KafkaError):
-            if not manager.is_completing:
+            if not manager.status.is_completing:
                 with self.accumulator.lock:
                     manager.begin_abort(self._features())
             await self._until_quiet(deadline)

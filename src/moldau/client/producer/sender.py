@@ -184,23 +184,24 @@ class Sender:
 
     def _look_at_transactions(self, txn: TransactionManager) -> bool:
         """Whether batches may be sent at all."""
-        txn.resolve_sequences()
-        error = txn.last_error
-        if txn.has_fatal_error:
+        txn.sequences.resolve()
+        status = txn.status
+        error = status.last_error
+        if status.has_fatal_error:
             self._fail_all(error or KafkaError("a fatal error"))
             return False
-        if txn.has_abortable_error and isinstance(
+        if status.has_abortable_error and isinstance(
             error, (TransactionalIdAuthorizationFailedError, ClusterAuthorizationFailedError)
         ):
             # The right may be given later; nothing of now can be sent.
             self._fail_all(error)
-            txn.to_uninitialized(error)
+            status.to_uninitialized(error)
             return False
         if self._accumulator.has_incomplete or txn.is_transactional:
             txn.bump_idempotent_epoch()
-        if txn.has_abortable_error:
+        if status.has_abortable_error:
             self._abort_waiting(error or KafkaError("an abortable error"))
-        elif txn.is_aborting:
+        elif status.is_aborting:
             self._abort_waiting(
                 TransactionAbortedError("the transaction was aborted before it was sent")
             )
@@ -303,7 +304,7 @@ class Sender:
             acks=settings.acks,
             timeout_ms=settings.request_timeout_ms,
             transactional_id=settings.transactional_id,
-            is_v2=txn is None or txn.is_v2,
+            is_v2=txn is None or txn.status.is_v2,
         )
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
         self._note_sent(sending)
@@ -444,7 +445,7 @@ class Sender:
             is_unknown = not adjust and not batch.is_settled and batch.has_sequence
             self._end_failed(batch, error, answer.record_errors, adjust=adjust)
             if is_unknown and self._txn is not None:
-                self._txn.on_given_up_unknown(batch)
+                self._txn.sequences.on_given_up_unknown(batch)
         if error.code is not None and error.code.refresh_metadata:
             self._cluster.request_refresh()
         if settings.orders_by_muting:
@@ -463,7 +464,9 @@ class Sender:
             return False
         if self._txn is None:
             return error.retriable
-        return self._txn.can_retry(batch, answer.error_code, error, answer.log_start_offset)
+        return self._txn.sequences.can_retry(
+            batch, answer.error_code, error, answer.log_start_offset
+        )
 
     def _split(self, batch: ProducerBatch, now_ms: int) -> None:
         _log.info("A batch for %s is too large for the broker and is split", batch.queue.key)
@@ -475,7 +478,7 @@ class Sender:
 
     def _complete(self, batch: ProducerBatch, answer: PartitionAnswer) -> None:
         if self._txn is not None:
-            self._txn.on_completed(batch, answer.base_offset)
+            self._txn.sequences.on_completed(batch, answer.base_offset)
         if self._settings.orders_by_muting:
             with self._accumulator.lock:
                 self._accumulator.unmute(batch.queue)
@@ -495,7 +498,7 @@ class Sender:
         self._metrics.failed(batch.queue.topic, batch.record_count)
         if self._txn is not None:
             try:
-                self._txn.on_failed(batch, error, adjust=adjust)
+                self._txn.sequences.on_failed(batch, error, adjust=adjust)
             except KafkaError as problem:
                 _log.debug("After a failed batch: %s", problem)
         self._settle(batch, Outcome(error=error, record_errors=record_errors))
@@ -522,7 +525,7 @@ class Sender:
             was_sent = batch.in_retry or batch.has_sequence
             self._end_failed(batch, error)
             if self._txn is not None and was_sent:
-                self._txn.on_given_up_unknown(batch)
+                self._txn.sequences.on_given_up_unknown(batch)
 
     # Metadata.
 
