@@ -141,7 +141,6 @@ LARGE = {
     "moldau.client.consumer.membership.classic_shell.ClassicMembership": (400, _STATE),
     "moldau.client.errors.broker": (606, "a class for each of Kafka's error codes"),
     "moldau.client.producer.accumulator.Accumulator": (470, _STATE),
-    "moldau.client.producer.core.ProducerCore": (540, _STATE),
     "moldau.client.producer.sender.Sender": (500, _STATE),
     "moldau.client.share.nodes.ShareNodes": (440, _STATE),
     "moldau.pipelines.control.machine.decisions.Reconciler": (380, _STATE),

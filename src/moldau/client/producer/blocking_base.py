@@ -103,13 +103,13 @@ class BlockingProducer:
                     return future
                 if core.lacks_memory(outgoing):
                     self._thread.check()
-                    core.wait_for_memory(outgoing, until_ms)
+                    core.memory.wait_in_thread(outgoing, until_ms)
                 else:
                     self._thread.call(core.await_room(outgoing, until_ms))
         except KafkaError as error:
             return core.refused(outgoing, error)
         finally:
-            core.release(outgoing)
+            core.memory.release(outgoing)
 
     def close(self, timeout: float | None = None) -> None:
         """Send what is left, and fail what is not done within `timeout` seconds. In a delivery

@@ -125,7 +125,7 @@ def test_who_comes_to_a_closed_buffer_does_not_wait() -> None:
     with core.accumulator.lock:
         core.accumulator.close()
     with pytest.raises(ClosedError):
-        core.wait_for_memory(outgoing, core.cluster.clock.elapsed_ms() + 600_000)
+        core.memory.wait_in_thread(outgoing, core.cluster.clock.elapsed_ms() + 600_000)
     producer.close(0)
 
 
