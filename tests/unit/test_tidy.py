@@ -140,8 +140,6 @@ LARGE = {
     "moldau.client.consumer.fetcher.Fetcher": (380, _STATE),
     "moldau.client.consumer.membership.classic_shell.ClassicMembership": (400, _STATE),
     "moldau.client.errors.broker": (606, "a class for each of Kafka's error codes"),
-    "moldau.client.producer.accumulator.Accumulator": (470, _STATE),
-    "moldau.client.producer.sender.Sender": (500, _STATE),
     "moldau.client.share.nodes.ShareNodes": (440, _STATE),
     "moldau.pipelines.control.machine.decisions.Reconciler": (380, _STATE),
     "moldau.sim.fleet_faults.FleetFaults": (420, _STATE),

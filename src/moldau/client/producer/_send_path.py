@@ -279,7 +279,7 @@ class SendPath:
             builder = batch.builder
             index = builder.append(timestamp, key, value, headers)
         elif memory_size:
-            self._accumulator.give_back(memory_size)
+            self._accumulator.memory.give_back(memory_size)
         if sticky is not None:
             sticky.produced += size
         # Field by field, for a call of the constructor makes objects of all numbers first.
@@ -315,10 +315,10 @@ class SendPath:
             self._refuse_size(key, value, headers)
         needed = accumulator.batch_memory(record_size)
         if memory_size < needed:
-            if not accumulator.take_memory(needed - memory_size):
+            if not accumulator.memory.take(needed - memory_size):
                 return None
         elif memory_size > needed:
-            accumulator.give_back(memory_size - needed)
+            accumulator.memory.give_back(memory_size - needed)
         now_ms = self._clock.elapsed_ms()
         batch = accumulator.open_batch(queue, needed, now_ms)
         self.batch_count += 1

@@ -121,8 +121,8 @@ class ProducerCore:
         self.metrics.add_gauges(
             {
                 "buffer-total-bytes": lambda: self.settings.buffer_memory,
-                "buffer-available-bytes": lambda: accumulator.free,
-                "waiting-threads": lambda: len(accumulator.waiters),
+                "buffer-available-bytes": lambda: accumulator.memory.free,
+                "waiting-threads": lambda: len(accumulator.memory.waiters),
                 "requests-in-flight": lambda: self.sender.in_flight_count,
                 "metadata-age": lambda: (self.cluster.metadata_age_ms or 0) / 1000,
             }
@@ -136,12 +136,12 @@ class ProducerCore:
 
     def _on_metadata(self, picture: ClusterMetadata) -> None:
         self.path.picture = picture
-        idle = self.accumulator.idle_topics(
+        idle = self.accumulator.table.idle_topics(
             self.cluster.clock.elapsed_ms(), self.settings.metadata_max_idle_ms
         )
         if idle and self.cluster.wanted_topics is not None:
             with self.accumulator.lock:
-                self.accumulator.put_away(idle)
+                self.accumulator.table.put_away(idle)
             self.cluster.wanted_topics.difference_update(idle)
 
     # Records.

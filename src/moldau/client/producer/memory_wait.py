@@ -71,7 +71,7 @@ class MemoryWait:
             await woken
         except asyncio.CancelledError:
             with self._accumulator.lock:
-                self._accumulator.withdraw(waiter)
+                self._accumulator.memory.withdraw(waiter)
             raise
         finally:
             alarm.cancel()
@@ -94,7 +94,7 @@ class MemoryWait:
             # Interrupted, by Ctrl-C for one: what was granted meanwhile must not be lost.
             with self._accumulator.lock:
                 if outgoing.memory_size == 0:
-                    self._accumulator.withdraw(waiter)
+                    self._accumulator.memory.withdraw(waiter)
             raise
 
     def _line_up(self, outgoing: Outgoing, wake: Callable[[], Any]) -> MemoryWaiter | None:
@@ -102,14 +102,14 @@ class MemoryWait:
         accumulator = self._accumulator
         size = self._path.memory_needed(outgoing)
         with accumulator.lock:
-            if accumulator.take_memory(size):
+            if accumulator.memory.take(size):
                 outgoing.memory_size = size
                 return None
             if accumulator.closed:
                 # Nobody would wake it any more.
                 raise ClosedError(CLOSED_IN_SEND)
             waiter = MemoryWaiter(size, wake)
-            accumulator.waiters.append(waiter)
+            accumulator.memory.waiters.append(waiter)
             # What waits for more records is to be sent now.
             self._sender.wake_by(0)
         return waiter
@@ -122,7 +122,7 @@ class MemoryWait:
             if waiter.granted:
                 outgoing.memory_size = waiter.size
                 return
-            accumulator.withdraw(waiter)
+            accumulator.memory.withdraw(waiter)
         if self._path.closed:
             raise ClosedError(CLOSED_IN_SEND)
         raise self._exhausted(waiter.size)
@@ -132,11 +132,11 @@ class MemoryWait:
         if outgoing.memory_size:
             with self._accumulator.lock:
                 size, outgoing.memory_size = outgoing.memory_size, 0
-                self._accumulator.give_back(size)
+                self._accumulator.memory.give_back(size)
 
     def _exhausted(self, size: int) -> BufferExhaustedError:
         self._metrics.memory_exhausted()
         return BufferExhaustedError(
             f"failed to allocate {size} bytes within max.block.ms, {self._settings.max_block_ms} "
-            f"ms: {self._accumulator.free} of {self._settings.buffer_memory} bytes are free"
+            f"ms: {self._accumulator.memory.free} of {self._settings.buffer_memory} bytes are free"
         )

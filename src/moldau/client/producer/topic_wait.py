@@ -43,13 +43,13 @@ class TopicWait:
         deadline = Deadline(self._cluster.clock, timeout_ms)
         started_ms = self._cluster.clock.elapsed_ms()
         with self._accumulator.lock:
-            self._accumulator.topic(topic).used_ms = self._cluster.clock.elapsed_ms()
+            self._accumulator.table.topic(topic).used_ms = self._cluster.clock.elapsed_ms()
         failures = 0
         while True:
             count = self._cluster.metadata.partition_count(topic)
             if count and (partition is None or partition < count):
                 with self._accumulator.lock:
-                    self._accumulator.update_leaders(self._cluster.metadata)
+                    self._accumulator.table.update_leaders(self._cluster.metadata)
                 return
             # Asked twice: the first broker may not have heard yet of partitions that are new.
             if count and failures >= 2 and self._answered_after(started_ms):
