@@ -136,7 +136,6 @@ LARGE = {
     "moldau.client._records.BatchReader.fill": (89, _LOOP),
     "moldau.client.admin.blocking": (1250, "generated"),
     "moldau.client.admin.blocking.Admin": (1150, "generated"),
-    "moldau.client.consumer.core.ConsumerCore": (500, _STATE),
     "moldau.client.consumer.fetcher.Fetcher": (380, _STATE),
     "moldau.client.consumer.membership.classic_shell.ClassicMembership": (400, _STATE),
     "moldau.client.errors.broker": (606, "a class for each of Kafka's error codes"),
