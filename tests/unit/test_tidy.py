@@ -95,11 +95,7 @@ def _cycle(package: str, *names: str) -> frozenset[str]:
 #: Import cycles that are left.
 CYCLES: dict[frozenset[str], str] = {
     _cycle(
-        "client.producer", "_batch", "machine"
-    ): "machines name the batch, which is compiled with its futures",
     _cycle(
-        "client.producer.machine", "transaction_requests", "transactions"
-    ): "one machine in two files",
     _cycle("pipelines", "definition", "errors"): "errors name the step that they are about",
     _cycle(
         "pipelines.definition",
@@ -122,14 +118,9 @@ LARGE = {
     "moldau.client._records.BatchReader.fill": (89, _LOOP),
     "moldau.client.admin.blocking": (1250, "generated"),
     "moldau.client.admin.blocking.Admin": (1150, "generated"),
-    "moldau.client.consumer.core.ConsumerCore": (500, _STATE),
     "moldau.client.consumer.fetcher.Fetcher": (380, _STATE),
     "moldau.client.consumer.membership.classic_shell.ClassicMembership": (400, _STATE),
     "moldau.client.errors.broker": (606, "a class for each of Kafka's error codes"),
-    "moldau.client.producer.accumulator.Accumulator": (470, _STATE),
-    "moldau.client.producer.core.ProducerCore": (540, _STATE),
-    "moldau.client.producer.machine.transactions.TransactionManager": (510, _STATE),
-    "moldau.client.producer.sender.Sender": (500, _STATE),
     "moldau.client.share.nodes.ShareNodes": (440, _STATE),
     "moldau.pipelines.control.machine.decisions.Reconciler": (380, _STATE),
     "moldau.sim.fleet_faults.FleetFaults": (420, _STATE),
