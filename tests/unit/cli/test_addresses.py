@@ -138,8 +138,8 @@ def test_where_an_address_came_from_is_said_when_nobody_answers(
     said.append(moldau_cli("topics", "--list", "--bootstrap-server", "line:1").err)
     assert [line.removeprefix("no broker can be reached.")[:60].strip() for line in said] == [
         "This is the default: give --bootstrap-server, set MOLDAU_BO",
-        "The address is that of the profile prod.",
-        "The address is that of MOLDAU_BOOTSTRAP_SERVERS.",
+        "The address is from the profile prod.",
+        "The address is from MOLDAU_BOOTSTRAP_SERVERS.",
         "",
     ]
 

@@ -30,7 +30,12 @@ def run(script: str, *argv: str) -> subprocess.CompletedProcess[str]:
             1,
             "kafka-storage: error: COMMAND is required",
         ),
-        ("kafka-storage.sh", ["format"], 1, "kafka-storage format: error: --config/-c, --cluster-id/-t are required"),
+        (
+            "kafka-storage.sh",
+            ["format"],
+            1,
+            "kafka-storage format: error: --config/-c, --cluster-id/-t are required",
+        ),
         ("kafka-server-start.sh", [], 1, "USAGE:"),
         ("kafka-server-start.sh", ["nope.properties"], 1, "no such configuration file"),
         ("kafka-server-stop.sh", ["--node-id=x"], 1, "--node-id: 'x' is not a whole number"),

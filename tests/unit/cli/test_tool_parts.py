@@ -18,7 +18,7 @@ from moldau.cli.support.common import (
     parse_properties,
     progress,
     read_config_file,
-    told_as,
+    reporting_as,
     wait_until_reachable,
 )
 from moldau.cli.support.machine.errors import Refused
@@ -250,7 +250,7 @@ def test_errors_are_told_in_the_brokers_words() -> None:
     )
     assert "TOPIC_ALREADY_EXISTS" in message_of(TopicExistsError(""))
     assert "TOPIC_ALREADY_EXISTS: orders" in message_of(TopicExistsError("orders"))
-    told = told_as("Told: ", to_stdout=True)
+    told = reporting_as("Told: ", to_stdout=True)
     with pytest.raises(ToolError, match=r"^Told: not here$") as raised, told:
         raise TopicExistsError("not here")
     assert raised.value.to_stdout
@@ -268,7 +268,7 @@ def test_where_the_cluster_is(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"cannot read .*nothing: No such file"):
         read_config_file(str(tmp_path / "nothing"))
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(ToolError, match="is no properties file"):
+    with pytest.raises(ToolError, match="is not a properties file"):
         read_config_file(str(file))
 
 
@@ -280,7 +280,7 @@ def test_key_value_options() -> None:
 
 def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_common, "REACHABLE_SECONDS_MAX", 0.2)
-    words = "no broker can be reached at 127.0.0.1:1: connection refused. Is it running"
+    words = "no broker can be reached at 127.0.0.1:1: connection refused. Check that it is running"
     with pytest.raises(ToolError, match=words):
         wait_until_reachable({"bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(ToolError, match="no controller can be reached"):

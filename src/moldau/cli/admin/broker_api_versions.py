@@ -17,7 +17,7 @@ from moldau.cli.support.common import (
     message_of,
     on_terminal,
     print_json,
-    told_as,
+    reporting_as,
     wait_until_reachable,
 )
 from moldau.client.cluster import ClusterClient
@@ -47,7 +47,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with told_as(""):
+    with reporting_as(""):
         config = client_config(arguments)
         wait_until_reachable(config)
         found = asyncio.run(_ask(parse_settings(ADMIN_KEYS, config)))

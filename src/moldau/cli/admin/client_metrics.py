@@ -12,7 +12,7 @@ from moldau.cli.support.common import (
     add_json,
     open_admin,
     print_json,
-    told_as,
+    reporting_as,
 )
 from moldau.client.admin import Admin, AlterConfigOp, ConfigResource
 from moldau.wire.uuids import random_uuid, uuid_to_text
@@ -68,7 +68,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     with (
-        told_as("Error while executing client metrics command : ", to_stdout=True),
+        reporting_as("Error while executing client metrics command : ", to_stdout=True),
         open_admin(arguments) as admin,
     ):
         if arguments.alter:

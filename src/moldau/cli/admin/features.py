@@ -22,7 +22,7 @@ from moldau.cli.support.common import (
     message_of,
     open_admin,
     print_json,
-    told_as,
+    reporting_as,
 )
 from moldau.cli.support.machine.errors import Refused
 from moldau.client.admin import Admin, FeatureUpdate, UpgradeType
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.parser.error(
             "You must specify either --bootstrap-controller or --bootstrap-server"
         )
-    with told_as(""), open_admin(arguments) as admin:
+    with reporting_as(""), open_admin(arguments) as admin:
         if arguments.command == "describe":
             _describe(admin, arguments)
         else:

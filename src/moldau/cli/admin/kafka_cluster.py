@@ -6,7 +6,14 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from moldau.cli.support.arguments import Parser, int32
-from moldau.cli.support.common import Table, add_common, add_json, open_admin, print_json, told_as
+from moldau.cli.support.common import (
+    Table,
+    add_common,
+    add_json,
+    open_admin,
+    print_json,
+    reporting_as,
+)
 from moldau.cli.support.machine.errors import Refused
 from moldau.client.admin import Admin
 from moldau.client.errors import UnsupportedVersionError
@@ -40,7 +47,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with told_as(""), open_admin(arguments) as admin:
+    with reporting_as(""), open_admin(arguments) as admin:
         match arguments.command:
             case "cluster-id":
                 _cluster_id(admin, arguments)

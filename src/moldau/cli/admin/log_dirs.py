@@ -16,7 +16,7 @@ from moldau.cli.support.common import (
     on_terminal,
     open_admin,
     print_json,
-    told_as,
+    reporting_as,
 )
 from moldau.cli.support.machine.errors import Refused
 from moldau.client.admin import Admin, LogDirDescription
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     topics = frozenset(part for part in arguments.topic_list.split(",") if part)
     brokers = _broker_ids(arguments)
     settings = {} if "client.id" in client_config(arguments) else {"client_id": "log-dirs-tool"}
-    with told_as(""), open_admin(arguments, **settings) as admin:
+    with reporting_as(""), open_admin(arguments, **settings) as admin:
         _describe(admin, topics, brokers, as_json=arguments.json)
     return 0
 

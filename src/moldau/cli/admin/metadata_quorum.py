@@ -20,7 +20,7 @@ from moldau.cli.support.common import (
     open_admin,
     print_json,
     read_config_file,
-    told_as,
+    reporting_as,
     wait_until_reachable,
 )
 from moldau.cli.support.machine.errors import Refused
@@ -74,7 +74,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with told_as(""):
+    with reporting_as(""):
         match arguments.command:
             case "describe":
                 _describe(arguments)

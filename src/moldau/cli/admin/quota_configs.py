@@ -160,7 +160,7 @@ def describe(admin: Admin, entities: Entities, *, as_json: bool) -> None:
         for user in found:
             error = found.errors.get(user)
             if isinstance(error, ResourceNotFoundError):
-                # Who was named and has none is no news.
+                # A user without credentials, named in the request, is not an error.
                 continue
             if error is not None:
                 _report(user, error, as_json=as_json)

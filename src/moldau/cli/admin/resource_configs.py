@@ -98,7 +98,7 @@ def _exists(admin: Admin, kind: str, name: str) -> bool:
     if kind == CLIENT_METRICS:
         return name in admin.list_client_metrics_resources()
     configured = _configured_groups(admin)
-    # Who cannot be asked might have it.
+    # A broker that cannot be queried might have the setting.
     return configured is None or name in configured or name in _groups(admin)
 
 

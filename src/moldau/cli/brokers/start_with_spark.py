@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from moldau.cli.nodes.configuration import DEFAULT_DATA
 from moldau.cli.nodes.start import PARENT_VARIABLE
 from moldau.cli.support.failures import Failure
-from moldau.cli.support.output import say
+from moldau.cli.support.output import print_now
 from moldau.invariant import present
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def run_with_spark(arguments: argparse.Namespace) -> int:
     from moldau.spark.runtime.server import ConnectServer
 
     try:
-        # What is missing should be told before anything runs.
+        # Report what is missing before anything runs.
         require("pyspark")
         server = ConnectServer(_folder(arguments))
     except SparkRuntimeError as error:
@@ -61,8 +61,8 @@ def run_with_spark(arguments: argparse.Namespace) -> int:
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
-    """Beside the broker's data, in which Kafka takes every folder for a partition; where a file
-    tells where these are, `moldau spark`'s own default."""
+    """Beside the broker's data directory, in which Kafka takes every directory for a partition; if
+    a configuration file names the data directory, the default of `moldau spark`."""
     if arguments.file is not None:
         from moldau.spark.runtime.places import DEFAULT_FOLDER
 
@@ -86,7 +86,7 @@ def plaintext_address(listeners: str) -> str:
 
 
 def _start_spark(server: ConnectServer, listeners: str) -> None:
-    from moldau.cli.pipelines.spark import start_all, status_lines, told_of
+    from moldau.cli.pipelines.spark import start_all, status_lines, status_of
     from moldau.pipelines.errors import PipelineError
     from moldau.spark.runtime.errors import SparkRuntimeError
 
@@ -94,8 +94,8 @@ def _start_spark(server: ConnectServer, listeners: str) -> None:
         start_all(server, plaintext_address(listeners), {})
     except (SparkRuntimeError, PipelineError) as error:
         raise Failure(str(error)) from None
-    told = told_of(server)
-    print("\n" + "\n".join(status_lines(told, now_ms=told["startedMs"])), flush=True)
+    status = status_of(server)
+    print("\n" + "\n".join(status_lines(status, now_ms=status["startedMs"])), flush=True)
 
 
 def _stop(server: ConnectServer, broker: _Broker) -> None:
@@ -153,7 +153,7 @@ class _Broker:
 
     def _pass_on(self) -> None:
         for line in present(self._process.stdout, "the broker's output is a pipe"):
-            say(line, end="")
+            print_now(line, end="")
             if line.startswith(_LISTENING):
                 self._listeners = line.removeprefix(_LISTENING).strip()
             if line.strip() == _READY:

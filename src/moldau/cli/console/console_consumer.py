@@ -128,7 +128,7 @@ def _check(arguments: argparse.Namespace) -> None:
         try:
             re.compile(arguments.include)
         except re.error as error:
-            parser.error(f"--include {arguments.include} is no regular expression: {error}")
+            parser.error(f"--include {arguments.include} is not a regular expression: {error}")
 
 
 def _start_offset(arguments: argparse.Namespace) -> int:
@@ -162,7 +162,7 @@ def consumer_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     settings.setdefault("client.id", "console-consumer")
     merge(settings, "isolation.level", arguments.isolation_level, "read_uncommitted")
     if group is None:
-        # Nobody will come back to this group: its offsets would only fill the log.
+        # This group is not used again: its offsets would only fill the log.
         group = f"console-consumer-{random.randrange(100_000)}"
         settings.setdefault("enable.auto.commit", "false")
     settings["group.id"] = group

@@ -147,7 +147,7 @@ def _reader_settings(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _send(producer: Any, record: Any, *, sync: bool) -> None:
-    def tell(_metadata: object, error: Exception | None) -> None:
+    def report(_metadata: object, error: Exception | None) -> None:
         if error is not None:
             print(
                 f"Error when sending message to topic {record.topic} with key: "
@@ -163,7 +163,7 @@ def _send(producer: Any, record: Any, *, sync: bool) -> None:
         partition=getattr(record, "partition", None),
         timestamp=getattr(record, "timestamp", None),
         headers=record.headers,
-        on_delivery=None if sync else tell,
+        on_delivery=None if sync else report,
     )
     if sync:
         future.result()

@@ -84,10 +84,10 @@ def run(arguments: argparse.Namespace) -> int:
         except BrokenPipeError:
             raise
         except Exception as error:  # What own formatters raise is not known.
-            told = f"{type(error).__name__}: {message_of(error)}"
+            reason = f"{type(error).__name__}: {message_of(error)}"
             if not arguments.reject_message_on_error:
-                raise ToolError(f"Unknown error when running consumer: {told}") from error
-            print(f"Error processing message, rejecting this message: {told}", file=sys.stderr)
+                raise ToolError(f"Unknown error when running consumer: {reason}") from error
+            print(f"Error processing message, rejecting this message: {reason}", file=sys.stderr)
             consumer.acknowledge(record, AcknowledgeType.REJECT)
         else:
             consumer.acknowledge(record, kind)

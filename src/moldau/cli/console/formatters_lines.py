@@ -1,6 +1,6 @@
 """Records as JSON, one object per line: what `--json` prints.
 
-Keys, values and header values are texts; bytes that are no UTF-8 stand in base64 under the same
+Keys, values and header values are texts; bytes that are not UTF-8 are in base64 under the same
 name with `_base64` behind it. A deserializer's numbers, lists and objects are JSON's.
 """
 

@@ -72,12 +72,12 @@ class RecordLoop:
             except WakeupError:
                 return False
             except KafkaError as error:
-                self._tell(as_java(error))
+                self._report(as_java(error))
                 return False
             if self.waiting or self._timeout is None:
                 continue
             if time.monotonic() - started > self._timeout:
-                self._tell(f"no message within {round(self._timeout * 1000)} ms (--timeout-ms)")
+                self._report(f"no message within {round(self._timeout * 1000)} ms (--timeout-ms)")
                 return False
         return True
 
@@ -88,5 +88,5 @@ class RecordLoop:
         return min(max(left, 0.001), POLL_SECONDS_MAX)
 
     @staticmethod
-    def _tell(reason: str) -> None:
+    def _report(reason: str) -> None:
         print(f"Error processing message, terminating consumer process: {reason}", file=sys.stderr)

@@ -83,7 +83,7 @@ def check_addresses(arguments: argparse.Namespace) -> None:
 def group_of(
     arguments: argparse.Namespace, settings: Mapping[str, Any], old_config: str
 ) -> str | None:
-    """The group's id, wherever it was given; bad usage if two places say different things."""
+    """The group ID, wherever it was given; bad usage if two places differ."""
     places = [arguments.group]
     if arguments.command_config:
         places.append(read_config_file(arguments.command_config).get("group.id"))
@@ -91,11 +91,11 @@ def group_of(
     places.append(properties.get("group.id"))
     ids = sorted({place for place in places if place is not None})
     if len(ids) > 1:
-        told = ", ".join(f"'{each}'" for each in ids)
+        listed = ", ".join(f"'{each}'" for each in ids)
         arguments.parser.error(
             "The group ids provided in different places (directly using '--group', via "
             f"'--consumer-property', or via '{old_config}') do not match. "
-            f"Detected group ids: {told}"
+            f"Detected group ids: {listed}"
         )
     return ids[0] if ids else settings.get("group.id")
 
@@ -158,7 +158,7 @@ def _json_formatter(arguments: argparse.Namespace, settings: Mapping[str, str]) 
     from moldau.cli.console.formatters_lines import JsonLinesFormatter
 
     if arguments.formatter != _DEFAULT_FORMATTER:
-        arguments.parser.error("--json and --formatter both say how to print: use one of them")
+        arguments.parser.error("--json and --formatter exclude each other: use one of them")
     formatter = JsonLinesFormatter()
     formatter.configure(settings)
     return formatter

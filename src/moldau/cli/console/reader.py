@@ -21,12 +21,12 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class LineError(ValueError):
-    """A line that is no record, or settings of the reader that contradict each other."""
+    """A line that is not a record, or settings of the reader that contradict each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineRecord:
-    """What a line says. Own readers may give anything with these attributes."""
+    """The content of a line. Custom readers may return any object with these attributes."""
 
     topic: str
     key: bytes | None
@@ -70,7 +70,8 @@ class LineMessageReader:
             self._split_headers = re.compile(self._headers_separator)
         except re.error as error:
             raise LineError(
-                f"headers.separator '{self._headers_separator}' is no regular expression: {error}"
+                f"headers.separator '{self._headers_separator}' is not a regular expression: "
+                f"{error}"
             ) from None
 
     def _check_separators(self) -> None:

@@ -92,8 +92,8 @@ def batches_of(data: Bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
             # A file that was made longer beforehand ends in zeros.
             if length != 0 or offset != 0:
                 raise ToolError(
-                    f"the batch at position {position} says it has {length} bytes, fewer than any "
-                    "batch: the file is damaged from there on"
+                    f"the batch at position {position} has a length of {length} bytes, less than "
+                    "any batch: the file is damaged from there on"
                 )
             return
         size = LOG_OVERHEAD + length

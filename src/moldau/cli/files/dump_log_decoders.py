@@ -94,7 +94,9 @@ def _number(layout: str, what: str) -> FromBytes:
 
     def decode(data: bytes) -> object:
         if len(data) < packed.size:
-            raise ToolError(f"{len(data)} bytes are no {what}, which has {packed.size}")
+            raise ToolError(
+                f"expected a value of type {what} with {packed.size} bytes, not {len(data)}"
+            )
         return packed.unpack_from(data)[0]
 
     return decode

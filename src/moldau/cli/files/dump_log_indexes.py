@@ -33,7 +33,7 @@ _NO_TIMESTAMP: Final = -1
 
 
 class IndexErrors:
-    """What does not agree between indexes and their logs, told together at the end."""
+    """Mismatches between indexes and their logs, printed together at the end."""
 
     def __init__(self) -> None:
         self.mismatches: dict[str, dict[int, int]] = defaultdict(dict)

@@ -162,8 +162,8 @@ def _check_reset(arguments: argparse.Namespace, groups_given: list[str]) -> None
     if not groups_given:
         parser.error("Option [reset-offsets] takes one of these options: [group], [all-groups]")
     if not given(arguments, SCENARIOS):
-        told = ", ".join(f"[{option[2:]}]" for option in SCENARIOS)
-        parser.error(f"Option '[reset-offsets]' requires one of the following scenarios: {told}")
+        listed = ", ".join(f"[{option[2:]}]" for option in SCENARIOS)
+        parser.error(f"Option '[reset-offsets]' requires one of the following scenarios: {listed}")
     if not given(arguments, ("--topic", "--all-topics", "--from-file")):
         parser.error("One of the reset scopes should be defined: --all-topics, --topic.")
     if not arguments.dry_run and not arguments.execute:
@@ -287,7 +287,7 @@ class _Service:
         verbose = self._arguments.verbose
         state = str(group.group_state)
         if self._arguments.members:
-            # Kafka's tool shows the headers also where there is nobody.
+            # Kafka's tool prints the headers even if there are no members.
             is_worth_showing(group.group_id, state, len(group.members))
             show_members(group, verbose=verbose)
         elif has(self._arguments, "--state"):

@@ -68,7 +68,7 @@ def offset_rows(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     ends: Mapping[TopicPartition, int],
 ) -> list[PartitionRow]:
-    """Members with the most partitions first, then what is committed but assigned to nobody."""
+    """Members with the most partitions first, then partitions with commits but without a member."""
     members = sorted(
         (member for member in group.members if member.assignment.topic_partitions),
         key=lambda member: -len(member.assignment.topic_partitions),
@@ -92,7 +92,7 @@ def offset_rows(
 
 
 def is_worth_showing(group_id: str, state: str, row_count: int) -> bool:
-    """Tells what is remarkable about the state; whether there is a table to show."""
+    """Prints a note on unusual states; returns whether there is a table to show."""
     if state == "Dead":
         print_error(f"Consumer group '{group_id}' does not exist.")
         return False

@@ -43,12 +43,12 @@ class GroupCluster:
         }
         missing = [partition for partition in partitions if partition not in leaders]
         if missing:
-            told = ",".join(map(str, missing))
-            raise UnusablePartitionsError(f'The partitions "{told}" do not exist')
+            listed = ",".join(map(str, missing))
+            raise UnusablePartitionsError(f'The partitions "{listed}" do not exist')
         headless = [partition for partition in partitions if leaders[partition] is None]
         if headless:
-            told = ",".join(map(str, headless))
-            raise UnusablePartitionsError(f'The partitions "{told}" have no leader')
+            listed = ",".join(map(str, headless))
+            raise UnusablePartitionsError(f'The partitions "{listed}" have no leader')
 
     def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         from moldau.client.admin import OffsetSpec

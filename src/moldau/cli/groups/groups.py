@@ -13,7 +13,7 @@ from moldau.cli.support.common import (
     add_json,
     open_admin,
     print_json,
-    told_as,
+    reporting_as,
 )
 from moldau.client.admin import GroupListing, GroupType
 
@@ -52,7 +52,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     wanted = _check(arguments)
     with (
-        told_as("Error while executing groups command : ", to_stdout=True),
+        reporting_as("Error while executing groups command : ", to_stdout=True),
         open_admin(arguments) as admin,
     ):
         groups = [each for each in admin.list_groups() if _is_wanted(each, arguments, wanted)]

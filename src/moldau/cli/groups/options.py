@@ -25,7 +25,7 @@ __all__ = [
     "refuse_together",
 ]
 
-#: The ways to say where a reset goes to, of which one may be given.
+#: The options for the new offsets of a reset, of which one may be given.
 SCENARIOS = (
     "--to-offset",
     "--shift-by",
@@ -163,8 +163,8 @@ def check_action(
     chosen = given(arguments, actions)
     if len(chosen) != 1:
         *others, last = actions
-        told = f"{', '.join(others)}, {before_last}{last}"
-        _fail(arguments, f"Command must include exactly one action: {told}")
+        listed = f"{', '.join(others)}, {before_last}{last}"
+        _fail(arguments, f"Command must include exactly one action: {listed}")
     return chosen[0]
 
 

@@ -61,8 +61,8 @@ def print_deleted_groups(
         return
     print_error(f"Deletion of some {kind} groups failed:")
     for group, error in failed.items():
-        told = error if isinstance(error, str) else as_java(error, standard=True)
-        print(f"* Group '{group}' could not be deleted due to: {told}")
+        reason = error if isinstance(error, str) else as_java(error, standard=True)
+        print(f"* Group '{group}' could not be deleted due to: {reason}")
     if deleted:
         end = "." if kind == "streams" else ""
         print(f"\nThese {kind} groups were deleted successfully: {names}{end}")
@@ -88,9 +88,9 @@ def print_deleted_offsets(
     rows = {(topic, ""): as_java(error, standard=True) for topic, error in unknown_topics.items()}
     for partition in partitions:
         error = errors.get(partition)
-        told = "" if error is None else as_java(error, standard=True)
-        rows[partition.topic, str(partition.partition)] = told
+        reason = "" if error is None else as_java(error, standard=True)
+        rows[partition.topic, str(partition.partition)] = reason
     table = Table("TOPIC", "PARTITION", "STATUS", plain=spaced(growing(15), fixed(10), fixed(15)))
-    for (topic, number), told in sorted(rows.items(), key=lambda row: "".join(row[0])):
-        table.add(topic, number or "-", f"Error: {told}" if told else "Successful")
+    for (topic, number), reason in sorted(rows.items(), key=lambda row: "".join(row[0])):
+        table.add(topic, number or "-", f"Error: {reason}" if reason else "Successful")
     table.show()

@@ -37,7 +37,7 @@ def perform(action: Callable[[], None], arguments: argparse.Namespace, kind: str
 class GroupService(ABC):
     """The actions on one cluster."""
 
-    #: How Kafka calls such groups, and what it says of an id that is none of them.
+    #: Kafka's name for such groups, and its message for an ID of another group.
     kind: ClassVar[str]
     not_one: ClassVar[str]
 

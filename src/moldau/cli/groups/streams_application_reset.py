@@ -1,4 +1,4 @@
-"""`kafka-streams-application-reset`: lets a Streams application read its input again.
+"""`kafka-streams-application-reset`: resets a Kafka Streams application.
 
 Moves the committed offsets of input topics, and deletes the topics that the application made for
 itself. Exit codes: 1 if a topic is missing or something failed.
@@ -158,7 +158,7 @@ class _Reset:
         self._group = arguments.application_id
 
     def remove_members(self) -> None:
-        """Nobody may be reading while offsets move."""
+        """The group must have no members while offsets move."""
         for attempt in range(_REMOVALS_MAX):
             try:
                 found = self._admin.describe_consumer_groups([self._group], timeout=10)
@@ -166,10 +166,10 @@ class _Reset:
                 if not members:
                     return
                 if not self._arguments.force:
-                    told = ", ".join(member.consumer_id for member in members)
+                    listed = ", ".join(member.consumer_id for member in members)
                     raise ToolError(
                         f"ERROR: Consumer group '{self._group}' is still active and has following "
-                        f"members: [{told}]. Make sure to stop all running application instances "
+                        f"members: [{listed}]. Make sure to stop all running application instances "
                         "before running the reset tool. You can use option '--force' to remove "
                         "active members from the group."
                     )
@@ -284,7 +284,7 @@ class _Reset:
         return {partition: plan[partition] for partition in partitions}
 
     def _within(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Inside the logs. As Kafka's tool it also tells where the wanted offset is a border."""
+        """Offsets inside the logs; prints, as Kafka's tool does, which ones were out of range."""
         starts, ends = self._cluster.starts(wanted), self._cluster.ends(wanted)
         offsets = {}
         for partition, offset in wanted.items():

@@ -157,8 +157,8 @@ def _check_reset(arguments: argparse.Namespace, topics: list[str]) -> None:
         parser.error("Option [reset-offsets] takes one of these options: [all-groups], [group]")
     check_one_scenario(arguments, SCENARIOS)
     if not given(arguments, SCENARIOS):
-        told = ", ".join(f"[{option[2:]}]" for option in SCENARIOS)
-        parser.error(f"Option '[reset-offsets]' requires one of the following scenarios: {told}")
+        listed = ", ".join(f"[{option[2:]}]" for option in SCENARIOS)
+        parser.error(f"Option '[reset-offsets]' requires one of the following scenarios: {listed}")
     if not topics and not has(arguments, "--from-file"):
         parser.error(
             "One of the reset scopes should be defined: --all-input-topics, --input-topic."

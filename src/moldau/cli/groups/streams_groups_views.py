@@ -181,7 +181,7 @@ def _kinds_text(assignment: StreamsGroupMemberAssignment, prefix: str) -> str:
 def _tasks_of_kind(tasks: Sequence[StreamsGroupTaskIds], kind: str) -> str:
     if not tasks:
         return ""
-    told = "".join(
+    listed = "".join(
         f"{task.subtopology_id}:[{','.join(map(str, task.partitions))}]; " for task in tasks
     )
-    return f"{kind}: {told}"
+    return f"{kind}: {listed}"

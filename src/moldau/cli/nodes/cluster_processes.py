@@ -124,5 +124,5 @@ def _folder_of(pid: int) -> Path:
     try:
         return Path(os.readlink(f"/proc/{pid}/cwd"))
     except OSError:
-        # No such folder on this system, or not ours to look at.
+        # This system has no such directory, or it is not readable.
         return Path.cwd()

@@ -29,8 +29,8 @@ DEFAULT_DATA = "moldau-data"
 def standalone_properties(*, port: int, data: str) -> dict[str, str]:
     """A node that is broker and controller at once, for this machine only.
 
-    The controller's port is left to the system: nobody else joins, and a second node started on the
-    next port must not run into it.
+    The system chooses the controller's port: no other node joins, and a second node started on the
+    next port must not collide with it.
     """
     return {
         "process.roles": "broker,controller",
@@ -48,7 +48,7 @@ def standalone_properties(*, port: int, data: str) -> dict[str, str]:
         # The system sizes socket buffers better than a constant does: half the CPU per byte.
         "socket.receive.buffer.bytes": "-1",
         "socket.send.buffer.bytes": "-1",
-        # Nobody else is likely to join a first group: answer at once.
+        # More members are not likely to join a first group: do not wait for them.
         "group.initial.rebalance.delay.ms": "0",
     }
 
@@ -93,7 +93,7 @@ def warn_of_ignored_keys(config: BrokerConfig) -> None:
     for name in config.unknown:
         guess = did_you_mean(name, BROKER_KEYS)
         print(
-            f"moldau: warning: the configuration {name} is unknown and has no effect.{guess}",
+            f"moldau: warning: the configuration key {name} is unknown and has no effect.{guess}",
             file=sys.stderr,
         )
     if names := config.without_effect:

@@ -102,7 +102,7 @@ def _now_ms() -> int:
 
 
 class _Run:
-    """Reads, and is told of rebalances: the time without partitions is counted apart."""
+    """Reads, and listens for rebalances: the time without partitions is counted separately."""
 
     def __init__(
         self, consumer: Any, arguments: argparse.Namespace, dates: DateFormat, start_ms: int

@@ -1,7 +1,7 @@
 """`moldau pipelines`: start, stop and watch declared flows of data.
 
-What fails is told with the user's own line; the rest is in the pipeline's log. Exit codes: 0 done,
-1 refused or failed. In a pipe plain text, with --json one document.
+A failure is reported with the line of the definition; the rest is in the pipeline's log. Exit
+codes: 0 success, 1 failure. Output is plain text in a pipe, one JSON document with --json.
 """
 
 from __future__ import annotations
@@ -323,10 +323,10 @@ def _delete(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
 
 def _logs(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
     lines = arguments.lines if arguments.lines > 0 else None
-    told = pipelines.logs(
+    shown = pipelines.logs(
         arguments.name, lines=lines, follow=arguments.follow, detail=arguments.detail
     )
-    for line in told:
+    for line in shown:
         if arguments.json:
             print_json({"line": line})
         else:
@@ -373,7 +373,7 @@ def _done(info: PipelineInfo, arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _waiting(arguments: argparse.Namespace, what: str) -> Iterator[None]:
-    """Says on a terminal that something goes on: a first start takes a while."""
+    """Shows activity on a terminal: a first start takes a while."""
     if arguments.json or not sys.stderr.isatty():
         yield
         return
@@ -402,7 +402,7 @@ def _own_line(where: str | None, base: Path) -> str | None:
             line = lines[int(match[2]) - 1].strip()
         except (OSError, UnicodeDecodeError, IndexError):
             continue
-        # The definition as a whole: its name says nothing new.
+        # The definition as a whole: its name adds nothing.
         return None if line.startswith("name:") else f"  {match[2]} | {line}"
     return None
 
@@ -414,15 +414,15 @@ def _endpoint(definition: Any, kind: str) -> str:
     ends = (
         [definition[kind]] if kind in definition else list(definition.get("sources", {}).values())
     )
-    told = []
+    parts = []
     for end in ends:
         if "topic" in end or "topics" in end or "pattern" in end or "assign" in end:
             names = end.get("topic") or end.get("topics") or end.get("pattern") or end.get("assign")
-            told.append(f"topic {', '.join(names) if isinstance(names, list) else names}")
+            parts.append(f"topic {', '.join(names) if isinstance(names, list) else names}")
         else:
             found = next((each for each in FORMATS if each in end), None)
-            told.append("?" if found is None else f"{found} {end[found]}")
-    return "; ".join(told)
+            parts.append("?" if found is None else f"{found} {end[found]}")
+    return "; ".join(parts)
 
 
 def _as_json(info: PipelineInfo) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from moldau.spark.runtime.places import DEFAULT_FOLDER
 if TYPE_CHECKING:
     from moldau.spark.runtime.server import ConnectServer
 
-__all__ = ["add_arguments", "run", "start_all", "status_lines", "stop_all", "told_of"]
+__all__ = ["add_arguments", "run", "start_all", "status_lines", "status_of", "stop_all"]
 
 _DEFAULT_BROKER = ("127.0.0.1", 9092)
 
@@ -179,7 +179,8 @@ def _tell_what_stays(arguments: argparse.Namespace, server: ConnectServer) -> No
     given = [f"--{name}" for name in names if getattr(arguments, name) is not None]
     if given:
         print(
-            f"moldau: {', '.join(given)} will count at the server's next start: it runs already. "
+            f"moldau: the server is running, so {', '.join(given)} will have no effect until its "
+            "next start. "
             f"`moldau spark stop --data {arguments.data}` stops it",
             file=sys.stderr,
         )
@@ -241,22 +242,22 @@ def _stop(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# What is told.
+# Output.
 
 
 def _show(server: ConnectServer, arguments: argparse.Namespace, *, already: bool) -> None:
-    told = told_of(server)
+    status = status_of(server)
     if arguments.json:
-        print_json(told)
+        print_json(status)
         return
-    lines = status_lines(told, now_ms=int(time.time() * 1000))
+    lines = status_lines(status, now_ms=int(time.time() * 1000))
     if not on_terminal():
         print("\n".join(lines))
         return
     from rich.console import Console
     from rich.text import Text
 
-    style = "bold green" if told["running"] else "bold yellow"
+    style = "bold green" if status["running"] else "bold yellow"
     console = Console(highlight=False)
     head = lines[0].replace("is up", "is up already") if already else lines[0]
     console.print(Text(head, style=style))
@@ -266,7 +267,7 @@ def _show(server: ConnectServer, arguments: argparse.Namespace, *, already: bool
         )
 
 
-def told_of(server: ConnectServer) -> dict[str, Any]:
+def status_of(server: ConnectServer) -> dict[str, Any]:
     """All that is known of the server and the loop."""
     return server.status() | {"pipelines": _loop_told(server)}
 
@@ -283,31 +284,31 @@ def _loop_told(server: ConnectServer) -> dict[str, Any]:
     return {"running": True, "pid": known.pid, "bootstrapServers": servers}
 
 
-def status_lines(told: Mapping[str, Any], *, now_ms: int) -> list[str]:
+def status_lines(status: Mapping[str, Any], *, now_ms: int) -> list[str]:
     """For people: what runs, for how long, and where to look."""
-    if not told["running"]:
+    if not status["running"]:
         lines = ["Spark is not running."]
     else:
-        versions = told["versions"]
-        connector = "moldau, kafka" if told["connector"] == "kafka" else "moldau"
+        versions = status["versions"]
+        connector = "moldau, kafka" if status["connector"] == "kafka" else "moldau"
         lines = [
             f"Spark {versions['spark']} is up.",
-            f"  session    {told['url']}",
-            f"  ui         {told['ui'] or 'none (spark.ui.enabled=false)'}",
-            f"  master     {told['master']}",
+            f"  session    {status['url']}",
+            f"  ui         {status['ui'] or 'none (spark.ui.enabled=false)'}",
+            f"  master     {status['master']}",
             f"  runs on    {versions['java']}, Python {versions['python']}",
             f"  topics by  {connector}",
-            f"  process    {told['pid']}, up {_age(now_ms - told['startedMs'])}",
+            f"  process    {status['pid']}, up {_age(now_ms - status['startedMs'])}",
         ]
-    loop = told["pipelines"]
+    loop = status["pipelines"]
     if loop["running"]:
         lines.append(f"  pipelines  kept by process {loop['pid']}, on {loop['bootstrapServers']}")
     else:
         lines.append("  pipelines  not kept running: start with --bootstrap-server HOST:PORT")
     return [
         *lines,
-        f"  events     {told['events']}",
-        f"  log        {told['log']}",
+        f"  events     {status['events']}",
+        f"  log        {status['log']}",
     ]
 
 
@@ -336,10 +337,10 @@ def _run_master(arguments: argparse.Namespace) -> int:
 
 def _run_worker(arguments: argparse.Namespace) -> int:
     if not arguments.master.startswith("spark://"):
-        raise ToolError(f"{arguments.master} is no master: give spark://HOST:PORT")
+        raise ToolError(f"{arguments.master} is not the address of a master: use spark://HOST:PORT")
     words: list[str] = []
     if arguments.host is None and arguments.master.startswith("spark://127.0.0.1:"):
-        # Nobody else can use a worker whose master is for this machine only.
+        # A master on 127.0.0.1 has no workers on other machines.
         arguments.host = "127.0.0.1"
     for name in ("host", "cores", "memory", "work_dir"):
         value = getattr(arguments, name)

@@ -1,4 +1,4 @@
-"""`moldau leader-election`: elect leaders of partitions anew, as kafka-leader-election does."""
+"""`moldau leader-election`: elect leaders of partitions, as kafka-leader-election does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moldau.cli.support.common import (
     open_admin,
     print_json,
     read_text,
-    told_as,
+    reporting_as,
 )
 from moldau.cli.support.java_errors import as_java
 from moldau.cli.support.machine.errors import Refused
@@ -68,7 +68,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     election = ElectionType[arguments.election_type.upper()]
-    with told_as(""):
+    with reporting_as(""):
         partitions = _partitions(arguments)
         config = client_config(arguments)
         limits = {
@@ -110,7 +110,7 @@ def _partitions(arguments: argparse.Namespace) -> list[TopicPartition] | None:
 
 
 def parse_partitions(text: str) -> list[TopicPartition]:
-    """The partitions in Kafka's JSON; Refused tells what is wrong with it."""
+    """The partitions in Kafka's JSON; Refused if it is not valid."""
     try:
         document: Any = json.loads(text)
     except ValueError:

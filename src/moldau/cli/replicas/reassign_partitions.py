@@ -25,7 +25,7 @@ from moldau.cli.support.common import (
     open_admin,
     print_json,
     read_text,
-    told_as,
+    reporting_as,
 )
 from moldau.cli.support.java_errors import as_java
 from moldau.cli.support.machine.errors import Refused
@@ -158,8 +158,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     action = _action(arguments)
-    told = told_as("Error: ", to_stdout=True)
-    with told, open_admin(arguments, client_id="reassign-partitions-tool") as admin:
+    reporting = reporting_as("Error: ", to_stdout=True)
+    with reporting, open_admin(arguments, client_id="reassign-partitions-tool") as admin:
         _WORK[action](admin, arguments)
     return 0
 
@@ -464,7 +464,7 @@ def _verified(
 
 
 def _clear_throttles(admin: Admin, plan: plans.Plan, *, quiet: bool = False) -> None:
-    """All of them: nobody knows any more which brokers took part."""
+    """On all brokers: it is not recorded which ones took part."""
     brokers = {node.id for node in admin.describe_cluster().nodes}
     brokers.update(each for replicas in plan.replicas.values() for each in replicas)
     topics = sorted({key.topic for key in plan.replicas})

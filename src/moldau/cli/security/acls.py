@@ -15,7 +15,7 @@ from moldau.cli.support.common import (
     on_terminal,
     open_admin,
     print_json,
-    told_as,
+    reporting_as,
 )
 from moldau.cli.support.machine.errors import Refused
 from moldau.client.admin import (
@@ -166,7 +166,7 @@ def _repeated(parser: argparse._ActionsContainer, option: str, metavar: str, tex
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
-    with told_as("Error while executing ACL command: ", to_stdout=True):
+    with reporting_as("Error while executing ACL command: ", to_stdout=True):
         try:
             _work(arguments)
         except UnsupportedVersionError:
@@ -234,7 +234,7 @@ def resources_of(arguments: argparse.Namespace) -> list[ResourcePatternFilter]:
 def entries_of(
     arguments: argparse.Namespace, operations: Collection[AclOperation]
 ) -> list[AccessControlEntry]:
-    """What is allowed and denied to whom, for each principal, operation and host."""
+    """The entries for each principal, operation and host, allowed or denied."""
     found = []
     for permission, principals, hosts in (
         (AclPermissionType.ALLOW, arguments.allow_principal, arguments.allow_host),

@@ -16,7 +16,7 @@ from moldau.cli.support.common import (
     on_terminal,
     open_admin,
     print_json,
-    told_as,
+    reporting_as,
 )
 from moldau.cli.support.machine.errors import Refused
 from moldau.client.admin import Admin, DelegationToken, KafkaPrincipal
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     (action,) = given
     parser.require(arguments, "--command-config", *_REQUIRED[action])
     parser.refuse(arguments, action, _REFUSED[action])
-    with told_as(""):
+    with reporting_as(""):
         try:
             with open_admin(arguments) as admin:
                 _WORK[action](admin, arguments)

@@ -1,8 +1,9 @@
-"""`moldau completion`: the script that makes a shell complete moldau's words.
+"""`moldau completion`: the script that completes moldau commands in a shell.
 
 The script asks `moldau completion --line WORDS` for candidates, so it never grows old: commands and
 options come from the parsers themselves, names of topics and groups from the broker that the
-command would ask. Asking never fails and never waits long; no answer is no candidate.
+command would ask. A query never fails and never waits long: without an answer
+there are no candidates.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ end
 """
 
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-# Which names a broker can tell, by the option that takes them.
+# Which names to query from a broker, by the option that takes them.
 _TOPIC_OPTIONS = ("--topic", "--include", "--input-topic", "--topic-list", "--topics-include")
 _GROUP_OPTIONS = ("--group",)
 _ASK_SECONDS_MAX = 2.0
@@ -99,7 +100,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.line is not None:
-        # Whatever goes wrong, a line that cannot be completed is no error to its typist.
+        # A line that cannot be completed, for whatever reason, must not print an error.
         logging.disable()
         for candidate in candidates(arguments.line):
             print(candidate)

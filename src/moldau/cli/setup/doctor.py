@@ -1,4 +1,4 @@
-"""`moldau doctor`: checks this machine and its set-up, and says how to fix what is wrong.
+"""`moldau doctor`: checks this installation and suggests how to fix problems.
 
 Every check prints one line: OK, warn or fail, what was found, and what to do. A check changes
 nothing; one of them writes a small file, which it removes. Exit code 1 if a check fails.

@@ -1,7 +1,7 @@
 """The checks of `moldau doctor`, one function each.
 
 What a check looks at is measured here and judged by the small functions at the end, which know no
-machine and say what is enough and what to do about less.
+machine, and decide what is enough and what to do otherwise.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Check(NamedTuple):
 
 
 def local_checks(*, port: int, data: str) -> Iterator[Check]:
-    """This machine, for a broker with this port and data folder."""
+    """This machine, for a broker with this port and data directory."""
     yield judge_python(sys.version_info[:3])
     yield _codec()
     yield _event_loop()
@@ -294,7 +294,7 @@ def _ask_broker(admin: object) -> Iterator[Check]:
     quorum = admin.describe_metadata_quorum(timeout=_ASK_SECONDS)
     ended = time.time()
     for voter in quorum.voters:
-        # The leader tells of itself the time at which it answers.
+        # The leader reports for itself the time at which it answers.
         if voter.replica_id == quorum.leader_id and voter.last_caught_up_timestamp:
             yield judge_clock(ahead_by(voter.last_caught_up_timestamp / 1000, begun, ended))
 
@@ -346,9 +346,9 @@ def judge_open_files(soft: int, hard: int) -> Check:
 
 
 def ahead_by(told_s: float, begun_s: float, ended_s: float) -> float:
-    """By how much a clock is ahead at least that told a time between these two of ours.
+    """By how much a clock is at least ahead that returned its time between these two local times.
 
-    An answer that took long says little: only a time before or after the question is wrong.
+    A slow answer proves little: only a time before the request or after the answer is wrong.
     """
     return min(0.0, told_s - begun_s) + max(0.0, told_s - ended_s)
 

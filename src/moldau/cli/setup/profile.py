@@ -200,7 +200,7 @@ def _current(profiles: Profiles, arguments: argparse.Namespace) -> int:
 
 
 def _warn_of_environment() -> None:
-    """What the environment says comes before the profile in use."""
+    """The environment takes precedence over the profile in use."""
     cluster = named_cluster(os.environ)
     for variable in ("MOLDAU_BOOTSTRAP_SERVERS", "MOLDAU_PROFILE"):
         if cluster is not None and os.environ.get(variable, "").strip():

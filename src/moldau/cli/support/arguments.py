@@ -1,4 +1,4 @@
-"""Argument parsing that guesses what was meant, with the exit codes of Kafka's tools.
+"""Argument parsing with suggestions for misspelled options, and the exit codes of Kafka's tools.
 
 Bad usage is one line on stderr that ends with code 1, as in Kafka's tools, not with argparse's 2.
 Options are never abbreviated. An alias that Kafka has deprecated works and warns.
@@ -157,7 +157,7 @@ class Parser(argparse.ArgumentParser):
     def _hoisted(self, argv: Sequence[str]) -> list[str]:
         """With options of the tool itself moved in front of its subcommand, where they belong.
 
-        Kafka's tools insist on that place; nobody remembers which options have it.
+        Kafka's tools accept them only there, which is hard to remember.
         """
         commands = next(
             (each for each in self._actions if isinstance(each, argparse._SubParsersAction)), None

@@ -1,7 +1,7 @@
-"""What the tools share: the common options, the admin client, tables, JSON and progress.
+"""What the tools share: common options, the admin client, tables, JSON and progress.
 
-What always holds: in a pipe a tool prints Kafka's plain text; colours, boxes and progress bars
-appear on a terminal only. Progress goes to stderr, so that stdout stays what it is.
+Invariants: in a pipe a tool prints Kafka's plain text; colours, boxes and progress bars
+appear on a terminal only. Progress goes to stderr, so that stdout has only results.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ __all__ = [
     "read_client_config",
     "read_config_file",
     "read_text",
+    "reporting_as",
     "tabbed",
-    "told_as",
     "wait_until_reachable",
 ]
 
@@ -66,7 +66,7 @@ class Unreachable(ToolError):
 
 
 @contextmanager
-def told_as(prefix: str, *, to_stdout: bool = False) -> Iterator[None]:
+def reporting_as(prefix: str, *, to_stdout: bool = False) -> Iterator[None]:
     """Turns refusals and errors of the client into the one line that Kafka's tool prints."""
     from moldau.client.errors import ConfigError as ClientConfigError
     from moldau.client.errors import KafkaError
@@ -81,7 +81,7 @@ def message_of(error: BaseException) -> str:
     """What Kafka's tool would show of an error: the broker's own words where there are any."""
     words = getattr(error, "message", "")
     if " " not in words:
-        # Only whom it is about, or nothing: the error's own name says what.
+        # Only a name, or nothing: the error's own text is better.
         words = str(error) or type(error).__name__
     return " ".join(line.strip() for line in str(words).splitlines()).strip()
 
@@ -132,13 +132,13 @@ def add_json(parser: Parser) -> None:
 
 
 def read_text(path: str) -> str:
-    """What a file holds; Refused tells why that cannot be had."""
+    """The text of a file; Refused if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise Refused(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise Refused(f"{path} is no text") from None
+        raise Refused(f"{path} is not a text file") from None
 
 
 def read_client_config(path: str) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def client_config(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def open_admin(arguments: argparse.Namespace, **settings: Any) -> Admin:
-    """An admin client for the cluster that the options name; ToolError if nobody is there."""
+    """An admin client for the cluster of the options; ToolError if no node can be reached."""
     from moldau.client.admin import Admin
 
     config = client_config(arguments)
@@ -192,9 +192,9 @@ def wait_until_reachable(
 ) -> None:
     """Returns once a Kafka node answers at one of the bootstrap addresses; ToolError if none does.
 
-    A client would go on trying for a minute and end with a timeout that says little. A node may
-    take its time to answer, but whatever answers and is none is told of at once. `idle_ms_max` is
-    what a user gave the tool to wait for something to come.
+    A client would retry for a minute and end with a timeout that explains little. A node may be
+    slow to answer, but an answer that is not Kafka's is reported at once. `idle_ms_max` is how long
+    the user lets the tool wait for records.
     """
     from moldau.cli.support.probe import problems_of
     from moldau.client.config.settings import parse_addresses
@@ -217,15 +217,19 @@ def wait_until_reachable(
         if certain or time.monotonic() >= deadline:
             break
         if not waiting and sys.stderr.isatty():
-            print(f"Nobody answers at {', '.join(entries)} yet, waiting ...", file=sys.stderr)
+            print(f"No answer from {', '.join(entries)} yet, waiting ...", file=sys.stderr)
         waiting = True
         time.sleep(_RETRY_SECONDS)
-    told = "; ".join(
+    listed = "; ".join(
         f"{entry}: {problem.text}" for entry, problem in zip(entries, problems, strict=True)
     )
     kind = "controller" if key == "bootstrap.controllers" else "broker"
-    fix = f"Give the address of a {kind}." if certain else "Is it running, and the address right?"
-    raise Unreachable(f"no {kind} can be reached at {told}. {fix}")
+    fix = (
+        f"Give the address of a {kind}."
+        if certain
+        else "Check that it is running and that the address is right."
+    )
+    raise Unreachable(f"no {kind} can be reached at {listed}. {fix}")
 
 
 def _answer_seconds_max(config: Mapping[str, Any], idle_ms_max: int | None) -> float:
@@ -234,7 +238,7 @@ def _answer_seconds_max(config: Mapping[str, Any], idle_ms_max: int | None) -> f
         # What the user gives every operation is enough for this one.
         return int(given) / 1000
     if idle_ms_max is not None and idle_ms_max >= 0:
-        # Not less than it takes a node at work: then nothing came, which is no error.
+        # A busy node needs at least this long; that no record came is not an error.
         return min(ANSWER_SECONDS_MAX, max(REACHABLE_SECONDS_MAX, idle_ms_max / 1000))
     return ANSWER_SECONDS_MAX
 
@@ -243,7 +247,7 @@ def _answer_seconds_max(config: Mapping[str, Any], idle_ms_max: int | None) -> f
 
 
 def on_terminal() -> bool:
-    """Whether a person reads stdout."""
+    """Whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
@@ -351,7 +355,7 @@ def print_json(value: Any) -> None:
 
 
 class Progress(Protocol):
-    """How far something is."""
+    """Progress of an operation."""
 
     def advance(self, count: float = 1) -> None: ...
 
@@ -370,7 +374,7 @@ class _Silent:
 def progress(
     description: str, *, total: float | None = None, unit: str = "records"
 ) -> Iterator[Progress]:
-    """Shows on stderr how far something is, with rate and time left, if a person is there."""
+    """Shows progress, rate and time left on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield _Silent()
         return

@@ -39,7 +39,7 @@ _JAVA_NAMES = {
 
 
 class UnusablePartitionsError(KafkaError):
-    """Partitions that cannot be reset: the tool found it out, no broker said it."""
+    """Partitions that cannot be reset, found by the tool and not returned by a broker."""
 
 
 def default_text(error: KafkaError) -> str:

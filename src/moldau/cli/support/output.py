@@ -11,14 +11,14 @@ import signal
 import sys
 from typing import TextIO
 
-__all__ = ["CLOSED_PIPE_STATUS", "discard", "flushed", "say"]
+__all__ = ["CLOSED_PIPE_STATUS", "discard", "flushed", "print_now"]
 
 #: The exit code that shells give to a program that SIGPIPE ended.
 CLOSED_PIPE_STATUS = 128 + signal.SIGPIPE
 
 
-def say(text: str, *, to: TextIO | None = None, end: str = "\n") -> None:
-    """Print at once; if the reader has gone, from now on to nobody."""
+def print_now(text: str, *, to: TextIO | None = None, end: str = "\n") -> None:
+    """Print and flush; once the reader has closed the stream, print nothing any more."""
     stream = sys.stdout if to is None else to
     try:
         print(text, end=end, file=stream, flush=True)

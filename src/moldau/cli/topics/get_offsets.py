@@ -14,7 +14,7 @@ from moldau.cli.support.common import (
     message_of,
     open_admin,
     print_json,
-    told_as,
+    reporting_as,
 )
 from moldau.cli.support.machine.errors import Refused
 from moldau.cli.topics.machine.topic_filter import (
@@ -72,7 +72,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with told_as("Error occurred: "):
+    with reporting_as("Error occurred: "):
         spec = parse_time(arguments.time)
         wanted = _filter(arguments)
         with open_admin(arguments, client_id="GetOffsetShell") as admin:

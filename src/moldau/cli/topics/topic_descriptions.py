@@ -213,7 +213,7 @@ def _reassignments(
     try:
         return admin.list_partition_reassignments(partitions)
     except (UnsupportedVersionError, ClusterAuthorizationFailedError):
-        # Who may not see them, or asks an old broker, sees the topics without.
+        # Without the permission, or from an old broker, topics are shown without them.
         return {}
 
 

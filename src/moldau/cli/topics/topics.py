@@ -15,7 +15,7 @@ from moldau.cli.support.common import (
     on_terminal,
     open_admin,
     print_json,
-    told_as,
+    reporting_as,
 )
 from moldau.cli.support.machine.errors import Refused
 from moldau.cli.topics.machine.topic_filter import TopicFilter
@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     # Kafka prints these on stdout.
     with (
-        told_as("Error while executing topic command : ", to_stdout=True),
+        reporting_as("Error while executing topic command : ", to_stdout=True),
         open_admin(arguments) as admin,
     ):
         if arguments.create:

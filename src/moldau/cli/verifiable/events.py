@@ -14,13 +14,13 @@ __all__ = ["Events", "java_class"]
 
 
 class Events:
-    """Prints events; several threads may tell at the same time."""
+    """Prints events; several threads may report at the same time."""
 
     def __init__(self, output: TextIO) -> None:
         self._output = output
         self._lock = threading.Lock()
 
-    def tell(self, name: str, **fields: object) -> None:
+    def report(self, name: str, **fields: object) -> None:
         event = {"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}
         with self._lock:
             # Flushed at once: whoever verifies reads along.

@@ -1,4 +1,4 @@
-"""`kafka-verifiable-consumer`: consumes and tells, as JSON, everything that happens to it."""
+"""`kafka-verifiable-consumer`: consumes and reports every event as JSON."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
         finally:
             consumer.close()
-            reader.events.tell("shutdown_complete")
+            reader.events.report("shutdown_complete")
     return signals.exit_code
 
 
@@ -134,20 +134,20 @@ class _Reader:
         self.events = Events(sys.stdout)
 
     def stop(self) -> None:
-        self.events.tell("shutdown_requested")
+        self.events.report("shutdown_requested")
         self._consumer.wakeup()
 
     def on_partitions_assigned(self, partitions: Any) -> None:
-        self.events.tell("partitions_assigned", partitions=_named(partitions))
+        self.events.report("partitions_assigned", partitions=_named(partitions))
 
     def on_partitions_revoked(self, partitions: Any) -> None:
-        self.events.tell("partitions_revoked", partitions=_named(partitions))
+        self.events.report("partitions_revoked", partitions=_named(partitions))
 
     def on_partitions_lost(self, partitions: Any) -> None:
         self.on_partitions_revoked(partitions)
 
     def run(self) -> None:
-        self.events.tell("startup_complete")
+        self.events.report("startup_complete")
         self._consumer.subscribe([self._arguments.topic], listener=self)
         while not self._is_finished():
             records = list(self._consumer.poll(POLL_SECONDS_MAX))
@@ -181,11 +181,11 @@ class _Reader:
             )
             if self._arguments.verbose:
                 for record in found:
-                    tell_record(self.events, record)
+                    report_record(self.events, record)
             self._count += len(found)
             if self._is_finished():
                 break
-        self.events.tell("records_consumed", count=len(records), partitions=summaries)
+        self.events.report("records_consumed", count=len(records), partitions=summaries)
         return offsets
 
     def _commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
@@ -205,16 +205,16 @@ class _Reader:
     def _committed(
         self, offsets: dict[TopicPartition, OffsetAndMetadata], error: str | None
     ) -> None:
-        told = [
+        reported = [
             partition._asdict() | {"offset": found.offset} for partition, found in offsets.items()
         ]
         problem = {} if error is None else {"error": error}
-        self.events.tell("offsets_committed", offsets=told, **problem, success=error is None)
+        self.events.report("offsets_committed", offsets=reported, **problem, success=error is None)
 
 
-def tell_record(events: Events, record: Any) -> None:
+def report_record(events: Events, record: Any) -> None:
     """One record as an event."""
-    events.tell(
+    events.report(
         "record_data",
         key=record.key,
         value=record.value,

@@ -1,4 +1,4 @@
-"""`kafka-verifiable-producer`: produces numbers and tells of each, as JSON, what became of it."""
+"""`kafka-verifiable-producer`: produces numbers and reports the result of each as JSON."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ def run(arguments: argparse.Namespace) -> int:
             sender.run(stop, start_ms)
         finally:
             producer.close()
-            sender.events.tell("shutdown_complete")
+            sender.events.report("shutdown_complete")
             elapsed_ms = max(_now_ms() - start_ms, 1)
-            sender.events.tell(
+            sender.events.report(
                 "tool_data",
                 sent=sender.sent,
                 acked=sender.acked,
@@ -131,7 +131,7 @@ class _Sender:
 
     def run(self, stop: threading.Event, start_ms: int) -> None:
         arguments = self._arguments
-        self.events.tell("startup_complete")
+        self.events.report("startup_complete")
         throttle = Throttle(arguments.throughput, start_ms)
         numbers = itertools.count() if arguments.max_messages < 0 else range(arguments.max_messages)
         for number in numbers:
@@ -155,7 +155,7 @@ class _Sender:
                 self._failed(key, value, error)
                 return
             self.acked += 1
-            self.events.tell(
+            self.events.report(
                 "producer_send_success",
                 key=key,
                 value=value,
@@ -175,7 +175,7 @@ class _Sender:
             self._failed(key, value, error)
 
     def _failed(self, key: str | None, value: str, error: Exception) -> None:
-        self.events.tell(
+        self.events.report(
             "producer_send_error",
             key=key,
             value=value,

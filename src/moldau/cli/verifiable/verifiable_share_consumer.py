@@ -1,4 +1,4 @@
-"""`kafka-verifiable-share-consumer`: consumes in a share group and tells, as JSON, what happens."""
+"""`kafka-verifiable-share-consumer`: consumes in a share group and reports every event as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moldau.cli.support.arguments import Parser
 from moldau.cli.support.common import message_of, read_client_config, wait_until_reachable
 from moldau.cli.support.signals import Signals
 from moldau.cli.verifiable.events import Events
-from moldau.cli.verifiable.verifiable_consumer import tell_record
+from moldau.cli.verifiable.verifiable_consumer import report_record
 from moldau.client.errors import KafkaError, WakeupError
 from moldau.client.topics import TopicPartition
 
@@ -81,10 +81,10 @@ def run(arguments: argparse.Namespace) -> int:
     reader = _Reader(consumer, arguments)
     with Signals(consumer.wakeup) as signals:
         try:
-            reader.events.tell("startup_complete")
+            reader.events.report("startup_complete")
             if arguments.offset_reset_strategy:
                 _set_reset_strategy(config, arguments)
-                reader.events.tell(
+                reader.events.report(
                     "offset_reset_strategy_set",
                     offsetResetStrategy=arguments.offset_reset_strategy,
                 )
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
         finally:
             consumer.close()
-            reader.events.tell("shutdown_complete")
+            reader.events.report("shutdown_complete")
     return signals.exit_code
 
 
@@ -139,8 +139,8 @@ class _Reader:
             summaries.append(_offsets(partition, {record.offset for record in found}))
             if self._arguments.verbose:
                 for record in found:
-                    tell_record(self.events, record)
-        self.events.tell("records_consumed", count=len(records), partitions=summaries)
+                    report_record(self.events, record)
+        self.events.report("records_consumed", count=len(records), partitions=summaries)
 
     def _acknowledge(self) -> None:
         if self._arguments.acknowledgement_mode == "async":
@@ -155,16 +155,16 @@ class _Reader:
                     )
 
     def _on_acknowledged(self, offsets: Any, error: Exception | None) -> None:
-        told = [
+        reported = [
             _offsets(TopicPartition(partition.topic, partition.partition), found)
             for partition, found in offsets.items()
         ]
         count = sum(len(found) for found in offsets.values())
         problem = {} if error is None else {"error": message_of(error)}
-        self.events.tell(
+        self.events.report(
             "offsets_acknowledged",
             count=count,
-            partitions=told,
+            partitions=reported,
             success=error is None,
             **problem,
         )

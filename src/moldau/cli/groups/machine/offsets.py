@@ -41,7 +41,7 @@ _NUMBER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 
 
 class OffsetPlanError(ValueError):
-    """What was asked for cannot be planned: the message says which part and why."""
+    """The requested offsets cannot be planned: the message names the part and the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,7 @@ class ProducerStats:
 
 @dataclass(slots=True)
 class Throttle:
-    """Says how long to pause so that things happen at about `per_second` (below 0: as they come).
+    """How long to pause so that things happen at about `per_second`; no pauses if that is negative.
 
     Pauses below two milliseconds are saved up: sleeping that short is not worth the wake-up.
     """

@@ -1,4 +1,4 @@
-"""What a reassignment of partitions says: its JSON, its moves, its throttles, and its state.
+"""Plans to reassign partitions: their JSON, moves, throttles and state.
 
 Pure. A plan names for each partition the brokers that shall have its replicas, and for replicas a
 log directory if it is not just any.
@@ -71,7 +71,7 @@ class PartitionState(NamedTuple):
 
 
 def parse_plan(text: str) -> Plan:
-    """A plan from Kafka's JSON; Refused tells what is wrong with it."""
+    """A plan from Kafka's JSON; Refused if it is not valid."""
     document = _document(text)
     partitions = []
     log_dirs: dict[TopicPartitionReplica, str] = {}
@@ -187,14 +187,14 @@ def _listed(entry: Mapping[str, Any], field: str, kind: type[T]) -> list[T]:
     if field not in entry:
         raise Refused(f"No such field exists: `{field}` in {json.dumps(entry)}")
     if not isinstance(entry[field], list):
-        raise Refused(f"The field {field} is no list in {json.dumps(entry)}")
+        raise Refused(f"The field {field} is not a list in {json.dumps(entry)}")
     return [_checked(entry, field, each, kind) for each in entry[field]]
 
 
 def _checked(entry: Mapping[str, Any], field: str, value: Any, kind: type[T]) -> T:
     if not isinstance(value, kind) or isinstance(value, bool):
-        what = "text" if kind is str else "number"
-        raise Refused(f"The field {field} is no {what} in {json.dumps(entry)}")
+        what = "string" if kind is str else "number"
+        raise Refused(f"The field {field} is not a {what} in {json.dumps(entry)}")
     return value
 
 

@@ -1,6 +1,6 @@
 """Decides whether replicas hold the same: batch by batch, by last offset and checksum.
 
-Pure. What always holds: a partition's verified offset only grows, and only past batches that every
+Invariant: a partition's verified offset only grows, and only past batches that every
 replica has shown below its high watermark.
 """
 

@@ -2,4 +2,4 @@
 
 
 class Refused(Exception):
-    """What a tool itself finds wrong; `told_as` puts Kafka's words before it."""
+    """What a tool itself finds wrong; `reporting_as` puts Kafka's words before it."""
