@@ -143,8 +143,8 @@ def _show_tables(found: Iterable[tuple[Node, Ranges | KafkaError]]) -> None:
         table.show()
 
 
-def _to_json(node: Node, answer: Ranges | KafkaError) -> dict[str, Any]:
-    shown: dict[str, Any] = {
+def _to_json(node: Node, answer: Ranges | KafkaError) -> dict[str, object]:
+    shown: dict[str, object] = {
         "id": node.id,
         "host": node.host,
         "port": node.port,

@@ -102,7 +102,7 @@ def _describe(admin: Admin, topics: frozenset[str], brokers: set[int], *, as_jso
         print(json.dumps(document, separators=(",", ":")))
 
 
-def _log_dir(path: str, found: LogDirDescription, topics: frozenset[str]) -> dict[str, Any]:
+def _log_dir(path: str, found: LogDirDescription, topics: frozenset[str]) -> dict[str, object]:
     error = found.error
     error_name = None
     if error is not None:

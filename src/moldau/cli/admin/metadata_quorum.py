@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from moldau.broker.config.listeners import Listener, listener_name, parse_listeners
@@ -185,7 +184,7 @@ def _show_status(cluster_id: str, quorum: QuorumInfo, *, as_json: bool) -> None:
         lag_time_ms = 0
     elif leader.last_caught_up_timestamp is not None and slowest.last_caught_up_timestamp:
         lag_time_ms = leader.last_caught_up_timestamp - slowest.last_caught_up_timestamp
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "ClusterId": cluster_id,
         "LeaderId": quorum.leader_id,
         "LeaderEpoch": quorum.leader_epoch,
@@ -204,8 +203,8 @@ def _show_status(cluster_id: str, quorum: QuorumInfo, *, as_json: bool) -> None:
         print(f"{key + ':':<23} {text}")
 
 
-def _replica(quorum: QuorumInfo, replica: ReplicaState) -> dict[str, Any]:
-    shown: dict[str, Any] = {"id": replica.replica_id}
+def _replica(quorum: QuorumInfo, replica: ReplicaState) -> dict[str, object]:
+    shown: dict[str, object] = {"id": replica.replica_id}
     if replica.replica_directory_id != ZERO_UUID:
         shown["directoryId"] = uuid_to_text(replica.replica_directory_id)
     node = quorum.nodes.get(replica.replica_id)

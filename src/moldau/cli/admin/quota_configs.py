@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
 
 from moldau.cli.admin.config_entities import CLIENTS, IPS, USERS, Entities
 from moldau.cli.support.common import Table, message_of, on_terminal, print_json
@@ -224,7 +223,7 @@ def _print_json(
     quotas: Mapping[ClientQuotaEntity, Mapping[str, float]],
     credentials: Iterable[tuple[str, str]],
 ) -> None:
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "quotas": [
             {"entity": entity.names, "values": dict(values)} for entity, values in quotas.items()
         ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from moldau.cli.admin.config_entities import (
     BROKER_LOGGERS,
@@ -166,7 +165,7 @@ def _show(title: str, entries: Iterable[ConfigEntry]) -> None:
         print(f"  {entry.name}={_text(entry.value)} sensitive={sensitive} synonyms={{{synonyms}}}")
 
 
-def _to_json(entries: Iterable[ConfigEntry]) -> dict[str, Any]:
+def _to_json(entries: Iterable[ConfigEntry]) -> dict[str, object]:
     return {
         entry.name: {
             "value": entry.value,

@@ -6,7 +6,7 @@ import argparse
 import random
 import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.console.formatters import MessageFormatter
 from moldau.cli.console.loop import RecordLoop
@@ -22,6 +22,10 @@ from moldau.cli.support.arguments import Parser
 from moldau.cli.support.common import ToolError, message_of, wait_until_reachable
 from moldau.cli.support.signals import Signals
 from moldau.client.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from moldau.cli.console.formatters import Output, RawRecord
+    from moldau.client.consumer import Consumer
 
 __all__ = ["add_arguments", "run"]
 
@@ -145,7 +149,7 @@ def _start_offset(arguments: argparse.Namespace) -> int:
     return int(text)
 
 
-def consumer_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def consumer_settings(arguments: argparse.Namespace) -> dict[str, object]:
     """The consumer's settings by Kafka's names."""
     settings = client_settings(arguments)
     group = group_of(arguments, settings, "--consumer.config")
@@ -176,7 +180,9 @@ def _not_negative(value: int | None) -> int | None:
     return None if value is None or value < 0 else value
 
 
-def _subscribe(arguments: argparse.Namespace, consumer: Any, offset: int) -> None:
+def _subscribe(
+    arguments: argparse.Namespace, consumer: Consumer[bytes | None, bytes | None], offset: int
+) -> None:
     if arguments.partition is None:
         if arguments.topic is not None:
             consumer.subscribe([arguments.topic])
@@ -194,7 +200,9 @@ def _subscribe(arguments: argparse.Namespace, consumer: Any, offset: int) -> Non
         consumer.seek(partition, offset)
 
 
-def _require_partition(consumer: Any, partition: TopicPartition) -> None:
+def _require_partition(
+    consumer: Consumer[bytes | None, bytes | None], partition: TopicPartition
+) -> None:
     """Kafka's tool waits for ever; a topic that is missing may still be created, as there."""
     count = len(consumer.partitions_for(partition.topic))
     if count and not 0 <= partition.partition < count:
@@ -205,7 +213,7 @@ def _require_partition(consumer: Any, partition: TopicPartition) -> None:
 
 
 def _print_all(loop: RecordLoop, formatter: MessageFormatter, *, skip: bool) -> None:
-    def take(record: Any, output: Any) -> None:
+    def take(record: RawRecord, output: Output) -> None:
         try:
             formatter.write_to(record, output)
         except BrokenPipeError:
@@ -224,7 +232,7 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {message_of(error)}"
 
 
-def _rewind(consumer: Any, loop: RecordLoop) -> None:
+def _rewind(consumer: Consumer[bytes | None, bytes | None], loop: RecordLoop) -> None:
     """Go back to what was received but not printed, so that closing does not commit it."""
     first: dict[TopicPartition, int] = {}
     for record in loop.waiting:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.console.options import (
     add_client_options,
@@ -21,6 +21,10 @@ from moldau.cli.support.common import (
     wait_until_reachable,
 )
 from moldau.cli.support.java_errors import as_java
+
+if TYPE_CHECKING:
+    from moldau.cli.console.reader import LineRecord
+    from moldau.client.producer import Producer
 
 __all__ = ["add_arguments", "run"]
 
@@ -123,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def producer_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def producer_settings(arguments: argparse.Namespace) -> dict[str, object]:
     """The producer's settings by Kafka's names."""
     settings = client_settings(arguments)
     settings["compression.type"] = arguments.compression_codec or "none"
@@ -146,7 +150,7 @@ def _reader_settings(arguments: argparse.Namespace) -> dict[str, str]:
     return settings
 
 
-def _send(producer: Any, record: Any, *, sync: bool) -> None:
+def _send(producer: Producer, record: LineRecord, *, sync: bool) -> None:
     def report(_metadata: object, error: Exception | None) -> None:
         if error is not None:
             print(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.console.loop import RecordLoop
 from moldau.cli.console.options import (
@@ -17,6 +17,9 @@ from moldau.cli.console.options import (
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.common import ToolError, message_of, wait_until_reachable
 from moldau.cli.support.signals import Signals
+
+if TYPE_CHECKING:
+    from moldau.cli.console.formatters import Output, RawRecord
 
 __all__ = ["add_arguments", "run"]
 
@@ -78,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         kind = AcknowledgeType.RELEASE
     consumer = ShareConsumer(settings)
 
-    def take(record: Any, output: Any) -> None:
+    def take(record: RawRecord, output: Output) -> None:
         try:
             formatter.write_to(record, output)
         except BrokenPipeError:
@@ -111,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
     return signals.exit_code
 
 
-def share_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def share_settings(arguments: argparse.Namespace) -> dict[str, object]:
     """The share consumer's settings by Kafka's names."""
     settings = client_settings(arguments)
     group = group_of(arguments, settings, "--consumer-config")

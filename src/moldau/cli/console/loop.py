@@ -11,11 +11,14 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.support.java_errors import as_java
 from moldau.cli.support.signals import Signals
 from moldau.client.errors import KafkaError, WakeupError
+
+if TYPE_CHECKING:
+    from moldau.cli.console.formatters import Output, RawRecord
 
 __all__ = ["POLL_SECONDS_MAX", "RecordLoop"]
 
@@ -29,7 +32,7 @@ class RecordLoop:
 
     def __init__(
         self,
-        poll: Callable[[float], Iterable[Any]],
+        poll: Callable[[float], Iterable[RawRecord]],
         signals: Signals,
         *,
         timeout_ms: int | None,
@@ -39,10 +42,10 @@ class RecordLoop:
         self._signals = signals
         self._timeout = None if timeout_ms is None else timeout_ms / 1000
         self._count_max = count_max
-        self.waiting: deque[Any] = deque()
+        self.waiting: deque[RawRecord] = deque()
         self.count = 0
 
-    def run(self, take: Callable[[Any, Any], None]) -> None:
+    def run(self, take: Callable[[RawRecord, Output], None]) -> None:
         """Call `take(record, output)` for every record; its errors come out of here."""
         output = sys.stdout.buffer
         try:

@@ -52,11 +52,11 @@ def add_client_options(
     )
 
 
-def client_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def client_settings(arguments: argparse.Namespace) -> dict[str, object]:
     """The file's settings, over them the single ones, and where the cluster is."""
     from moldau.client.config import known_keys
 
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     if arguments.command_config:
         settings.update(read_client_config(arguments.command_config))
     properties = parse_properties("--command-property", arguments.command_property)
@@ -66,7 +66,7 @@ def client_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     return settings
 
 
-def merge(settings: dict[str, Any], key: str, given: object, default: object) -> None:
+def merge(settings: dict[str, object], key: str, given: object, default: object) -> None:
     """Put an option's value among the settings; `given` is None where it was not."""
     if given is not None:
         settings[key] = given

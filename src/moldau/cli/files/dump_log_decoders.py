@@ -152,10 +152,15 @@ def _coordinator(family: Family, record: Record) -> Decoded:
         return Decoded(f"Error at offset {record.offset}, skipping. {error}", None)
 
 
-def _value_json(value: Message, version: int) -> dict[str, Any]:
+def _objects(value: object) -> list[dict[str, object]]:
+    """A field that is an array of structs."""
+    return value if isinstance(value, list) else []
+
+
+def _value_json(value: Message, version: int) -> dict[str, object]:
     shown = message_to_json(value, version)
     if isinstance(value, GroupMetadataValue) and value.protocol_type == "consumer":
-        for member, of_member in zip(value.members, shown["members"], strict=True):
+        for member, of_member in zip(value.members, _objects(shown["members"]), strict=True):
             for field, message_class in (
                 ("subscription", ConsumerProtocolSubscription),
                 ("assignment", ConsumerProtocolAssignment),
@@ -165,7 +170,7 @@ def _value_json(value: Message, version: int) -> dict[str, Any]:
 
 
 def _replace_protocol(
-    shown: dict[str, Any], field: str, data: bytes, message_class: type[Message]
+    shown: dict[str, object], field: str, data: bytes, message_class: type[Message]
 ) -> None:
     """The protocol's own fields, where the bytes are of it; else the bytes stay."""
     try:

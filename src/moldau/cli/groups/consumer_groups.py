@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.groups.consumer_groups_views import (
     PartitionRow,
@@ -300,7 +300,7 @@ class _Service:
 
     def _json(
         self, group: ConsumerGroupDescription, rows_by_group: dict[str, list[PartitionRow]]
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         shown = group_json(group)
         if self._arguments.members:
             shown["members"] = [member_json(member) for member in group.members]
@@ -390,7 +390,7 @@ def named_partitions_or_errors(
     return cluster.named_partitions(known), unknown
 
 
-def _plan_json(plan: dict[str, dict[TopicPartition, int]]) -> list[dict[str, Any]]:
+def _plan_json(plan: dict[str, dict[TopicPartition, int]]) -> list[dict[str, object]]:
     return [
         {"group": group, **partition._asdict(), "offset": offset}
         for group, offsets in plan.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.cli.groups.machine.layout import BARE, assignment_text, fixed, growing, spaced
 from moldau.cli.groups.reports import or_dash
@@ -182,7 +182,7 @@ def show_state(group: ConsumerGroupDescription, *, verbose: bool) -> None:
     table.show()
 
 
-def member_json(member: MemberDescription) -> dict[str, Any]:
+def member_json(member: MemberDescription) -> dict[str, object]:
     target = member.target_assignment
     return {
         "consumer_id": member.consumer_id,
@@ -195,11 +195,11 @@ def member_json(member: MemberDescription) -> dict[str, Any]:
     }
 
 
-def _partitions_json(partitions: Collection[TopicPartition]) -> list[dict[str, Any]]:
+def _partitions_json(partitions: Collection[TopicPartition]) -> list[dict[str, object]]:
     return [partition._asdict() for partition in sorted(partitions)]
 
 
-def group_json(group: ConsumerGroupDescription) -> dict[str, Any]:
+def group_json(group: ConsumerGroupDescription) -> dict[str, object]:
     return {
         "group": group.group_id,
         "type": str(group.type),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from moldau.cli.groups.machine.layout import BARE, PlainLayout, fixed, growing, spaced
 from moldau.cli.support.common import Table
@@ -75,7 +74,7 @@ def print_deleted_offsets(
     unknown_topics: Mapping[str, KafkaError],
 ) -> None:
     """What became of the offsets of each partition; topics that are unknown have partition -."""
-    first: Any = next(iter(errors.values()), None)
+    first = next(iter(errors.values()), None)
     if first is None:
         print(f"Request succeeded for deleting offsets from group {group}.")
     elif first.code in _GROUP_LEVEL:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.groups.group_queries import GroupCluster
 from moldau.cli.groups.machine.layout import BARE, assignment_text, fixed, growing, spaced
@@ -160,8 +160,8 @@ class _Service(GroupService):
         found = self._admin.list_share_group_offsets({group_id: spec}, timeout=self._timeout)
         return dict(found[group_id])
 
-    def _json(self, group: ShareGroupDescription) -> dict[str, Any]:
-        shown: dict[str, Any] = {
+    def _json(self, group: ShareGroupDescription) -> dict[str, object]:
+        shown: dict[str, object] = {
             "group": group.group_id,
             "state": str(group.group_state),
             "coordinator": {

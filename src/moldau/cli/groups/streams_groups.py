@@ -214,8 +214,8 @@ class _Service(GroupService):
             self._cluster.ends(partitions),
         )
 
-    def _json(self, group: StreamsGroupDescription) -> dict[str, Any]:
-        shown: dict[str, Any] = {
+    def _json(self, group: StreamsGroupDescription) -> dict[str, object]:
+        shown: dict[str, object] = {
             "group": group.group_id,
             "state": str(group.group_state),
             "coordinator": {

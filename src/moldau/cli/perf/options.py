@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from moldau.cli.console.options import add_client_options, client_settings
 from moldau.cli.support.arguments import Parser
@@ -86,7 +85,9 @@ def check_consumer_options(arguments: argparse.Namespace) -> DateFormat:
         parser.error(str(error))
 
 
-def perf_settings(arguments: argparse.Namespace, *, group: str, client_id: str) -> dict[str, Any]:
+def perf_settings(
+    arguments: argparse.Namespace, *, group: str, client_id: str
+) -> dict[str, object]:
     """The settings that both tools give their consumers."""
     settings = client_settings(arguments)
     settings["group.id"] = arguments.group or group

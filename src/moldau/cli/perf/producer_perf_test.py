@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.perf.machine.statistics import ProducerStats, Throttle
 from moldau.cli.perf.metrics import metric_lines
@@ -29,6 +29,9 @@ from moldau.cli.support.common import (
 )
 from moldau.cli.support.java_errors import as_java
 from moldau.wire.uuids import uuid_to_text
+
+if TYPE_CHECKING:
+    from moldau.client.producer import Producer
 
 __all__ = ["add_arguments", "run"]
 
@@ -181,10 +184,10 @@ def _check(arguments: argparse.Namespace) -> None:
         parser.error("--reporting-interval should be greater than zero.")
 
 
-def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def _settings(arguments: argparse.Namespace) -> dict[str, object]:
     from moldau.client.config import known_keys
 
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     if arguments.command_config:
         settings.update(read_config_file(arguments.command_config))
     for entry in arguments.command_property or ():
@@ -267,7 +270,7 @@ class _Run:
 
     def __init__(
         self,
-        producer: Any,
+        producer: Producer,
         arguments: argparse.Namespace,
         payloads: Callable[[int], bytes],
         *,

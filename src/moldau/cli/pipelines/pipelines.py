@@ -425,7 +425,7 @@ def _endpoint(definition: Any, kind: str) -> str:
     return "; ".join(parts)
 
 
-def _as_json(info: PipelineInfo) -> dict[str, Any]:
+def _as_json(info: PipelineInfo) -> dict[str, object]:
     return asdict(info)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.support.addresses import cluster_settings
-from moldau.cli.support.arguments import Parser
+from moldau.cli.support.arguments import Commands, Parser
 from moldau.cli.support.common import ToolError, add_json, on_terminal, print_json, read_config_file
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 
@@ -108,7 +108,7 @@ def _add_start(parser: Parser) -> None:
     )
 
 
-def _add_cluster(commands: Any) -> None:
+def _add_cluster(commands: Commands) -> None:
     master = commands.add("master", "run the master of a Spark cluster, in the foreground")
     master.add_argument("--host", default="127.0.0.1", metavar="H", help="its address (127.0.0.1)")
     master.add_argument("--port", type=int, default=7077, metavar="P", help="its port (7077)")
@@ -269,10 +269,10 @@ def _show(server: ConnectServer, arguments: argparse.Namespace, *, already: bool
 
 def status_of(server: ConnectServer) -> dict[str, Any]:
     """All that is known of the server and the loop."""
-    return server.status() | {"pipelines": _loop_told(server)}
+    return server.status() | {"pipelines": _loop_status(server)}
 
 
-def _loop_told(server: ConnectServer) -> dict[str, Any]:
+def _loop_status(server: ConnectServer) -> dict[str, object]:
     from moldau.pipelines import daemon
     from moldau.pipelines.control.folder import ControlFolder
 
@@ -302,7 +302,9 @@ def status_lines(status: Mapping[str, Any], *, now_ms: int) -> list[str]:
         ]
     loop = status["pipelines"]
     if loop["running"]:
-        lines.append(f"  pipelines  kept by process {loop['pid']}, on {loop['bootstrapServers']}")
+        lines.append(
+            f"  pipelines  kept running by process {loop['pid']}, on {loop['bootstrapServers']}"
+        )
     else:
         lines.append("  pipelines  not kept running: start with --bootstrap-server HOST:PORT")
     return [

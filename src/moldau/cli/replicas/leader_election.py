@@ -178,5 +178,5 @@ def _print(
         )
 
 
-def _json_partition(key: TopicPartition) -> dict[str, Any]:
+def _json_partition(key: TopicPartition) -> dict[str, object]:
     return {"topic": key.topic, "partition": key.partition}

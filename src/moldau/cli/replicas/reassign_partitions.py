@@ -9,7 +9,6 @@ import argparse
 import random
 import time
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 from uuid import UUID
 
 from moldau.broker.metadata.machine.model import Broker
@@ -438,7 +437,7 @@ def _places(admin: Admin, plan: plans.Plan) -> dict[TopicPartitionReplica, Repli
 def _verified(
     states: Mapping[TopicPartition, plans.PartitionState],
     moved: Mapping[TopicPartitionReplica, tuple[str, bool]],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "partitions": [
             {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.common import (
@@ -447,7 +446,7 @@ def _shown_entry(entry: AccessControlEntry) -> str:
     )
 
 
-def _as_json(binding: AclBinding) -> dict[str, Any]:
+def _as_json(binding: AclBinding) -> dict[str, object]:
     pattern, entry = binding
     return {
         "resourceType": pattern.resource_type.name,

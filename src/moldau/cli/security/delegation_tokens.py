@@ -6,7 +6,6 @@ import argparse
 import time
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.common import (
@@ -222,7 +221,7 @@ def _plain(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
         yield " ".join(f"{cell:<{width}}" for cell, width in zip(row, _WIDTHS, strict=True))
 
 
-def _as_json(token: DelegationToken) -> dict[str, Any]:
+def _as_json(token: DelegationToken) -> dict[str, object]:
     info = token.token_info
     return {
         "tokenId": info.token_id,

@@ -12,7 +12,6 @@ import argparse
 import logging
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from moldau.cli.catalogue import TOOLS, Tool, find_tool
 from moldau.cli.support.addresses import DEFAULT_SERVERS, named_cluster
@@ -162,7 +161,7 @@ def _of_tool(tool: Tool, before: Sequence[str], current: str) -> list[str]:
     return found or (_beginning(current, options) if not current else [])
 
 
-def _commands(parser: argparse.ArgumentParser) -> dict[str, Any]:
+def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)

@@ -141,7 +141,7 @@ def read_text(path: str) -> str:
         raise Refused(f"{path} is not a text file") from None
 
 
-def read_client_config(path: str) -> dict[str, Any]:
+def read_client_config(path: str) -> dict[str, object]:
     """A client's settings in a file. As in Kafka's tools, keys that no client has are logged and
     left out: such a file often serves other programs too."""
     from moldau.client.config import known_keys
@@ -160,9 +160,9 @@ def parse_properties(option: str, entries: Iterable[str]) -> dict[str, str]:
     return properties
 
 
-def client_config(arguments: argparse.Namespace) -> dict[str, Any]:
+def client_config(arguments: argparse.Namespace) -> dict[str, object]:
     """Settings by Kafka's names: those of --command-config, and where the cluster is."""
-    config: dict[str, Any] = {}
+    config: dict[str, object] = {}
     if getattr(arguments, "command_config", None):
         config.update(read_client_config(arguments.command_config))
     controllers = getattr(arguments, "bootstrap_controller", None)
@@ -344,7 +344,7 @@ def _show_fields(
                 console.print(line.append(Text(cell, style=style or "default")), soft_wrap=True)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """One JSON document; indented and coloured on a terminal."""
     if on_terminal():
         from rich.console import Console

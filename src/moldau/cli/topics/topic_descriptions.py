@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from moldau.cli.support.common import Table, on_terminal, print_json
@@ -101,9 +100,9 @@ class PartitionView:
         parts.append(f"LastKnownElr: {_ids_or_none(info.last_known_elr)}")
         return "\t".join(parts)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         info = self.info
-        shown: dict[str, Any] = {
+        shown: dict[str, object] = {
             "partition": info.partition,
             "leader": None if info.leader is None else info.leader.id,
             "leaderEpoch": info.leader_epoch,
@@ -145,7 +144,7 @@ class _TopicView:
         texts = (f"{name}={'null' if v is None else v}" for name, v in self.overrides.items())
         yield f"Configs: {','.join(texts)}"
 
-    def to_json(self, partitions: Iterable[PartitionView]) -> dict[str, Any]:
+    def to_json(self, partitions: Iterable[PartitionView]) -> dict[str, object]:
         return {
             "topic": self.description.name,
             "topicId": uuid_to_text(self.description.topic_id),

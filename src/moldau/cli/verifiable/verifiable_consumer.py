@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, cast
 
 from moldau.cli.console.loop import POLL_SECONDS_MAX
 from moldau.cli.support.arguments import Parser
@@ -13,6 +14,10 @@ from moldau.cli.support.signals import Signals
 from moldau.cli.verifiable.events import Events
 from moldau.client.errors import FencedInstanceIdError, KafkaError, WakeupError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from moldau.client.consumer import Consumer, ConsumerRebalanceListener
+    from moldau.client.consumer_record import ConsumerRecord
 
 __all__ = ["add_arguments", "run"]
 
@@ -98,8 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
     return signals.exit_code
 
 
-def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
+def _settings(arguments: argparse.Namespace) -> dict[str, object]:
+    settings: dict[str, object] = {}
     if arguments.command_config:
         settings.update(read_client_config(arguments.command_config))
     settings["group.protocol"] = arguments.group_protocol
@@ -126,7 +131,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
 class _Reader:
     """The consumer's loop; also its rebalance listener."""
 
-    def __init__(self, consumer: Any, arguments: argparse.Namespace) -> None:
+    def __init__(self, consumer: Consumer[str, str], arguments: argparse.Namespace) -> None:
         self._consumer = consumer
         self._arguments = arguments
         self._count = 0
@@ -137,18 +142,20 @@ class _Reader:
         self.events.report("shutdown_requested")
         self._consumer.wakeup()
 
-    def on_partitions_assigned(self, partitions: Any) -> None:
+    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
         self.events.report("partitions_assigned", partitions=_named(partitions))
 
-    def on_partitions_revoked(self, partitions: Any) -> None:
+    def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
         self.events.report("partitions_revoked", partitions=_named(partitions))
 
-    def on_partitions_lost(self, partitions: Any) -> None:
+    def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
         self.on_partitions_revoked(partitions)
 
     def run(self) -> None:
         self.events.report("startup_complete")
-        self._consumer.subscribe([self._arguments.topic], listener=self)
+        self._consumer.subscribe(
+            [self._arguments.topic], listener=cast("ConsumerRebalanceListener", self)
+        )
         while not self._is_finished():
             records = list(self._consumer.poll(POLL_SECONDS_MAX))
             offsets = self._received(records) if records else {}
@@ -158,8 +165,10 @@ class _Reader:
     def _is_finished(self) -> bool:
         return bool(0 <= self._count_max <= self._count)
 
-    def _received(self, records: list[Any]) -> dict[TopicPartition, OffsetAndMetadata]:
-        by_partition: dict[TopicPartition, list[Any]] = {}
+    def _received(
+        self, records: list[ConsumerRecord[str, str]]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        by_partition: dict[TopicPartition, list[ConsumerRecord[str, str]]] = {}
         for record in records:
             partition = TopicPartition(record.topic, record.partition)
             by_partition.setdefault(partition, []).append(record)
@@ -212,7 +221,7 @@ class _Reader:
         self.events.report("offsets_committed", offsets=reported, **problem, success=error is None)
 
 
-def report_record(events: Events, record: Any) -> None:
+def report_record(events: Events, record: ConsumerRecord[str, str]) -> None:
     """One record as an event."""
     events.report(
         "record_data",
@@ -224,5 +233,5 @@ def report_record(events: Events, record: Any) -> None:
     )
 
 
-def _named(partitions: Any) -> list[dict[str, Any]]:
+def _named(partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
     return [TopicPartition(*partition)._asdict() for partition in sorted(partitions)]

@@ -8,7 +8,7 @@ import math
 import sys
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.perf.machine.statistics import Throttle
 from moldau.cli.support.arguments import Parser
@@ -19,6 +19,10 @@ from moldau.cli.support.common import (
 )
 from moldau.cli.support.signals import Signals
 from moldau.cli.verifiable.events import Events, java_class
+from moldau.invariant import present
+
+if TYPE_CHECKING:
+    from moldau.client.producer import Producer, RecordMetadata
 
 __all__ = ["add_arguments", "run"]
 
@@ -81,7 +85,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    settings: dict[str, Any] = {
+    settings: dict[str, object] = {
         "bootstrap.servers": arguments.bootstrap_server,
         "acks": str(arguments.acks),
         # What fails shall be seen to fail.
@@ -118,7 +122,7 @@ def _now_ms() -> int:
 
 
 class _Sender:
-    def __init__(self, producer: Any, arguments: argparse.Namespace) -> None:
+    def __init__(self, producer: Producer, arguments: argparse.Namespace) -> None:
         self._producer = producer
         self._topic = arguments.topic
         self._arguments = arguments
@@ -150,18 +154,19 @@ class _Sender:
         value = str(number) if prefix is None else f"{prefix}.{number}"
         self.sent += 1
 
-        def on_delivery(metadata: Any, error: Exception | None) -> None:
+        def on_delivery(metadata: RecordMetadata | None, error: Exception | None) -> None:
             if error is not None:
                 self._failed(key, value, error)
                 return
+            written = present(metadata, "a delivered record has metadata")
             self.acked += 1
             self.events.report(
                 "producer_send_success",
                 key=key,
                 value=value,
-                topic=metadata.topic,
-                partition=metadata.partition,
-                offset=metadata.offset,
+                topic=written.topic,
+                partition=written.partition,
+                offset=written.offset,
             )
 
         timestamp = self._create_time

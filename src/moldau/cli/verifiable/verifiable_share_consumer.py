@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau.cli.console.loop import POLL_SECONDS_MAX
 from moldau.cli.support.arguments import Parser
@@ -14,6 +14,10 @@ from moldau.cli.verifiable.events import Events
 from moldau.cli.verifiable.verifiable_consumer import report_record
 from moldau.client.errors import KafkaError, WakeupError
 from moldau.client.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from moldau.client.consumer_record import ConsumerRecord
+    from moldau.client.share import ShareConsumer
 
 __all__ = ["add_arguments", "run"]
 
@@ -65,7 +69,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    config: dict[str, Any] = {}
+    config: dict[str, object] = {}
     if arguments.command_config:
         config.update(read_client_config(arguments.command_config))
     config["bootstrap.servers"] = arguments.bootstrap_server
@@ -102,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     return signals.exit_code
 
 
-def _set_reset_strategy(config: dict[str, Any], arguments: argparse.Namespace) -> None:
+def _set_reset_strategy(config: dict[str, object], arguments: argparse.Namespace) -> None:
     from moldau.client.admin import Admin, AlterConfigOp, ConfigResource, ConfigResourceType
 
     group = ConfigResource(ConfigResourceType.GROUP, arguments.group_id)
@@ -112,7 +116,7 @@ def _set_reset_strategy(config: dict[str, Any], arguments: argparse.Namespace) -
 
 
 class _Reader:
-    def __init__(self, consumer: Any, arguments: argparse.Namespace) -> None:
+    def __init__(self, consumer: ShareConsumer[str, str], arguments: argparse.Namespace) -> None:
         self._consumer = consumer
         self._arguments = arguments
         self._acknowledged = 0
@@ -129,8 +133,8 @@ class _Reader:
                 self._received(records)
                 self._acknowledge()
 
-    def _received(self, records: list[Any]) -> None:
-        by_partition: dict[TopicPartition, list[Any]] = {}
+    def _received(self, records: list[ConsumerRecord[str, str]]) -> None:
+        by_partition: dict[TopicPartition, list[ConsumerRecord[str, str]]] = {}
         for record in records:
             partition = TopicPartition(record.topic, record.partition)
             by_partition.setdefault(partition, []).append(record)
@@ -172,5 +176,5 @@ class _Reader:
             self._acknowledged += count
 
 
-def _offsets(partition: TopicPartition, offsets: Any) -> dict[str, Any]:
+def _offsets(partition: TopicPartition, offsets: Any) -> dict[str, object]:
     return partition._asdict() | {"count": len(offsets), "offsets": sorted(offsets)}

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from moldau import __version__
 from moldau.broker.metadata.machine.features import METADATA_VERSION, METADATA_VERSION_NAMES
@@ -42,6 +42,8 @@ _SECURITY_PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_S
 _SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _VERSION_MAX = 32767
 _ESCAPED = re.compile(r"[\\()]")
+
+_T = TypeVar("_T")
 
 
 class Directory:
@@ -110,7 +112,7 @@ def _texts(items: Mapping[str, str]) -> Directory:
     return Directory(items, str)
 
 
-def _by_text(items: Mapping[int, Any]) -> dict[str, Any]:
+def _by_text(items: Mapping[int, _T]) -> dict[str, _T]:
     return {str(key): value for key, value in items.items()}
 
 
@@ -179,7 +181,7 @@ def _features(image: MetadataImage) -> Directory:
 
 
 def _scram(image: MetadataImage) -> Directory:
-    users: dict[str, dict[str, Any]] = {name: {} for name in _SCRAM_MECHANISMS.values()}
+    users: dict[str, dict[str, object]] = {name: {} for name in _SCRAM_MECHANISMS.values()}
     for (mechanism, user), record in image.scram.items():
         users[_SCRAM_MECHANISMS[mechanism]][user] = record
     return Directory(users, lambda records: Directory(records, _scram_text))

@@ -157,7 +157,7 @@ def plan_json(
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
-def _document(text: str) -> dict[str, Any]:
+def _document(text: str) -> dict[str, object]:
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -170,7 +170,7 @@ def _document(text: str) -> dict[str, Any]:
     return document
 
 
-def _list(document: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
+def _list(document: Mapping[str, Any], field: str) -> list[dict[str, object]]:
     entries = document.get(field, [])
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise Refused(f"The field {field} is not a list of objects")

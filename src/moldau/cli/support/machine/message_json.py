@@ -13,9 +13,9 @@ from moldau.wire.uuids import ZERO_UUID, uuid_to_text
 __all__ = ["compact_json", "message_to_json"]
 
 
-def message_to_json(message: Message, version: int) -> dict[str, Any]:
+def message_to_json(message: Message, version: int) -> dict[str, object]:
     """The fields that exist in `version`; a tagged one only where it is not at its default."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, _, first, last, _, tag, default, _ in message.FIELDS:
         if not first <= version <= last:
             continue
