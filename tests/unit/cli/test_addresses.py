@@ -14,7 +14,8 @@ from moldau.cli.console import console_producer
 from moldau.cli.console.options import client_settings
 from moldau.cli.main import main, parser_of
 from moldau.cli.support.addresses import cluster_settings, named_cluster
-from moldau.cli.support.common import Unreachable, client_config
+from moldau.cli.support.client_options import client_config
+from moldau.cli.support.connecting import Unreachable
 from moldau.cli.support.failures import Failure
 from moldau.cli.support.profiles import Profiles
 from moldau.cli.topics import get_offsets, topics

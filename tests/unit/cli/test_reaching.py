@@ -12,8 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from moldau.cli.main import main
-from moldau.cli.support import common as _common
-from moldau.cli.support.common import ToolError, wait_until_reachable
+from moldau.cli.support import connecting
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.probe import judge
 
 LINES = b"\r\n\r\n"
@@ -72,8 +73,8 @@ def http() -> Iterator[str]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_common, "REACHABLE_SECONDS_MAX", 0.2)
-    monkeypatch.setattr(_common, "ANSWER_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(connecting, "REACHABLE_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(connecting, "ANSWER_SECONDS_MAX", 0.2)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_an_http_server_is_told_of_at_once(
     words: str, http: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whoever waited for anything here would wait for ever.
-    monkeypatch.setattr(_common, "REACHABLE_SECONDS_MAX", 10**6)
+    monkeypatch.setattr(connecting, "REACHABLE_SECONDS_MAX", 10**6)
     command = words.format(http) if "{}" in words else f"{words} {http}"
     assert main(command.split()) == 1
     output = capsys.readouterr()
@@ -157,7 +158,7 @@ def says_goodbye(connection: socket.socket) -> None:
 def test_how_long_an_answer_may_take(
     config: dict[str, str], idle_ms_max: int | None, shown: str
 ) -> None:
-    assert f"{_common._answer_seconds_max(config, idle_ms_max):g} s" == shown
+    assert f"{connecting._answer_seconds_max(config, idle_ms_max):g} s" == shown
 
 
 @pytest.mark.parametrize(

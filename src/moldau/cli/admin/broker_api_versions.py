@@ -9,17 +9,10 @@ from typing import Any
 
 from moldau import __version__
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    add_common,
-    add_json,
-    client_config,
-    message_of,
-    on_terminal,
-    print_json,
-    reporting_as,
-    wait_until_reachable,
-)
+from moldau.cli.support.client_options import add_common, add_json, client_config
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.reporting import message_of, reporting_as
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.cluster import ClusterClient
 from moldau.client.config import ADMIN_KEYS, parse_settings
 from moldau.client.deadline import Deadline

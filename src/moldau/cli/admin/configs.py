@@ -19,15 +19,12 @@ from moldau.cli.admin.config_entities import (
     check_types,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    ToolError,
-    add_common,
-    add_json,
-    message_of,
-    open_admin,
-    read_config_file,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import message_of
 from moldau.client.admin import Admin
 from moldau.client.errors import ConfigError, KafkaError, UnsupportedVersionError
 

@@ -14,17 +14,12 @@ from moldau.broker.metadata.machine.features import (
     metadata_version_of,
 )
 from moldau.cli.support.arguments import Parser, int32
-from moldau.cli.support.common import (
-    Table,
-    ToolError,
-    add_common,
-    add_json,
-    message_of,
-    open_admin,
-    print_json,
-    reporting_as,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import message_of, reporting_as
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.admin import Admin, FeatureUpdate, UpgradeType
 
 __all__ = ["add_arguments", "run"]

@@ -7,18 +7,12 @@ import json
 from typing import Any
 
 from moldau.cli.support.arguments import Parser, int32
-from moldau.cli.support.common import (
-    Table,
-    ToolError,
-    add_common,
-    add_json,
-    client_config,
-    on_terminal,
-    open_admin,
-    print_json,
-    reporting_as,
-)
+from moldau.cli.support.client_options import add_common, add_json, client_config
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.admin import Admin, LogDirDescription
 from moldau.wire.errors import ErrorCode
 

@@ -11,18 +11,12 @@ from uuid import UUID
 
 from moldau.broker.config.listeners import Listener, listener_name, parse_listeners
 from moldau.cli.support.arguments import Parser, int32
-from moldau.cli.support.common import (
-    Table,
-    add_common,
-    add_json,
-    client_config,
-    open_admin,
-    print_json,
-    read_config_file,
-    reporting_as,
-    wait_until_reachable,
-)
+from moldau.cli.support.client_options import add_common, add_json, client_config
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.connecting import open_admin, wait_until_reachable
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.admin import Admin, QuorumInfo, RaftVoterEndpoint, ReplicaState
 from moldau.client.config import ADMIN_KEYS
 from moldau.config.errors import ConfigError

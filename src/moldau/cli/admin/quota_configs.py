@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
 from moldau.cli.admin.config_entities import CLIENTS, IPS, USERS, Entities
-from moldau.cli.support.common import Table, message_of, on_terminal, print_json
 from moldau.cli.support.machine.errors import Refused
 from moldau.cli.support.machine.java_text import java_double
+from moldau.cli.support.reporting import message_of
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.admin import (
     Admin,
     ClientQuotaAlteration,

@@ -12,8 +12,8 @@ from moldau.cli.admin.config_entities import (
     TOPICS,
     Entities,
 )
-from moldau.cli.support.common import Table, on_terminal, print_json
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.admin import (
     Admin,
     AlterConfigOp,

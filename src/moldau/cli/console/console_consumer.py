@@ -19,7 +19,9 @@ from moldau.cli.console.options import (
     merge,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import ToolError, message_of, wait_until_reachable
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.reporting import message_of
 from moldau.cli.support.signals import Signals
 from moldau.client.topics import TopicPartition
 

@@ -14,12 +14,10 @@ from moldau.cli.console.options import (
 )
 from moldau.cli.console.reader import make_reader
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    ToolError,
-    parse_properties,
-    read_config_file,
-    wait_until_reachable,
-)
+from moldau.cli.support.client_options import parse_properties
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.java_errors import as_java
 
 if TYPE_CHECKING:

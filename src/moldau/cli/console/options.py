@@ -13,7 +13,8 @@ from typing import Any
 
 from moldau.cli.console.formatters import FORMATTERS, MessageFormatter, make_formatter
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import parse_properties, read_client_config, read_config_file
+from moldau.cli.support.client_options import parse_properties, read_client_config
+from moldau.cli.support.config_files import read_config_file
 
 __all__ = [
     "add_client_options",

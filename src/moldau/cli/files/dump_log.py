@@ -20,7 +20,7 @@ from moldau.cli.files.dump_log_indexes import (
     dump_transaction_index,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 
 __all__ = ["add_arguments", "run"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from moldau.cli.files.dump_log_decoders import Decoded, Decoder
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.message_json import compact_json, message_to_json
 from moldau.wire.codec import decode
 from moldau.wire.errors import WireError

@@ -12,7 +12,7 @@ from typing import Final
 
 from moldau.broker.log.machine.producer_state import CorruptSnapshot, decode_snapshot
 from moldau.cli.files.dump_log_batches import Bytes, base_offset_of, batches_of, mapped
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 from moldau.wire.errors import WireError
 from moldau.wire.records import HEADER_STRUCT, MAGIC, MAGIC_POSITION, decode_batch, header_from
 

@@ -28,7 +28,7 @@ from moldau.cli.files.machine.metadata_tree import (
     root_of,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 from moldau.config.suggestions import did_you_mean
 
 __all__ = ["Shell", "add_arguments", "load_tree", "run"]

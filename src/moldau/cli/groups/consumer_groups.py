@@ -47,8 +47,9 @@ from moldau.cli.groups.reports import (
 from moldau.cli.groups.reset import new_offsets
 from moldau.cli.groups.service import perform
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import open_admin, print_json
+from moldau.cli.support.connecting import open_admin
 from moldau.cli.support.java_errors import print_error
+from moldau.cli.support.tables import print_json
 from moldau.client.errors import GroupIdNotFoundError, KafkaError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 

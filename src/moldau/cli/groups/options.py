@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NoReturn
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import add_common, add_json
+from moldau.cli.support.client_options import add_common, add_json
 
 __all__ = [
     "CSV_SCENARIOS",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from moldau.cli.groups.machine.layout import BARE, PlainLayout, fixed, growing, spaced
-from moldau.cli.support.common import Table
 from moldau.cli.support.java_errors import STANDARD_TEXTS, as_java, print_error
+from moldau.cli.support.tables import Table
 from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode

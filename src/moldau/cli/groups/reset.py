@@ -20,7 +20,7 @@ from moldau.cli.groups.machine.offsets import (
     to_time,
 )
 from moldau.cli.groups.options import has
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.java_errors import print_error
 from moldau.client.topics import TopicPartition
 

@@ -11,8 +11,8 @@ from moldau.cli.groups.group_queries import GroupCluster
 from moldau.cli.groups.machine.layout import BARE, growing, spaced
 from moldau.cli.groups.machine.offsets import OffsetPlanError
 from moldau.cli.groups.options import has
-from moldau.cli.support.common import Table, print_json
 from moldau.cli.support.java_errors import as_java, print_error
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.errors import KafkaError
 
 if TYPE_CHECKING:

@@ -30,8 +30,10 @@ from moldau.cli.groups.reports import or_dash, print_deleted_groups, print_reset
 from moldau.cli.groups.reset import new_offsets
 from moldau.cli.groups.service import GroupService, perform
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import Table, ToolError, open_admin, print_json
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.java_errors import as_java, default_text, print_error
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.errors import GroupIdNotFoundError, KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode

@@ -22,7 +22,9 @@ from moldau.cli.groups.machine.offsets import (
 )
 from moldau.cli.groups.options import has, refuse_together
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import ToolError, message_of, open_admin
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.reporting import message_of
 from moldau.client.errors import GroupIdNotFoundError, KafkaError, UnknownMemberIdError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 

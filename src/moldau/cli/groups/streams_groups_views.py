@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.cli.groups.machine.layout import BARE, fixed, growing, spaced
 from moldau.cli.groups.reports import or_dash
-from moldau.cli.support.common import Table
 from moldau.cli.support.java_errors import print_error
+from moldau.cli.support.tables import Table
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:

@@ -9,16 +9,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    ToolError,
-    add_common,
-    add_json,
-    message_of,
-    open_admin,
-    print_json,
-    progress,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.progress import progress
+from moldau.cli.support.reporting import message_of
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.admin import (
     AbortTransactionSpec,
     Admin,

@@ -26,8 +26,10 @@ from moldau.cli.perf.options import (
     timeout_warning,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import Progress, print_json, progress, wait_until_reachable
+from moldau.cli.support.connecting import wait_until_reachable
 from moldau.cli.support.machine.java_dates import DateFormat
+from moldau.cli.support.progress import Progress, progress
+from moldau.cli.support.tables import print_json
 
 if TYPE_CHECKING:
     from moldau.client.consumer import Consumer, ConsumerRebalanceListener, ConsumerRecords

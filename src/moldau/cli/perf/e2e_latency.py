@@ -9,15 +9,12 @@ import time
 from typing import TYPE_CHECKING
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    ToolError,
-    add_json,
-    client_config,
-    message_of,
-    print_json,
-    progress,
-    wait_until_reachable,
-)
+from moldau.cli.support.client_options import add_json, client_config
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.progress import progress
+from moldau.cli.support.reporting import message_of
+from moldau.cli.support.tables import print_json
 from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition
 

@@ -6,7 +6,7 @@ import argparse
 
 from moldau.cli.console.options import add_client_options, client_settings
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import add_json
+from moldau.cli.support.client_options import add_json
 from moldau.cli.support.machine.java_dates import DateFormat
 
 __all__ = ["add_consumer_options", "check_consumer_options", "perf_settings", "timeout_warning"]

@@ -18,16 +18,13 @@ from typing import TYPE_CHECKING
 from moldau.cli.perf.machine.statistics import ProducerStats, Throttle
 from moldau.cli.perf.metrics import metric_lines
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Progress,
-    ToolError,
-    add_json,
-    print_json,
-    progress,
-    read_config_file,
-    wait_until_reachable,
-)
+from moldau.cli.support.client_options import add_json
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.java_errors import as_java
+from moldau.cli.support.progress import Progress, progress
+from moldau.cli.support.tables import print_json
 from moldau.wire.uuids import uuid_to_text
 
 if TYPE_CHECKING:

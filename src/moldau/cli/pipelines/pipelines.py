@@ -19,17 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    ToolError,
-    add_common,
-    add_json,
-    aligned,
-    on_terminal,
-    print_json,
-    read_config_file,
-    wait_until_reachable,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.tables import Table, aligned, on_terminal, print_json
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.cli.support.addresses import cluster_settings
 from moldau.cli.support.arguments import Commands, Parser
-from moldau.cli.support.common import ToolError, add_json, on_terminal, print_json, read_config_file
+from moldau.cli.support.client_options import add_json
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.tables import on_terminal, print_json
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:

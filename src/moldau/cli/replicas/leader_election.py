@@ -8,18 +8,13 @@ from collections import Counter
 from typing import Any
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    ToolError,
-    add_common,
-    add_json,
-    client_config,
-    open_admin,
-    print_json,
-    read_text,
-    reporting_as,
-)
+from moldau.cli.support.client_options import add_common, add_json, client_config, read_text
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.java_errors import as_java
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import print_json
 from moldau.client.admin import ElectionType
 from moldau.client.errors import (
     ClusterAuthorizationFailedError,

@@ -15,19 +15,13 @@ from moldau.broker.metadata.machine.model import Broker
 from moldau.broker.metadata.machine.placement import place_replicas
 from moldau.cli.replicas.machine import reassign_partitions_plans as plans
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    ToolError,
-    add_common,
-    add_json,
-    message_of,
-    on_terminal,
-    open_admin,
-    print_json,
-    read_text,
-    reporting_as,
-)
+from moldau.cli.support.client_options import add_common, add_json, read_text
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.java_errors import as_java
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import message_of, reporting_as
+from moldau.cli.support.tables import on_terminal, print_json
 from moldau.client.admin import (
     Admin,
     AlterConfigOp,

@@ -21,7 +21,8 @@ from moldau.cli.replicas.machine.replica_verification_marks import (
     batch_marks,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import ToolError, wait_until_reachable
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.java_dates import DateFormat
 from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition

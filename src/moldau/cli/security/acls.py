@@ -7,16 +7,11 @@ import sys
 from collections.abc import Collection, Iterable, Mapping
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    add_common,
-    add_json,
-    on_terminal,
-    open_admin,
-    print_json,
-    reporting_as,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.admin import (
     AccessControlEntry,
     AccessControlEntryFilter,

@@ -197,7 +197,8 @@ def _names_from_broker(words: Sequence[str], kind: str) -> list[str]:
 
 
 def _ask(arguments: argparse.Namespace, kind: str) -> list[str]:
-    from moldau.cli.support.common import client_config, wait_until_reachable
+    from moldau.cli.support.client_options import client_config
+    from moldau.cli.support.connecting import wait_until_reachable
     from moldau.client.admin import Admin
 
     config = client_config(arguments)

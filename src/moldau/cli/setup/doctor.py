@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from moldau.cli.setup.doctor_checks import Check, Status, broker_checks, local_checks
 from moldau.cli.setup.doctor_spark import spark_checks
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import add_common, add_json, on_terminal, print_json
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.tables import on_terminal, print_json
 
 __all__ = ["add_arguments", "run"]
 

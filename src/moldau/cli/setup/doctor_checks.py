@@ -243,7 +243,10 @@ def _memory_maps() -> Check:
 
 def broker_checks(arguments: argparse.Namespace) -> Iterator[Check]:
     """The broker that --bootstrap-server names, as a client here sees it."""
-    from moldau.cli.support.common import ToolError, client_config, message_of, wait_until_reachable
+    from moldau.cli.support.client_options import client_config
+    from moldau.cli.support.connecting import wait_until_reachable
+    from moldau.cli.support.failures import ToolError
+    from moldau.cli.support.reporting import message_of
     from moldau.client.admin import Admin
     from moldau.client.errors import KafkaError
 

@@ -9,16 +9,11 @@ from collections.abc import Mapping
 
 from moldau.cli.support.addresses import DEFAULT_SERVERS, named_cluster
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    ToolError,
-    add_json,
-    aligned,
-    parse_properties,
-    print_json,
-    read_config_file,
-)
+from moldau.cli.support.client_options import add_json, parse_properties
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.profiles import Profiles
+from moldau.cli.support.tables import Table, aligned, print_json
 from moldau.config.suggestions import did_you_mean
 from moldau.config.values import ConfigType, Password
 

@@ -9,17 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    add_common,
-    add_json,
-    message_of,
-    open_admin,
-    print_json,
-    read_text,
-    reporting_as,
-)
+from moldau.cli.support.client_options import add_common, add_json, read_text
+from moldau.cli.support.connecting import open_admin
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import message_of, reporting_as
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.admin import RecordsToDelete
 from moldau.client.topics import TopicPartition
 

@@ -7,16 +7,11 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from moldau.cli.support.arguments import Parser, int64
-from moldau.cli.support.common import (
-    Table,
-    add_common,
-    add_json,
-    message_of,
-    open_admin,
-    print_json,
-    reporting_as,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import message_of, reporting_as
+from moldau.cli.support.tables import Table, print_json
 from moldau.cli.topics.machine.topic_filter import (
     PartitionFilter,
     partition_filter,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from moldau.cli.support.common import Table, on_terminal, print_json
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.admin import (
     Admin,
     ConfigEntry,

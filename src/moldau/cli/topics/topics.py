@@ -8,16 +8,12 @@ import sys
 from uuid import UUID
 
 from moldau.cli.support.arguments import Parser, int32
-from moldau.cli.support.common import (
-    ToolError,
-    add_common,
-    add_json,
-    on_terminal,
-    open_admin,
-    print_json,
-    reporting_as,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import on_terminal, print_json
 from moldau.cli.topics.machine.topic_filter import TopicFilter
 from moldau.cli.topics.topic_descriptions import Filters, describe
 from moldau.client.admin import Admin, NewPartitions, NewTopic

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 from moldau.cli.console.loop import POLL_SECONDS_MAX
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import message_of, read_client_config, wait_until_reachable
+from moldau.cli.support.client_options import read_client_config
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.reporting import message_of
 from moldau.cli.support.signals import Signals
 from moldau.cli.verifiable.events import Events
 from moldau.client.errors import FencedInstanceIdError, KafkaError, WakeupError

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 
 from moldau.cli.perf.machine.statistics import Throttle
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    message_of,
-    read_client_config,
-    wait_until_reachable,
-)
+from moldau.cli.support.client_options import read_client_config
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.reporting import message_of
 from moldau.cli.support.signals import Signals
 from moldau.cli.verifiable.events import Events, java_class
 from moldau.invariant import present
