@@ -22,11 +22,11 @@ from moldau.config.suggestions import did_you_mean
 
 __all__ = ["main", "parser_of"]
 
-# Commands that have a cluster of their own, or name one; those that need none.
+# Commands that find their cluster by themselves; commands that use a cluster only if one is named.
 _OWN_CLUSTER = frozenset({"pipelines", "profile", "spark"})
 _CLUSTER_IF_NAMED = frozenset({"doctor"})
-# Those whose parser in Kafka takes the last of several values; the others refuse them. So do those
-# with subcommands.
+# Tools that in Kafka use the last of several values of an option, as those with subcommands do; the
+# others refuse repeated options.
 _LAST_WINS = frozenset(
     {
         "metadata-shell",
@@ -109,7 +109,7 @@ def parser_of(tool: Tool) -> Parser:
 
 
 def _finds_cluster(tool: Tool) -> bool:
-    """Whether --bootstrap-server may be left out. Kafka's scripts insist on it."""
+    """Whether --bootstrap-server is optional. Kafka's scripts require it."""
     return tool.name not in _OWN_CLUSTER and not os.environ.get("MOLDAU_SCRIPT")
 
 
@@ -120,7 +120,7 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
         arguments.parser = parser
     arguments.tool_parser = parser
     arguments.given = list(argv)
-    # Imported late: usage errors and --version need none of it.
+    # Imported late: usage errors and --version do not need it.
     from moldau.cli.support.failures import Failure
 
     try:

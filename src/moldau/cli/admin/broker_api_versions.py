@@ -1,4 +1,4 @@
-"""`moldau broker-api-versions`: which requests each broker serves, as kafka-broker-api-versions."""
+"""`moldau broker-api-versions`: the API versions of brokers, as kafka-broker-api-versions."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _node_text(node: Node) -> str:
 
 
 def _keys(ranges: Ranges) -> Iterable[int]:
-    """Those served, and those a client may want that are not."""
+    """APIs that the broker serves, and those that clients know and it does not serve."""
     wanted = {key for key, api in API_BY_KEY.items() if "broker" in api.listeners}
     return sorted(wanted | set(ranges))
 

@@ -1,4 +1,4 @@
-"""`moldau configs`: show and change configurations of all kinds of entities, as kafka-configs."""
+"""`moldau configs`: show and change configurations of entities, as kafka-configs does."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _DEFAULTS = {
 }
 _PASSWORD = re.compile(r"password=[^],\s]*")
 _KEY = re.compile(r"[$a-zA-Z0-9._-]*")
-# Commas and equals signs inside of brackets separate nothing.
+# Commas and equals signs inside brackets do not separate.
 _OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
 
 _EXAMPLES = """\
@@ -188,7 +188,7 @@ def _check_changes(arguments: argparse.Namespace) -> None:
 
 
 def parse_added(text: str) -> dict[str, str]:
-    """`k=v,k2=[a,b]`: brackets keep commas together and are taken away."""
+    """`k=v,k2=[a,b]`: commas inside brackets do not separate; the brackets are removed."""
     added: dict[str, str] = {}
     for entry in re.split(f",{_OUTSIDE_BRACKETS}", text):
         parts = re.split(rf"\s*=\s*{_OUTSIDE_BRACKETS}", entry)

@@ -24,7 +24,7 @@ from moldau.client.admin import Admin, FeatureUpdate, UpgradeType
 
 __all__ = ["add_arguments", "run"]
 
-# Quorums that can change their voters are as old as this release.
+# The first release with quorums that can change their voters.
 _DYNAMIC_QUORUMS_SINCE = "3.9-IV0"
 _SHORT = range(-32768, 32768)
 
@@ -190,7 +190,7 @@ def _levels_of_release(release: str, kind: UpgradeType) -> dict[str, int]:
     defaults[KRAFT_VERSION] = 1 if version >= since else 0
     for name in SUPPORTED_FEATURES:
         level = defaults.get(name, 0)
-        # An upgrade to nothing is none.
+        # An upgrade to level 0 is not an upgrade.
         if name != METADATA_VERSION and (kind is not UpgradeType.UPGRADE or level > 0):
             levels[name] = level
     return levels

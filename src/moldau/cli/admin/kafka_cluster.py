@@ -109,7 +109,7 @@ def _list_endpoints(admin: Admin, arguments: argparse.Namespace) -> None:
 
 
 def _plain(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Host and rack are as wide as their widest, without a look at their headers, as in Kafka."""
+    """Host and rack are as wide as their widest cell, whatever their header, as in Kafka."""
     host = max((len(row[1]) for row in rows), default=100)
     rack = max((len(row[3]) for row in rows if row[3] != "null"), default=10)
     widths = [10, host, 10, rack, *([10] if len(headers) == 6 else []), 15]

@@ -18,7 +18,7 @@ from moldau.wire.errors import ErrorCode
 
 __all__ = ["add_arguments", "run"]
 
-# The class that Kafka's tool names; other errors of a directory do not happen.
+# The classes that Kafka's tool names; a directory has no other errors.
 _JAVA_ERRORS = {
     ErrorCode.KAFKA_STORAGE_ERROR: "org.apache.kafka.common.errors.KafkaStorageException",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (

@@ -1,4 +1,4 @@
-"""`moldau metadata-quorum`: the quorum of controllers, as kafka-metadata-quorum has it."""
+"""`moldau metadata-quorum`: show and change the controllers' quorum, as kafka-metadata-quorum does."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def _add_controller(arguments: argparse.Namespace) -> None:
     directory_id = _directory_id(_metadata_directory(properties))
     endpoints = _endpoints(properties)
     if not arguments.dry_run:
-        # The file is the controller's own: only what a client knows is the client's.
+        # The file is the controller's: the client uses only the keys that it knows.
         config = {
             key: value for key, value in client_config(arguments).items() if key in ADMIN_KEYS
         }
@@ -299,7 +299,7 @@ def _endpoints(properties: Mapping[str, str]) -> list[RaftVoterEndpoint]:
 def _parse(key: str, text: str) -> Iterable[Listener]:
     entries = tuple(part.strip() for part in text.split(",") if part.strip())
     try:
-        # Which protocol a listener speaks is of no interest here.
+        # The security protocol of a listener does not matter here.
         names = {listener_name(key, entry): "PLAINTEXT" for entry in entries}
         return parse_listeners(key, entries, names, distinct_ports=False)
     except ConfigError as error:

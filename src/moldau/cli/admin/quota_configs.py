@@ -65,7 +65,7 @@ def alter(
 
 
 def _check(entities: Entities, added: Iterable[str], deleted: Iterable[str]) -> None:
-    """Users have quotas or credentials, all else only quotas."""
+    """Users have quotas or credentials, other entities only quotas."""
     only_user = tuple(entities.types) == (USERS,)
     allowed = _QUOTAS | _SCRAM if only_user else _QUOTAS
     what = "quota and SCRAM credential" if only_user else "quota"

@@ -125,7 +125,7 @@ def _configured_groups(admin: Admin) -> set[str] | None:
 def _entries(
     admin: Admin, kind: str, names: Sequence[str], *, show_all: bool
 ) -> dict[str, list[ConfigEntry]]:
-    """By name, what was set for each entity itself or, with `show_all`, all that holds for it."""
+    """By name, what was set for each entity itself or, with `show_all`, all that applies to it."""
     if not names:
         return {}
     resources = [ConfigResource(_TYPES[kind], name) for name in names]

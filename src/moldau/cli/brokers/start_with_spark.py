@@ -1,8 +1,8 @@
-"""`moldau start --spark`: a broker, the Spark server and the pipelines' loop, up and down together.
+"""`moldau start --spark`: a broker, the Spark server and the control loop of pipelines.
 
-The broker is a process of its own under this one. It is stopped last: until then queries can end in
-order. When the broker ends by itself the rest is stopped too. A first Ctrl-C stops all in order, a
-second one kills the broker and the server.
+They start and stop together. The broker is a child process. It is stopped last: until then queries
+can end in order. If the broker ends by itself, the rest is stopped too. A first Ctrl-C stops all in
+order, a second one kills the broker and the server.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class _Broker:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-            # Ctrl-C in a terminal reaches all of a group at once; here one after the other.
+            # Ctrl-C in a terminal reaches the whole process group; here they stop in order.
             start_new_session=True,
             env={**os.environ, PARENT_VARIABLE: str(os.getpid()), "PYTHONUNBUFFERED": "1"},
         )

@@ -173,7 +173,7 @@ def consumer_settings(arguments: argparse.Namespace) -> dict[str, object]:
         settings.setdefault("enable.auto.commit", "false")
     settings["group.id"] = group
     for part in ("key.deserializer", "value.deserializer"):
-        # The formatter deserializes, so that a record that cannot be read can be passed over.
+        # The formatter deserializes, so that a record that cannot be read can be skipped.
         settings[part] = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
     return settings
 
@@ -205,7 +205,7 @@ def _subscribe(
 def _require_partition(
     consumer: Consumer[bytes | None, bytes | None], partition: TopicPartition
 ) -> None:
-    """Kafka's tool waits for ever; a topic that is missing may still be created, as there."""
+    """Kafka's tool waits for ever. A topic that does not exist is waited for, as there."""
     count = len(consumer.partitions_for(partition.topic))
     if count and not 0 <= partition.partition < count:
         has = "only partition 0" if count == 1 else f"partitions 0 to {count - 1}"
@@ -220,7 +220,7 @@ def _print_all(loop: RecordLoop, formatter: MessageFormatter, *, skip: bool) -> 
             formatter.write_to(record, output)
         except BrokenPipeError:
             raise
-        except Exception as error:  # What own formatters raise is not known.
+        except Exception as error:  # Custom formatters may raise anything.
             if not skip:
                 raise ToolError(f"Unknown error when running consumer: {_told(error)}") from error
             print(

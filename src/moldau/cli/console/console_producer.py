@@ -33,7 +33,7 @@ examples:
     --reader-property parse.key=true --reader-property key.separator=:
 """
 
-# The option, the setting it stands for, the option's default, what it means.
+# Option, setting, type, default, meaning.
 _SETTINGS: tuple[tuple[str, str, type, object, str], ...] = (
     ("--timeout", "linger.ms", int, 1000, "how long a batch waits for more records"),
     ("--request-required-acks", "acks", str, "-1", "which replicas must confirm a record"),

@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
             formatter.write_to(record, output)
         except BrokenPipeError:
             raise
-        except Exception as error:  # What own formatters raise is not known.
+        except Exception as error:  # Custom formatters may raise anything.
             reason = f"{type(error).__name__}: {message_of(error)}"
             if not arguments.reject_message_on_error:
                 raise ToolError(f"Unknown error when running consumer: {reason}") from error

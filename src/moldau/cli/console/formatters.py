@@ -1,6 +1,6 @@
-"""How the console consumers print a record: Kafka's formatters by their Java names, and own ones.
+"""How the console consumers print records: Kafka's formatters by their Java names, and custom ones.
 
-A formatter is a class without arguments with `configure(settings)` (texts by name),
+A formatter is a class without arguments with `configure(settings)` (strings by name),
 `write_to(record, output)` (output takes bytes) and `close()`. `--formatter` takes the name of one
 of Kafka's classes, with or without its package, or the dotted path of a Python class.
 """
@@ -56,7 +56,7 @@ class MessageFormatter(Protocol):
 
 
 class _Formatter:
-    """What most formatters have in common: nothing to set and nothing to close."""
+    """A formatter without settings and without anything to close."""
 
     def configure(self, settings: Mapping[str, str]) -> None:
         pass
@@ -69,7 +69,7 @@ Deserialize = Callable[[str, bytes, Any], object]
 
 
 class DefaultMessageFormatter(_Formatter):
-    """The wanted parts of a record in Kafka's order, between separators."""
+    """The selected parts of a record in Kafka's order, between separators."""
 
     _FLAGS: ClassVar[dict[str, bool]] = {
         "print.timestamp": False,
@@ -148,7 +148,7 @@ class DefaultMessageFormatter(_Formatter):
 
 
 class LoggingMessageFormatter(_Formatter):
-    """As the default one, and the record also goes to the log."""
+    """Prints as the default one does, and also logs the record."""
 
     def __init__(self) -> None:
         self._default = DefaultMessageFormatter()
@@ -173,13 +173,13 @@ class NoOpMessageFormatter(_Formatter):
 
 
 class _CoordinatorFormatter(_Formatter):
-    """Records of a coordinator's topic as JSON. Types of later releases are passed over."""
+    """Records of a coordinator's topic as JSON. Types of later releases are skipped."""
 
     FAMILY: ClassVar[Family]
     TYPES: ClassVar[frozenset[int] | None] = None
 
     def __init__(self) -> None:
-        # Kafka writes one object behind the other. For eyes each gets its line.
+        # Kafka writes objects without a separator. On a terminal each has its line.
         self._end = b"\n" if sys.stdout.isatty() else b""
 
     def write_to(self, record: RawRecord, output: Output) -> None:
@@ -252,7 +252,7 @@ FORMATTERS: dict[str, type[MessageFormatter]] = {
 
 
 def make_formatter(name: str, settings: Mapping[str, str]) -> MessageFormatter:
-    """The formatter of that name, configured; raises ValueError where there is none."""
+    """The formatter of that name, configured; raises ValueError if there is none."""
     by_name = {full.rpartition(".")[2]: kind for full, kind in FORMATTERS.items()} | FORMATTERS
     kind = by_name.get(name)
     if kind is None:
@@ -284,7 +284,7 @@ def _or_missing(number: int | None) -> bytes:
 
 
 def deserializer_of(settings: Mapping[str, str], key: str, *, is_key: bool) -> Deserialize | None:
-    """The deserializer that a setting names; None for bytes as they are."""
+    """The deserializer that a setting names; None if bytes are printed unchanged."""
     name = settings.get(key)
     if name is None:
         return None
@@ -294,7 +294,7 @@ def deserializer_of(settings: Mapping[str, str], key: str, *, is_key: bool) -> D
     own = {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
     try:
         deserializer: Any = resolve_deserializer(name, is_key, own)
-    except Exception as error:  # What own classes raise is not known.
+    except Exception as error:  # Custom classes may raise anything.
         print(f"Unable to instantiate a deserializer from {name}: {error}", file=sys.stderr)
         return None
     if deserializer is None:

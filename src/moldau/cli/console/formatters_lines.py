@@ -1,7 +1,7 @@
 """Records as JSON, one object per line: what `--json` prints.
 
-Keys, values and header values are texts; bytes that are not UTF-8 are in base64 under the same
-name with `_base64` behind it. A deserializer's numbers, lists and objects are JSON's.
+Keys, values and header values are strings; bytes that are not UTF-8 are in base64 under the same
+name with `_base64` appended. A deserializer's numbers, lists and objects are JSON's.
 """
 
 from __future__ import annotations

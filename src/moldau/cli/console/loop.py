@@ -1,7 +1,7 @@
-"""The loop of the console consumers: receive, print, until enough, too long idle, or interrupted.
+"""The loop of the console consumers: receives and prints until a limit, a timeout or a signal.
 
-Signals wake the consumer up, so that it leaves its group in order. As in Kafka's tools the loop
-ends well when nothing came for the given time.
+Signals wake the consumer up, so that it leaves its group in order. As in Kafka's tools, a
+timeout is not an error.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["POLL_SECONDS_MAX", "RecordLoop"]
 
-# A signal that comes in the moment before a poll begins to wait does not end the waiting: its
-# handler only runs when the poll comes back.
+# A signal that arrives just before a poll starts to wait does not end the wait: its handler only
+# runs when the poll returns.
 POLL_SECONDS_MAX = 0.5
 
 
 class RecordLoop:
-    """Gives out records one by one, and counts them."""
+    """Passes on records one by one, and counts them."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class RecordLoop:
         self.count = 0
 
     def run(self, take: Callable[[RawRecord, Output], None]) -> None:
-        """Call `take(record, output)` for every record; its errors come out of here."""
+        """Call `take(record, output)` for every record; its errors are raised here."""
         output = sys.stdout.buffer
         try:
             while self._count_max is None or self.count < self._count_max:
@@ -61,11 +61,11 @@ class RecordLoop:
             output.flush()
         except BrokenPipeError:
             print("Unable to write to standard out, closing consumer.", file=sys.stderr)
-            # What is still buffered has nowhere to go, at the interpreter's end neither.
+            # Discard what is buffered, also when the interpreter exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def _receive(self) -> bool:
-        """Fill `waiting`; False when it is time to end."""
+        """Fill `waiting`; False at the end."""
         started = time.monotonic()
         while not self.waiting:
             if self._signals.received:

@@ -1,7 +1,7 @@
-"""What the console and performance tools make of their options: settings of a client, by name.
+"""Client settings from the options of the console and performance tools.
 
-An option given on the command line comes before the same setting among the properties, and that
-before the option's own default.
+An option on the command line takes precedence over the same setting among the properties, and that
+over the option's default.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def add_client_options(
 
 
 def client_settings(arguments: argparse.Namespace) -> dict[str, object]:
-    """The file's settings, over them the single ones, and where the cluster is."""
+    """The settings of the file, of --command-property, which takes precedence, and the address."""
     from moldau.client.config import known_keys
 
     settings: dict[str, object] = {}
@@ -68,7 +68,7 @@ def client_settings(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def merge(settings: dict[str, object], key: str, given: object, default: object) -> None:
-    """Put an option's value among the settings; `given` is None where it was not."""
+    """Add an option to the settings; `given` is None if it was not given."""
     if given is not None:
         settings[key] = given
     else:
@@ -137,7 +137,7 @@ def add_formatter_options(parser: Parser) -> None:
 
 
 def formatter_of(arguments: argparse.Namespace) -> MessageFormatter:
-    """The formatter that the options describe; bad usage where there is none."""
+    """The formatter that the options describe; bad usage if there is none."""
     settings: dict[str, str] = {}
     if arguments.formatter_config:
         settings.update(read_config_file(arguments.formatter_config))

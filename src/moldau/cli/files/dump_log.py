@@ -1,6 +1,6 @@
 """`moldau dump-log`: print log segments, indexes and snapshots, as kafka-dump-log does.
 
-Files are only read, so it may be used beside a running broker. Errors in an index are printed
+Files are only read, so it can be used while the broker runs. Errors in an index are printed
 on stderr after everything else.
 """
 

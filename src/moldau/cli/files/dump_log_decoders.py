@@ -39,7 +39,7 @@ __all__ = ["STRING_DECODER", "Decoded", "Decoder", "make_decoder"]
 _PACKAGE: Final = "org.apache.kafka.tools.api."
 STRING_DECODER: Final = _PACKAGE + "StringDecoder"
 
-# Kafka's own words for the states, by their numbers.
+# Kafka's names of the states, by number.
 _SEGMENT_STATES: Final = (
     "COPY_SEGMENT_STARTED",
     "COPY_SEGMENT_FINISHED",
@@ -106,7 +106,7 @@ _CLASSES: Final[dict[str, FromBytes]] = {
     "StringDecoder": _text,
     "IntegerDecoder": _number(">i", "integer"),
     "LongDecoder": _number(">q", "long"),
-    # Kafka's prints where the bytes are in its memory; these are the bytes.
+    # Kafka's tool prints a memory address; these are the bytes.
     "DefaultDecoder": lambda data: data,
 }
 
@@ -172,7 +172,7 @@ def _value_json(value: Message, version: int) -> dict[str, object]:
 def _replace_protocol(
     shown: dict[str, object], field: str, data: bytes, message_class: type[Message]
 ) -> None:
-    """The protocol's own fields, where the bytes are of it; else the bytes stay."""
+    """Replaces the bytes with the protocol's fields, if they can be decoded."""
     try:
         message = decode_versioned(message_class, data)
     except WireError:

@@ -97,7 +97,7 @@ def dump_index(
             print(f"{path} passed sanity check.")
             return
         for index, (relative, position) in enumerate(entries):
-            # After a crash the file still has the zeros that it was made with.
+            # After a crash the preallocated file still ends in zeros.
             if relative == 0 and index > 0:
                 return
             end = min(len(log), position + max_message_size)
@@ -163,7 +163,7 @@ def dump_time_index(
 
 
 def _position_of(positions: list[tuple[int, int]], relative: int) -> int:
-    """Where in the log to begin looking for an offset."""
+    """Where in the log to start the search for an offset."""
     real = positions
     for index, entry in enumerate(positions):
         if index > 0 and entry[0] == 0:

@@ -1,4 +1,4 @@
-"""`moldau metadata-shell`: walk through a snapshot or a log segment of the cluster's metadata.
+"""`moldau metadata-shell`: browse a snapshot or a log segment of the cluster's metadata.
 
 With further words one command is run; without, a shell reads them. The file is only read and
 never locked, so the snapshot of a running node may be looked at, too.
@@ -116,7 +116,7 @@ class Shell:
     ended: bool = False
 
     def execute(self, words: Sequence[str]) -> None:
-        """Run one command; what is wrong with it is written as its output."""
+        """Run one command; errors are part of its output."""
         if not words:
             return
         name, *arguments = words
@@ -340,7 +340,7 @@ def _install_completion(shell: Shell) -> None:
     try:
         import readline
     except ImportError:
-        # Built without it: lines can be typed, only not edited or completed.
+        # Python was built without it: lines cannot be edited or completed.
         return
     candidates: list[str] = []
 

@@ -191,7 +191,7 @@ def _types(arguments: argparse.Namespace) -> frozenset[GroupType]:
 
 
 def _validate_regex(text: str) -> None:
-    """By the engine that matches subscriptions in the broker: it lacks look-around, for one."""
+    """With the engine that matches subscriptions in the broker, which has no look-around."""
     from moldau.broker.coordinator.group.machine.regular_expressions import check_pattern
     from moldau.wire.errors import ApiError
 
@@ -267,7 +267,7 @@ class _Service:
             self._show(group, rows)
 
     def _rows(self, groups: list[ConsumerGroupDescription]) -> dict[str, list[PartitionRow]]:
-        """The offsets of all groups, asked for at once: there may be thousands of groups."""
+        """The offsets of all groups, in one query: there may be thousands of groups."""
         if self._arguments.members or has(self._arguments, "--state"):
             return {}
         committed = self._committed(*(group.group_id for group in groups))

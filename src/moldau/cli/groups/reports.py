@@ -1,4 +1,4 @@
-"""What the group tools print alike: errors as Kafka's tools word them, plans and deletions."""
+"""Output that the group tools share: plans and deletions, with Kafka's messages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def print_reset_plan(
 def print_deleted_groups(
     kind: str, deleted: Collection[str], failed: Mapping[str, BaseException | str]
 ) -> None:
-    """What became of the groups that were to be deleted."""
+    """The results of deleting groups."""
     names = ", ".join(f"'{group}'" for group in deleted)
     if not failed:
         print(f"Deletion of requested {kind} groups ({names}) was successful.")
@@ -73,7 +73,7 @@ def print_deleted_offsets(
     errors: Mapping[TopicPartition, KafkaError],
     unknown_topics: Mapping[str, KafkaError],
 ) -> None:
-    """What became of the offsets of each partition; topics that are unknown have partition -."""
+    """The result for each partition; unknown topics have the partition `-`."""
     first = next(iter(errors.values()), None)
     if first is None:
         print(f"Request succeeded for deleting offsets from group {group}.")

@@ -1,4 +1,4 @@
-"""What the tools for share and streams groups do alike, and how each tool runs its one action."""
+"""What the tools for share and streams groups share, and how a tool runs its action."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`kafka-streams-application-reset`: resets a Kafka Streams application.
 
-Moves the committed offsets of input topics, and deletes the topics that the application made for
-itself. Exit codes: 1 if a topic is missing or something failed.
+Moves the committed offsets of input topics, and deletes the internal topics of the
+application. Exit codes: 1 if a topic is missing or something failed.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class _Reset:
             except GroupIdNotFoundError:
                 return
             except UnknownMemberIdError:
-                # It left by itself in between: look again.
+                # The member has left in the meantime: query again.
                 if attempt == _REMOVALS_MAX - 1:
                     raise
 
@@ -253,7 +253,7 @@ class _Reset:
         return cluster.starts(partitions)
 
     def _positions(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where the group would go on: at its commits, else at the ends."""
+        """Where the group would continue: at its commits, else at the ends."""
         try:
             found = self._admin.list_consumer_group_offsets(self._group)[self._group]
         except GroupIdNotFoundError:

@@ -256,7 +256,7 @@ class _Service(GroupService):
     def _committed(
         self, group: StreamsGroupDescription, *, with_repartition: bool
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The committed offsets of topics that the group reads, none of its other ones."""
+        """The committed offsets of the group's input topics."""
         topics = {topic for each in group.subtopologies for topic in each.source_topics}
         if with_repartition:
             topics |= {
@@ -343,7 +343,7 @@ class _Service(GroupService):
             )
 
     def _internal_topics(self, group: StreamsGroupDescription) -> list[str]:
-        """What the group's topology made, as far as the names leave no doubt."""
+        """Topics of the group's topology whose names show that they are internal."""
         topics = []
         for topic in inferred_internal_topics(group):
             if is_inferred_internal(topic, group.group_id):

@@ -1,4 +1,4 @@
-"""`moldau transactions`: look at transactions and end those that hang, as kafka-transactions."""
+"""`moldau transactions`: show transactions, abort hanging ones, as kafka-transactions does."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _HANGING = (
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that a partition still waits for the end of."""
+    """A transaction that is still open in a partition."""
 
     topic_partition: TopicPartition
     state: ProducerState
@@ -138,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Kafka's tool notices these when it is connected; it is the same to its user."""
+    """Kafka's tool checks these after it has connected; the result is the same."""
     if arguments.command == "abort" and arguments.start_offset is None:
         if arguments.producer_id is None:
             raise ToolError(
@@ -217,7 +217,7 @@ def _abort(admin: Admin, arguments: argparse.Namespace) -> None:
             key,
             arguments.producer_id,
             arguments.producer_epoch,
-            # One that hung before its first end has no coordinator epoch in the log yet.
+            # Without a marker of an earlier transaction there is no coordinator epoch in the log.
             max(0, arguments.coordinator_epoch),
         )
     else:
@@ -348,7 +348,7 @@ def _descriptions(admin: Admin, ids: set[str]) -> dict[str, TransactionDescripti
 
 
 def _batches(whole: Sequence[T]) -> Iterator[Sequence[T]]:
-    """One request about everything would be too much for a broker."""
+    """One request for all partitions could overload a broker."""
     for start in range(0, len(whole), _BATCH_SIZE):
         yield whole[start : start + _BATCH_SIZE]
 

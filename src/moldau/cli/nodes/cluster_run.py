@@ -32,7 +32,7 @@ FOLLOW_INTERVAL_S = 0.2
 # How often to look whether a node that is down was started by hand.
 RETURN_INTERVAL_S = 1.0
 READY_INTERVAL_S = 0.05
-# Long enough for a node that is just ending: a signal then would make it end badly.
+# Long enough for a node that is stopping: a signal then would make it fail.
 HURRY_AFTER_S = 1.0
 READY = b" is up.\n"
 _COLOURS = (36, 33, 32, 35, 34, 31)
@@ -63,7 +63,7 @@ class ClusterRun:
         self._stop_seconds_max = stop_seconds_max
         self._children: dict[int, Child] = {}
         self._followers: list[asyncio.Task[None]] = []
-        self._failed: set[int] = set()  # nodes that ended badly and were not restarted
+        self._failed: set[int] = set()  # nodes that failed and were not restarted
         self._alive: set[int] = set()  # nodes that run or will be restarted
         self._none_left = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -114,7 +114,7 @@ class ClusterRun:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # Ctrl-C in a terminal reaches all of a group at once; here one after the other.
+                # Ctrl-C in a terminal reaches the whole process group; here nodes stop in order.
                 start_new_session=True,
                 env={**os.environ, PARENT_VARIABLE: str(os.getpid())},
             )
@@ -190,7 +190,7 @@ class ClusterRun:
     def _delay_s(self, child: Child) -> float | None:
         """How long until the node is restarted; None if that is left to the user.
 
-        A node that somebody stopped in order is meant to be down.
+        A node that was stopped in order stays down.
         """
         if not child.process.returncode:
             return None
@@ -344,7 +344,7 @@ async def _follow(child: Child) -> None:
         file.seek(child.log_start)
         rest, ended = b"", False
         while not ended:
-            # Asked before reading: what it wrote last is read after its end.
+            # Checked before reading, so that the last output is read after the process has ended.
             ended = child.process.returncode is not None
             *lines, rest = (rest + file.read()).split(b"\n")
             for line in lines:

@@ -1,4 +1,4 @@
-"""From files and --override to a BrokerConfig; what a node started without a file runs with."""
+"""A BrokerConfig from files and --override, and the configuration of a node without a file."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read_properties(path: str) -> dict[str, str]:
 
 
 def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
-    """What --override KEY=VALUE sets; the last one counts."""
+    """The settings of --override KEY=VALUE; the last one applies."""
     texts: dict[str, str] = {}
     for override in overrides:
         key, separator, value = override.partition("=")
@@ -86,7 +86,7 @@ def load_config(properties: Mapping[str, str], overrides: Sequence[str] = ()) ->
 
 
 def warn_of_ignored_keys(config: BrokerConfig) -> None:
-    """Kafka ignores keys it does not know; a misspelt one should still be noticed.
+    """Kafka ignores keys it does not know; a misspelled one should still be noticed.
 
     What is known and changes nothing here is named in one line.
     """

@@ -1,7 +1,7 @@
 """`moldau start` and `moldau server-start`: run a broker in the foreground.
 
-The difference: `start` makes everything ready that is missing, `server-start` behaves like Kafka's
-script and refuses data directories that are not formatted.
+`start` creates and formats what is missing; `server-start` behaves like Kafka's script and refuses
+data directories that are not formatted.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def run_start(arguments: argparse.Namespace) -> int:
     if formatted_folders(config):
         _require_folders(config)
     else:
-        # First, so that a start that cannot succeed leaves no data directory behind.
+        # First, so that a failed start leaves no data directory behind.
         _require_ports(config)
         _require_folders(config)
         _format(config)
@@ -98,7 +98,7 @@ def run_server_start(arguments: argparse.Namespace) -> int:
 
 
 def _end_with_parent() -> None:
-    """A node of `moldau cluster` stops with it, also when that one is killed (on Linux)."""
+    """A node of `moldau cluster` stops with that process, also if it is killed (on Linux)."""
     parent = os.environ.pop(PARENT_VARIABLE, None)
     if parent is None or sys.platform != "linux":
         return
@@ -146,7 +146,7 @@ def _format(config: BrokerConfig) -> None:
 def _is_alone(config: BrokerConfig) -> bool:
     """Whether the configured quorum can only be this node.
 
-    A member of a larger cluster that formatted itself would be a cluster of its own.
+    A member of a larger cluster that formatted itself would form a separate cluster.
     """
     if not config.is_controller:
         return False
@@ -164,7 +164,7 @@ def _is_alone(config: BrokerConfig) -> bool:
 
 
 def _is_here(host: str) -> bool:
-    """Whether `host` is this machine: one can bind to an address of one's own only."""
+    """Whether `host` is this machine: only its own addresses can be bound."""
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM)
     except OSError:

@@ -1,4 +1,4 @@
-"""`kafka-consumer-perf-test`: how fast a consumer is."""
+"""`kafka-consumer-perf-test`: measures a consumer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kafka-e2e-latency`: how long a record takes from a producer to a consumer."""
+"""`kafka-e2e-latency`: measures the time from a producer to a consumer."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 _POLL_MS = 60_000
-# Of the old way to call it: words in a fixed order.
+# Names of positional arguments in the old form of the command.
 _POSITIONAL = ("bootstrap_server", "topic", "num_records", "producer_acks", "record_size")
 _NUMBERS = ("num_records", "record_size")
-# Java's largest: as good as for ever.
+# Java's largest long: no limit.
 _FOR_EVER_MS = 2**63 - 1
 
 Headers = list[tuple[str, bytes | None]]
@@ -147,7 +147,7 @@ def _consumer_settings(config: dict[str, object]) -> dict[str, object]:
         "group.id": f"test-group-{time.time_ns() // 1_000_000}",
         "enable.auto.commit": "false",
         "auto.offset.reset": "latest",
-        # An answer as soon as there is something, not when there is more.
+        # A response as soon as there is a record.
         "fetch.max.wait.ms": "0",
     }
 
@@ -228,7 +228,7 @@ def _validate(
     value: bytes,
     headers: Headers,
 ) -> None:
-    """What was read is what was sent, and nothing else."""
+    """Checks that exactly the sent record was read."""
     if not records:
         raise ToolError(f"poll() timed out before finding a result (timeout:[{_POLL_MS}ms])")
     record = records[0]

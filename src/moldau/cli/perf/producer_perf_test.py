@@ -1,4 +1,4 @@
-"""`kafka-producer-perf-test`: how fast a producer is, and how long records take."""
+"""`kafka-producer-perf-test`: measures throughput and latency of a producer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TRANSACTION_MS = 3000
 # Random bytes become letters A to Z.
 _LETTERS = bytes(65 + number % 26 for number in range(256))
 _POOL_SIZE = 1 << 20
-# A prime, so that pieces begin everywhere before one comes again.
+# A prime, so that pieces start at every position before one is repeated.
 _POOL_STEP = 7919
 # Drawing the progress bar more often would slow down what is measured.
 _BAR_INTERVAL_MS = 200
@@ -204,7 +204,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _payloads(arguments: argparse.Namespace) -> Callable[[int], bytes]:
-    """What the record of each number holds."""
+    """The value of each record, by its number."""
     # Always the same sequence, so that runs can be compared.
     source = random.Random(0)
     if arguments.payload_file is not None:
@@ -216,7 +216,7 @@ def _payloads(arguments: argparse.Namespace) -> Callable[[int], bytes]:
 
 
 def _random_letters(source: random.Random, size: int) -> Callable[[int], bytes]:
-    """Pieces of one long random text: drawing every letter would measure the drawing."""
+    """Pieces of one long random text: random letters for each record would take too long."""
     span = max(_POOL_SIZE, size)
     pool = source.randbytes(span + size).translate(_LETTERS)
 

@@ -1,4 +1,4 @@
-"""`kafka-share-consumer-perf-test`: how fast share consumers are together."""
+"""`kafka-share-consumer-perf-test`: measures share consumers."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _measure(
                 for done in [pool.submit(worker.consume) for worker in workers]:
                     done.result()
             finally:
-                # After an interrupt or an error of one the pool waits for the others.
+                # After an interrupt, or an error in one thread, the pool waits for the others.
                 total.stop()
     end_ms = _now_ms()
     elapsed_ms = end_ms - start_ms

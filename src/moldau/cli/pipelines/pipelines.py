@@ -1,4 +1,4 @@
-"""`moldau pipelines`: start, stop and watch declared flows of data.
+"""`moldau pipelines`: start, stop and watch data pipelines.
 
 A failure is reported with the line of the definition; the rest is in the pipeline's log. Exit
 codes: 0 success, 1 failure. Output is plain text in a pipe, one JSON document with --json.
@@ -137,7 +137,7 @@ def _subparser(parser: Parser, name: str) -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with _told(arguments):
+    with _reporting(arguments):
         if arguments.command == "validate":
             return _validate(arguments)
         with _open(arguments) as pipelines:
@@ -145,8 +145,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _told(arguments: argparse.Namespace) -> Iterator[None]:
-    """Turns errors into lines that users can do something about."""
+def _reporting(arguments: argparse.Namespace) -> Iterator[None]:
+    """Turns errors into one line each."""
     from moldau.pipelines.errors import PipelineError
     from moldau.spark.runtime.errors import SparkRuntimeError
 
@@ -354,7 +354,7 @@ _COMMANDS = {
 }
 
 
-# Words.
+# Texts.
 
 
 def _done(info: PipelineInfo, arguments: argparse.Namespace) -> int:
@@ -378,7 +378,7 @@ def _waiting(arguments: argparse.Namespace, what: str) -> Iterator[None]:
 
 
 def _error_text(error: PipelineError, arguments: argparse.Namespace) -> str:
-    """The error, and the line of the user's that it is about."""
+    """The error, and the line of the definition that it is about."""
     text = str(error)
     named = getattr(arguments, "definition", None) or getattr(arguments, "file", None) or "."
     code = _own_line(error.where, Path(named).parent)

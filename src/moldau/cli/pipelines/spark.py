@@ -1,7 +1,7 @@
-"""`moldau spark`: the deployment's Spark server, and the loop that keeps pipelines running.
+"""`moldau spark`: the deployment's Spark server, and the control loop of pipelines.
 
-`start` is the same as often as it is called: what runs already is left alone. The server and the
-loop go on after the command has ended, until `stop`.
+`start` can be repeated: what runs already is left alone. The server and the control loop run after
+the command has ended, until `stop`.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _start(arguments: argparse.Namespace) -> int:
     )
     running = server.attach()
     if running:
-        _tell_what_stays(arguments, server)
+        _warn_of_no_effect(arguments, server)
     elif sys.stderr.isatty():
         print("Starting Spark, which takes some seconds ...", file=sys.stderr)
     start_all(server, arguments.bootstrap_server or config.get("bootstrap.servers"), config)
@@ -176,8 +176,8 @@ def _start(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tell_what_stays(arguments: argparse.Namespace, server: ConnectServer) -> None:
-    """Options of a start have no effect on a server that runs."""
+def _warn_of_no_effect(arguments: argparse.Namespace, server: ConnectServer) -> None:
+    """Options of a start have no effect on a running server."""
     names = ("master", "conf", "packages", "connector", "host", "port", "ship")
     given = [f"--{name}" for name in names if getattr(arguments, name) is not None]
     if given:
@@ -193,7 +193,7 @@ def _tell_what_stays(arguments: argparse.Namespace, server: ConnectServer) -> No
 def start_all(
     server: ConnectServer, bootstrap_servers: str | None, config: Mapping[str, str]
 ) -> None:
-    """The server, and the pipelines' loop if there is a broker for it."""
+    """The server, and the control loop if there is a broker."""
     server.start()
     for notice in server.notices:
         print(f"moldau: {notice}.", file=sys.stderr)
@@ -331,7 +331,7 @@ def _listed(text: str | None) -> list[str] | None:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-# A cluster of one's own.
+# Spark clusters.
 
 
 def _run_master(arguments: argparse.Namespace) -> int:
@@ -355,7 +355,7 @@ def _run_worker(arguments: argparse.Namespace) -> int:
 
 
 def _become(class_name: str, words: list[str]) -> int:
-    """Spark's process takes the place of this one, so that signals reach it."""
+    """Replace this process with Spark's, so that signals reach it."""
     from moldau.spark.runtime.cluster import cluster_command
 
     command, environ = cluster_command(class_name, words)

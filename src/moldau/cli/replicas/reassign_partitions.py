@@ -1,6 +1,6 @@
 """`moldau reassign-partitions`: move replicas between brokers and log directories.
 
-As kafka-reassign-partitions does: propose a plan, carry it out, look how far it is, cancel it.
+As kafka-reassign-partitions does: generate a plan, execute, verify and cancel it.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _action(arguments: argparse.Namespace) -> str:
     return action
 
 
-# What there is now.
+# The current state.
 
 
 def _assignments(admin: Admin, topics: Collection[str]) -> dict[TopicPartition, tuple[Node, ...]]:
@@ -193,7 +193,7 @@ def _assignments(admin: Admin, topics: Collection[str]) -> dict[TopicPartition, 
 def _log_dirs(
     admin: Admin, current: Mapping[TopicPartition, Iterable[Node]]
 ) -> dict[TopicPartitionReplica, str]:
-    """Where the replicas of brokers that are alive are."""
+    """The log directories of the replicas on brokers that are up."""
     replicas = [
         TopicPartitionReplica(*key, node.id)
         for key, nodes in current.items()
@@ -352,7 +352,7 @@ def _set_rate(admin: Admin, brokers: Iterable[int], keys: Iterable[str], rate: i
 
 
 def _move(admin: Admin, log_dirs: Mapping[TopicPartitionReplica, str], timeout_ms: int) -> None:
-    """Begin moves; a replica that is not on its broker yet is waited for."""
+    """Start moves; waits for replicas that are not on their broker yet."""
     deadline = time.monotonic() + timeout_ms / 1000
     pending = dict(log_dirs)
     while True:

@@ -1,4 +1,4 @@
-"""`kafka-replica-verification`: compares the replicas of partitions, as they grow.
+"""`kafka-replica-verification`: compares the replicas of partitions, continuously.
 
 Every replica is asked for the same offsets; what each shows below its high watermark must agree.
 Runs until it is ended by a signal, or until replicas cannot be compared any more (exit code 1).
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _find(
     config: Mapping[str, str], wanted: re.Pattern[str], moment: int
 ) -> tuple[list[TopicDescription], dict[TopicPartition, int]]:
-    """The topics, and where in each of their partitions to begin."""
+    """The topics, and the first offset of each of their partitions."""
     from moldau.client.admin import Admin, OffsetSpec
 
     with Admin(config) as admin:

@@ -209,7 +209,7 @@ def _check(arguments: argparse.Namespace) -> None:
         )
 
 
-# What the options mean.
+# From options to entries.
 
 
 def resources_of(arguments: argparse.Namespace) -> list[ResourcePatternFilter]:

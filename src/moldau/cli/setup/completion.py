@@ -1,9 +1,8 @@
 """`moldau completion`: the script that completes moldau commands in a shell.
 
-The script asks `moldau completion --line WORDS` for candidates, so it never grows old: commands and
-options come from the parsers themselves, names of topics and groups from the broker that the
-command would ask. A query never fails and never waits long: without an answer
-there are no candidates.
+The script runs `moldau completion --line WORDS` for candidates, so it is always up to date: commands
+and options come from the parsers, names of topics and groups from the broker that the command would
+use. A query never fails and never waits long: without an answer there are no candidates.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ _moldau() {
 }
 (( ${+functions[compdef]} )) || { autoload -Uz compinit && compinit -i }
 compdef _moldau moldau SCRIPTS
-# Where this is a file of fpath, the first completion runs it as a whole.
+# As a file of fpath, the whole script is run by the first completion.
 [[ "${funcstack[1]}" == _moldau ]] && _moldau "$@" || true
 """
 

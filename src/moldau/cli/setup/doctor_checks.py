@@ -1,7 +1,7 @@
 """The checks of `moldau doctor`, one function each.
 
-What a check looks at is measured here and judged by the small functions at the end, which know no
-machine, and decide what is enough and what to do otherwise.
+Checks measure this machine; the small functions at the end decide from the measurements what is
+enough and what to do otherwise.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _port(port: int) -> Check:
 
 
 def _answers_as_broker(port: int) -> bool:
-    """Whether somebody there understands ApiVersions, which every broker does."""
+    """Whether a process there answers ApiVersions, as every broker does."""
     body = b"\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff"
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=_CONNECT_SECONDS) as peer:
@@ -211,7 +211,7 @@ def _disk(data: str) -> Iterator[Check]:
 
 
 def _sync_seconds(folder: Path) -> float:
-    """How long the disk takes to have a small record for good, in the middle of some tries."""
+    """How long the disk takes to write and sync a small record: the median of some tries."""
     times = []
     with tempfile.TemporaryFile(dir=folder) as file:
         for _ in range(_SYNC_COUNT):
@@ -357,7 +357,7 @@ def ahead_by(told_s: float, begun_s: float, ended_s: float) -> float:
 
 
 def judge_clock(ahead_s: float) -> Check:
-    """By how many seconds the broker's clock is ahead of ours."""
+    """By how many seconds the broker's clock is ahead of the local one."""
     off = abs(ahead_s)
     which = "ahead of" if ahead_s > 0 else "behind"
     found = f"the broker's clock is {off:.2f} s {which} this one"

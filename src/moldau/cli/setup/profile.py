@@ -1,4 +1,4 @@
-"""`moldau profile`: names for clusters, and which of them the other commands use."""
+"""`moldau profile`: names clusters, and chooses the one that other commands use."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from moldau.config.suggestions import did_you_mean
 __all__ = ["Commands", "Parser", "int32", "int64", "names_option"]
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)'")
-# Argparse's messages, in the words of a user of the command.
+# Argparse's messages, in plain words.
 _MESSAGES = (
     (r"the following arguments are required: (.*,.*)", r"\1 are required"),
     (r"the following arguments are required: (.*)", r"\1 is required"),
@@ -76,7 +76,7 @@ class Commands:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, with a guess where there is one."""
+    """A parser whose errors are one line, with a suggestion if there is one."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", HelpFormat)
@@ -210,8 +210,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str, *, name: str | None = None) -> NoReturn:
         guess = ""
         if name is None and (name := self._unknown_option()) is not None:
-            # It is the reason for the rest: what it was meant to be is missing, its value is not
-            # a command.
+            # It is the cause of other errors: the intended option is missing, and its value is
+            # taken for a command.
             message = f"{name} is not a recognized option"
         if name is not None:
             guess = did_you_mean(name, self._option_string_actions)
@@ -294,7 +294,7 @@ def _bracketed(option: str) -> str:
 
 
 class _Deprecated(argparse.Action):
-    """Warns, then does what the option does that took its place."""
+    """Warns, then acts as the option that replaces it."""
 
     def __init__(
         self, *, instead: argparse.Action, instead_name: str, warning: str | None, **options: Any

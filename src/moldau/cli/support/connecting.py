@@ -18,8 +18,8 @@ __all__ = ["Unreachable", "open_admin", "wait_until_reachable"]
 
 # How long a tool waits for a first broker to listen: enough for one that is just starting.
 REACHABLE_SECONDS_MAX = 5.0
-# How long for the answer of one that accepts connections: as long as request.timeout.ms. A machine
-# may be busy, and a client would not be answered sooner.
+# How long it waits for the response of a node that accepts connections, which may be busy: as long
+# as request.timeout.ms.
 ANSWER_SECONDS_MAX = 30.0
 _RETRY_SECONDS = 0.2
 
@@ -90,7 +90,7 @@ def wait_until_reachable(
 def _answer_seconds_max(config: Mapping[str, Any], idle_ms_max: int | None) -> float:
     given = str(config.get("default.api.timeout.ms", ""))
     if given.isdecimal() and int(given):
-        # What the user gives every operation is enough for this one.
+        # The user's timeout for every operation also applies to this one.
         return int(given) / 1000
     if idle_ms_max is not None and idle_ms_max >= 0:
         # A busy node needs at least this long; that no record came is not an error.

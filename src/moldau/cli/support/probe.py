@@ -1,4 +1,4 @@
-"""Whether a Kafka node answers at an address, and what is there otherwise.
+"""Whether a Kafka node answers at an address, and the problem otherwise.
 
 Decided here: whether the first answer is that of a Kafka node. A port may belong to anything, and a
 client would take the first bytes of an HTTP answer for the length of a response, and wait for it.
@@ -33,7 +33,7 @@ _RESPONSE_BYTES_MAX: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a node cannot be talked to; if it is `certain`, trying again is of no use."""
+    """Why a node cannot be reached; if it is `certain`, a retry does not help."""
 
     text: str
     certain: bool = False

@@ -37,7 +37,7 @@ class _Rate(ProgressColumn):
 
 
 class Bar:
-    """Advance it as often as you like: it draws itself a few times a second."""
+    """Can be advanced at any rate: it is drawn a few times a second."""
 
     def __init__(self, description: str, total: float | None, unit: str) -> None:
         self._description = description

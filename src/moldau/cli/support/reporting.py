@@ -24,7 +24,7 @@ def reporting_as(prefix: str, *, to_stdout: bool = False) -> Iterator[None]:
 
 
 def message_of(error: BaseException) -> str:
-    """What Kafka's tool would show of an error: the broker's own words where there are any."""
+    """The error as Kafka's tool prints it: the broker's message if there is one."""
     words = getattr(error, "message", "")
     if " " not in words:
         # Only a name, or nothing: the error's own text is better.

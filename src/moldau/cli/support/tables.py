@@ -39,7 +39,7 @@ def aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[s
 
 
 class Table:
-    """Rows under headers: in a pipe in the layout of Kafka's tool, on a terminal for people."""
+    """Rows under headers: in a pipe in the layout of Kafka's tool, on a terminal with colours."""
 
     def __init__(
         self, *headers: str, plain: PlainLayout = tabbed, title: str | None = None

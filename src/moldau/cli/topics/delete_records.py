@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             table.add(key, results[key].low_watermark, "")
     table.show()
-    # Kafka's tool reports failures of single partitions and ends well.
+    # Kafka's tool reports failures of single partitions and exits with 0.
     return 0
 
 

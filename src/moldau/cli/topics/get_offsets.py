@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
                 raise Refused("Could not match any topic-partitions with the specified filters")
             found = admin.list_offsets(dict.fromkeys(partitions, spec), check=False)
     offsets = {}
-    # Kafka sorts them as texts.
+    # Kafka sorts them as strings.
     for partition in sorted(partitions, key=str):
         error = found.errors.get(partition)
         if error is not None:

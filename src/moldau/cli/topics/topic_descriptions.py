@@ -49,7 +49,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """A partition with what decides how well it is."""
+    """A partition with what the filters depend on."""
 
     topic: str
     info: TopicPartitionInfo
@@ -63,7 +63,7 @@ class PartitionView:
         moving = self.reassignment
         if moving is not None:
             changing = {*moving.adding_replicas, *moving.removing_replicas}
-            # It may have ended between the two questions.
+            # The reassignment may have ended between the two requests.
             if changing.intersection(node.id for node in self.info.replicas):
                 return len(moving.replicas) - len(moving.adding_replicas)
         return len(self.info.replicas)

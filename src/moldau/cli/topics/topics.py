@@ -308,7 +308,7 @@ def _list(admin: Admin, arguments: argparse.Namespace) -> None:
     elif names or not on_terminal():
         print("\n".join(names))
     else:
-        # A person would take an empty answer for a failure.
+        # On a terminal an empty output would look like a failure.
         none = "There are no topics." if arguments.topic is None else "No topic matches."
         print(none, file=sys.stderr)
 

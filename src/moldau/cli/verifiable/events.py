@@ -23,7 +23,7 @@ class Events:
     def report(self, name: str, **fields: object) -> None:
         event = {"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}
         with self._lock:
-            # Flushed at once: whoever verifies reads along.
+            # Flushed at once: the test reads events as they come.
             print(compact_json(event), file=self._output, flush=True)
 
 

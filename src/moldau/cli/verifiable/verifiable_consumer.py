@@ -203,7 +203,7 @@ class _Reader:
         try:
             self._consumer.commit_sync(offsets)
         except WakeupError:
-            # It comes once, to end us: what was read is committed before.
+            # A signal ends the loop, but what was read is committed first.
             self._commit(offsets)
             raise
         except FencedInstanceIdError:

@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings: dict[str, object] = {
         "bootstrap.servers": arguments.bootstrap_server,
         "acks": str(arguments.acks),
-        # What fails shall be seen to fail.
+        # Failures must be reported, not retried.
         "retries": "0",
     }
     if arguments.command_config:
@@ -174,7 +174,7 @@ class _Sender:
             self._producer.send(
                 self._topic, value, key=key, timestamp=timestamp, on_delivery=on_delivery
             )
-        except Exception as error:  # Whatever it is, it is this message's event.
+        except Exception as error:  # Any error is the event of this message.
             self._failed(key, value, error)
 
     def _failed(self, key: str | None, value: str, error: Exception) -> None:

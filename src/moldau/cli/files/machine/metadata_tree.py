@@ -4,7 +4,7 @@
             scram,topics}
     /local/{commitId,version}
 
-Children are made when somebody looks at them: an image may hold a hundred thousand partitions.
+Children are created on demand: an image may have a hundred thousand partitions.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ _ENTITY_WORDS = {"client-id": "clientId", "ip": "ip", "user": "user"}
 
 
 def _entity_name(entity: QuotaEntity) -> str:
-    """`clientId(a)_user(b)`. A default entity has no name to show, so it leaves nothing."""
+    """`clientId(a)_user(b)`. A default entity has no name and adds nothing."""
     names = dict(entity)
     parts = []
     for kind, word in _ENTITY_WORDS.items():
@@ -318,7 +318,7 @@ def split_path(path: str, working_directory: str = "/") -> list[str]:
 
 
 def find_nodes(root: Directory, pattern: str, working_directory: str = "/") -> Iterator[Found]:
-    """Whatever the pattern matches, in the order of names; *, ? and {a,b} are understood."""
+    """The nodes that a glob with *, ? and {a,b} matches, in the order of names."""
     yield from _match(root, split_path(pattern, working_directory), ())
 
 
@@ -337,7 +337,7 @@ def _match(node: Node, parts: Sequence[str], path: tuple[str, ...]) -> Iterator[
 
 
 def _expression(glob: str) -> re.Pattern[str] | None:
-    """A regular expression for a glob; None for a plain name, which a broken glob also is."""
+    """A regular expression for a glob; None for a plain name or an invalid glob."""
     output: list[str] = []
     in_group = False
     plain = True

@@ -44,7 +44,7 @@ class Layout:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Layout:
-        """ValueError where the file is not one of ours."""
+        """ValueError if the file was not written by `moldau cluster`."""
         try:
             layout = cls(
                 cluster_id=properties["cluster.id"],
@@ -82,13 +82,13 @@ class NodePlan:
 
 
 def ports_of(first: int, *, brokers: int, controllers: int) -> tuple[list[int], list[int]]:
-    """Ports of clients, one after the other from `first`, and behind them those of controllers."""
+    """Ports of clients, one after the other from `first`, and after them those of controllers."""
     behind = first + brokers
     return list(range(first, behind)), list(range(behind, behind + controllers))
 
 
 def replication_settings(factor: int) -> dict[str, str]:
-    """As many replicas for every topic, and one of them may fail without stopping writers."""
+    """This many replicas for every topic, of which one may fail without blocking producers."""
     in_sync = "2" if factor >= 3 else "1"
     return {
         "default.replication.factor": str(factor),

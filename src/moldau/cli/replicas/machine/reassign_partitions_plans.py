@@ -1,7 +1,7 @@
 """Plans to reassign partitions: their JSON, moves, throttles and state.
 
-Pure. A plan names for each partition the brokers that shall have its replicas, and for replicas a
-log directory if it is not just any.
+A plan names the brokers of each partition's replicas, and optionally a log directory for each
+replica.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Plan(NamedTuple):
-    """In the order of the file, where a partition may wrongly come twice."""
+    """In the order of the file, in which a partition may be repeated by mistake."""
 
     partitions: tuple[tuple[TopicPartition, tuple[int, ...]], ...]
     log_dirs: Mapping[TopicPartitionReplica, str]
@@ -94,7 +94,7 @@ def parse_plan(text: str) -> Plan:
 
 
 def parse_executable(text: str) -> Plan:
-    """A plan that can be carried out: each partition once, each with replicas, each once."""
+    """A plan that can be executed: no partition twice, none without replicas, no replica twice."""
     plan = parse_plan(text)
     if not plan.partitions:
         raise Refused("Partition reassignment list cannot be empty")
@@ -214,7 +214,7 @@ def moves(
     proposed: Mapping[TopicPartition, Sequence[int]],
     current: Mapping[TopicPartition, Sequence[int]],
 ) -> dict[TopicPartition, Move]:
-    """All that moves: what is under way, and what is proposed in its place or beside it."""
+    """All moves: those in progress, and those proposed in their place or in addition."""
     found = {
         key: Move(
             frozenset(each.replicas) - frozenset(each.adding_replicas),
@@ -251,7 +251,7 @@ def reassigning_brokers(moving: Mapping[TopicPartition, Move]) -> list[int]:
     return sorted({each for move in moving.values() for each in move.sources | move.destinations})
 
 
-# Words.
+# Texts.
 
 
 def state_text(key: TopicPartition, state: PartitionState) -> str:
@@ -269,7 +269,7 @@ def state_text(key: TopicPartition, state: PartitionState) -> str:
 def move_text(
     replica: TopicPartitionReplica, target: str, where: ReplicaLogDirInfo | None
 ) -> tuple[str, bool]:
-    """What became of a move to another log directory, and whether it is over."""
+    """The state of a move to another log directory, and whether it is complete."""
     key = TopicPartition(replica.topic, replica.partition)
     broker = replica.broker_id
     if where is None:

@@ -68,7 +68,7 @@ def fitted(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
 
 
 def lines_of(shared: Iterable[tuple[str, str]], width: int) -> list[str]:
-    """What all rows share, as many of it in a line as fit."""
+    """What all rows share, as many in a line as fit."""
     lines: list[str] = []
     for header, value in shared:
         entry = f"  {header} {value}"
