@@ -28,7 +28,7 @@ def run(script: str, *argv: str) -> subprocess.CompletedProcess[str]:
             "kafka-storage.sh",
             [],
             1,
-            "kafka-storage: error: COMMAND is required",
+            "kafka-storage: error: a command is required: info, format, ",
         ),
         (
             "kafka-storage.sh",

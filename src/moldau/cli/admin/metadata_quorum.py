@@ -1,4 +1,4 @@
-"""`moldau metadata-quorum`: show and change the controllers' quorum, as kafka-metadata-quorum does."""
+"""`moldau metadata-quorum`: show and change the quorum, as kafka-metadata-quorum does."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from moldau.cli.support.client_options import parse_properties
 from moldau.cli.support.config_files import read_config_file
 from moldau.cli.support.connecting import wait_until_reachable
 from moldau.cli.support.failures import ToolError
-from moldau.cli.support.java_errors import as_java
+from moldau.cli.support.reporting import message_of
 
 if TYPE_CHECKING:
     from moldau.cli.console.reader import LineRecord
@@ -154,7 +154,7 @@ def _send(producer: Producer, record: LineRecord, *, sync: bool) -> None:
             print(
                 f"Error when sending message to topic {record.topic} with key: "
                 f"{_size(record.key)}, value: {_size(record.value)} with error: "
-                f"{as_java(error)}",
+                f"{message_of(error)}",
                 file=sys.stderr,
             )
 

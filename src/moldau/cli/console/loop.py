@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from moldau.cli.support.java_errors import as_java
+from moldau.cli.support.reporting import message_of
 from moldau.cli.support.signals import Signals
 from moldau.client.errors import KafkaError, WakeupError
 
@@ -75,7 +75,7 @@ class RecordLoop:
             except WakeupError:
                 return False
             except KafkaError as error:
-                self._report(as_java(error))
+                self._report(message_of(error))
                 return False
             if self.waiting or self._timeout is None:
                 continue

@@ -22,8 +22,8 @@ from moldau.cli.support.client_options import add_json
 from moldau.cli.support.config_files import read_config_file
 from moldau.cli.support.connecting import wait_until_reachable
 from moldau.cli.support.failures import ToolError
-from moldau.cli.support.java_errors import as_java
 from moldau.cli.support.progress import Progress, progress
+from moldau.cli.support.reporting import message_of
 from moldau.cli.support.tables import print_json
 from moldau.wire.uuids import uuid_to_text
 
@@ -341,7 +341,7 @@ class _Run:
         error: Exception | None,
     ) -> None:
         if error is not None:
-            print(as_java(error), file=sys.stderr)
+            print(message_of(error), file=sys.stderr)
             return
         now_ms = time.time_ns() // 1_000_000
         lines = self._stats.record(now_ms - sent_ms, size, now_ms)

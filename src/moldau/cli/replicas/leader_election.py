@@ -13,7 +13,7 @@ from moldau.cli.support.connecting import open_admin
 from moldau.cli.support.failures import ToolError
 from moldau.cli.support.java_errors import as_java
 from moldau.cli.support.machine.errors import Refused
-from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.reporting import message_of, reporting_as
 from moldau.cli.support.tables import print_json
 from moldau.client.admin import ElectionType
 from moldau.client.errors import (
@@ -142,7 +142,7 @@ def _report(
                 "elected": [_json_partition(key) for key in elected],
                 "alreadyElected": [_json_partition(key) for key in idle],
                 "failed": [
-                    {**_json_partition(key), "error": as_java(error)}
+                    {**_json_partition(key), "error": message_of(error)}
                     for key, error in failed.items()
                 ],
             }

@@ -1,8 +1,9 @@
 """`moldau completion`: the script that completes moldau commands in a shell.
 
-The script runs `moldau completion --line WORDS` for candidates, so it is always up to date: commands
-and options come from the parsers, names of topics and groups from the broker that the command would
-use. A query never fails and never waits long: without an answer there are no candidates.
+The script runs `moldau completion --line WORDS` for candidates, so it is always up to date:
+commands and options come from the parsers, names of topics and groups from the broker that the
+command would use. A query never fails and never waits long: without an answer there are no
+candidates.
 """
 
 from __future__ import annotations

@@ -219,6 +219,8 @@ class Parser(argparse.ArgumentParser):
             guess = did_you_mean(match[1], self._choices())
             if len(self._choices()) > 12:
                 message = message[: message.index(" (choose from")]
+        elif message.endswith(": COMMAND"):
+            message = f"a command is required: {', '.join(self._choices())}"
         hint = guess or f" Run `{self.prog} --help` for usage."
         message = _reworded(message.rstrip("."))
         print(f"{self.prog}: error: {message}.{hint}", file=sys.stderr)
