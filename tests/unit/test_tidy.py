@@ -94,8 +94,6 @@ def _cycle(package: str, *names: str) -> frozenset[str]:
 
 #: Import cycles that are left.
 CYCLES: dict[frozenset[str], str] = {
-    _cycle(
-    _cycle(
     _cycle("pipelines", "definition", "errors"): "errors name the step that they are about",
     _cycle(
         "pipelines.definition",
