@@ -23,6 +23,10 @@ WORKERS ?= 3
 # pytest for tests with many processes at once: CI runs again, alone, what failed among them.
 CROWD := $(BIN)/python tests/support/crowd.py
 
+# Set in container images to keep their layers small. Without compiled files every start of a broker
+# takes twice as long, and tests start hundreds of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What the compiled modules and the installed package depend on.
 TYPES := $(shell find src -name '*.pxd')
 BUILD_INPUTS := pyproject.toml setup.py $(TYPES) $(TYPES:.pxd=.py)
@@ -39,11 +43,12 @@ install-spark: $(VENV)/.installed-spark   ## add Apache Spark to .venv, for pipe
 run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	@exec $(BIN)/moldau start --port $(PORT) --data $(DATA)
 
-# Runs the stages one after the other and ends with their times and the slowest tests.
+# Runs the stages one after the other, those with a + at the same time, and ends with their times and
+# the slowest tests. Conformance and Spark tests wait a good deal for processes.
 WHOLE_RUN = +@$(PYTHON) tests/support/whole_run.py $(MAKE)
 
 test:            ## what CI runs: check, unit, conformance, Spark tests, a short simulation
-	$(WHOLE_RUN) check unit conformance spark-short sim-short
+	$(WHOLE_RUN) check tools kafka unit conformance+spark-short sim-short
 
 test-long:       ## what `make test` leaves out: tests marked long, all scenarios on three nodes, simulations
 	$(WHOLE_RUN) marked-long spark-long cluster-conformance sim

@@ -18,6 +18,10 @@ settings.register_profile(
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "moldau"))
 
+# Programs under test that compile all their modules again take twice as long to start. Container
+# images set this variable to keep their layers small.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A shell that runs the tests in the background makes them, and what they start, ignore SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -33,9 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(RunReport(config), "moldau-run-report")
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    if session.config.getoption("--list-long"):
-        for item in session.items:
-            if reason := reason_of(item, "long"):
-                print(f"{item.nodeid}\n    {reason}")
-        session.items.clear()
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    if not session.config.getoption("--list-long"):
+        return None
+    for item in session.items:
+        if reason := reason_of(item, "long"):
+            print(f"{item.nodeid}\n    {reason}")
+    return True

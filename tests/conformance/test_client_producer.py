@@ -369,12 +369,11 @@ def test_a_partition_that_does_not_exist_is_named_at_once(
     broker: BrokerProcess, topic: Topic
 ) -> None:
     name = topic(3)
-    started = time.monotonic()
-    with Producer(bootstrap_servers=broker.bootstrap, max_block_ms=60_000) as producer:
+    # A producer that waited for the partition would do so for longer than a test may take.
+    with Producer(bootstrap_servers=broker.bootstrap, max_block_ms=3_600_000) as producer:
         error = producer.send(name, b"x", partition=99).exception(0)
     assert isinstance(error, errors.UnknownTopicOrPartitionError)
     assert f"topic {name} has no partition 99: it has 3, numbered from 0" in str(error)
-    assert time.monotonic() - started < 30
 
 
 def test_a_record_that_was_not_acknowledged_may_have_been_written(broker: BrokerProcess) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -82,9 +81,7 @@ sys.stdin.readline()
         )
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
-    started = time.monotonic()
     _, errors = child.communicate("\n", timeout=60)
-    assert time.monotonic() - started < 30
     assert child.returncode == 0
     assert (
         "Producer 'left-alone' was not closed: 37 records were not acknowledged within 1 s and may "
@@ -95,14 +92,14 @@ sys.stdin.readline()
 def test_a_program_without_a_broker_ends_at_once() -> None:
     program = """
 from moldau.client import Producer
+from moldau.client.producer import at_exit
+at_exit.EXIT_SECONDS_MAX = 3600.0
 producer = Producer(max_block_ms=200, **WHERE)
 print(type(producer.send("nowhere", b"x").exception()).__name__)
 """
-    started = time.monotonic()
+    # There is nothing left to wait for, or else it would take an hour.
     ended = run(program, f"127.0.0.1:{free_port()}")
     assert (ended.returncode, ended.stdout) == (0, "KafkaTimeoutError\n")
-    # There is nothing left to wait for.
-    assert time.monotonic() - started < 9
 
 
 def test_a_forked_child_does_not_send_what_its_parent_has_buffered(node: Broker) -> None:

@@ -146,7 +146,16 @@ def test_every_kind_of_acknowledgement(cluster: ClusterUnderTest, acks: str) -> 
     assert cluster.eventually(committed, what="all records are committed") == values
 
 
-@pytest.mark.parametrize("name", members.CLIENTS)
+OTHER_CLIENT = pytest.mark.long("a dead coordinator is also shown with confluent-kafka")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        each if each.startswith("confluent-kafka") else pytest.param(each, marks=OTHER_CLIENT)
+        for each in members.CLIENTS
+    ],
+)
 def test_a_group_goes_on_when_its_coordinator_dies(cluster: ClusterUnderTest, name: str) -> None:
     topic = f"group-{name}".replace(" ", "-")
     cluster.create_topic(topic, 6)
@@ -169,7 +178,9 @@ def test_a_group_goes_on_when_its_coordinator_dies(cluster: ClusterUnderTest, na
 
 
 # kafka-python goes on asking a coordinator that is gone, also with Apache Kafka.
-@pytest.mark.parametrize("library", ["confluent-kafka", "aiokafka"])
+@pytest.mark.parametrize(
+    "library", ["confluent-kafka", pytest.param("aiokafka", marks=OTHER_CLIENT)]
+)
 def test_a_transaction_goes_on_when_its_coordinator_stops(
     cluster: ClusterUnderTest, library: str
 ) -> None:

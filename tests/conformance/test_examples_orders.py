@@ -20,12 +20,11 @@ PROJECT = Path(__file__).resolve().parents[2] / "examples" / "orders"
 SECONDS_MAX = 120
 
 
-def begin(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def begin(*arguments: str) -> subprocess.Popen[str]:
     environment = dict(
         os.environ,
         PYTHONPATH=str(PROJECT / "src"),
         PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
-        PYTHONPYCACHEPREFIX=str(folder / "cache"),
     )
     return subprocess.Popen(
         [sys.executable, "-m", *arguments],
@@ -38,7 +37,7 @@ def begin(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def begin_demo(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    return begin(folder, "orders.demo", "--without-spark", "--plain", "--folder", str(folder),
+    return begin("orders.demo", "--without-spark", "--plain", "--folder", str(folder),
                  "--rate", "40", *arguments)  # fmt: skip
 
 
@@ -55,12 +54,9 @@ def lives(process: psutil.Process) -> bool:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def project_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+def project_tests() -> Iterator[subprocess.Popen[str]]:
     """They run beside the tests here: all of them mostly wait."""
-    process = begin(
-        tmp_path_factory.mktemp("project"),
-        *("pytest", "-q", "-p", "moldau.testing.plugin", "-p", "no:cacheprovider"),
-    )
+    process = begin("pytest", "-q", "-p", "moldau.testing.plugin", "-p", "no:cacheprovider")
     yield process
     stop(process)
 

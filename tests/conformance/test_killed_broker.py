@@ -14,7 +14,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from support.processes import free_port, moldau
 
-KILLS = 30
 PARTITIONS = 3
 TOPIC = "survivors"
 # Small segments and flushes, so that kills also hit rolls, index writes and checkpoints.
@@ -102,7 +101,11 @@ def read_everything(bootstrap: str) -> Acknowledged:
 
 
 @pytest.mark.timeout(900)
-def test_nothing_acknowledged_is_lost_or_doubled(tmp_path: Path) -> None:
+@pytest.mark.slow("a broker starts again after each kill")
+@pytest.mark.parametrize(
+    "kills", [12, pytest.param(30, marks=pytest.mark.long("more kills; `make kills` has 1,000"))]
+)
+def test_nothing_acknowledged_is_lost_or_doubled(tmp_path: Path, kills: int) -> None:
     chance = random.Random(20_251)
     port = free_port()
     broker = moldau(tmp_path, OVERRIDES, port).start()
@@ -110,7 +113,7 @@ def test_nothing_acknowledged_is_lost_or_doubled(tmp_path: Path) -> None:
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1, config=CONFIG)])[TOPIC].result(30)
     writer = Writer(broker.bootstrap)
     try:
-        for _ in range(KILLS):
+        for _ in range(kills):
             # A random amount of progress, so that each kill meets another point of the writing.
             writer.wait_for_more(chance.randrange(1, 1500))
             broker.kill()

@@ -86,7 +86,9 @@ def shared(readers: list[Reader]) -> bool:
     return sorted(owned) == list(range(PARTITIONS)) and all(each.owned for each in readers)
 
 
-@pytest.mark.parametrize("classic", ["range", "roundrobin"])
+@pytest.mark.parametrize(
+    "classic", ["range", pytest.param("roundrobin", marks=pytest.mark.long("another assignor"))]
+)
 def test_a_group_goes_over_and_back(broker: BrokerProcess, classic: str) -> None:
     topic = f"changing-{classic}"
     bootstrap = {"bootstrap.servers": broker.bootstrap}

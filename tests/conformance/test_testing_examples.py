@@ -23,11 +23,9 @@ def blocks(*, tests: bool) -> list[str]:
     return [block for block in found if ("def test_" in block) is tests]
 
 
-def begin_pytest(folder: Path, cache: Path) -> subprocess.Popen[str]:
+def begin_pytest(folder: Path) -> subprocess.Popen[str]:
     """Only the plugin is loaded beside pytest itself, as in a fresh environment."""
-    environment = dict(
-        os.environ, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTHONPYCACHEPREFIX=str(cache)
-    )
+    environment = dict(os.environ, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "moldau.testing.plugin"]
     return subprocess.Popen(
         [*command, "-p", "no:cacheprovider"],
@@ -45,11 +43,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subproc
     documented = tmp_path_factory.mktemp("documented")
     for number, block in enumerate(blocks(tests=True)):
         (documented / f"test_block_{number}.py").write_text(block)
-    cache = tmp_path_factory.mktemp("cache")
-    begun = {
-        "project": begin_pytest(PROJECT, cache),
-        "documented": begin_pytest(documented, cache),
-    }
+    begun = {"project": begin_pytest(PROJECT), "documented": begin_pytest(documented)}
     yield begun
     for process in begun.values():
         process.kill()

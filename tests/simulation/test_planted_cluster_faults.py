@@ -225,6 +225,8 @@ def run(case: Case, seed: int) -> Outcome:
     )
 
 
+@pytest.mark.slow("seeds are tried until one shows the fault")
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("case", CASES, ids=[case.plant.__name__ for case in CASES])
 def test_a_planted_fault_is_found(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is looked for in 200 seeds, from one on that is near to where it shows."""

@@ -26,6 +26,7 @@ from moldau.wire.record_values import decode_coordinator_record
 from moldau.wire.records import decode_batch, decode_batches, iterate_headers, read_header
 from support import asking
 from support.raw import RawConnection
+from support.waiting import Pauses
 
 # Texts are for people and times are each broker's own.
 IGNORED = frozenset({
@@ -163,13 +164,13 @@ class Both:
         make: Make,
         settled: Callable[[Any], bool],
     ) -> Any:
-        deadline = time.monotonic() + READY_SECONDS_MAX
+        deadline, pauses = time.monotonic() + READY_SECONDS_MAX, Pauses(0.002)
         while True:
             answer = side.connection(speaker).call(key, version, make(side))
             if settled(answer):
                 return answer
             assert time.monotonic() < deadline, f"port {side.port} still answers {answer}"
-            time.sleep(0.002)
+            pauses.wait()
 
 
 def _agreed(key: ApiKey, version: int, answers: list[tuple[Any, Any]]) -> Any:
@@ -191,10 +192,10 @@ def prepare(side: Side, topics: Iterable[tuple[str, int]]) -> None:
         timeout_ms=30_000,
     )
     connection.call(ApiKey.CREATE_TOPICS, 7, request)
-    deadline = time.monotonic() + READY_SECONDS_MAX
+    deadline, pauses = time.monotonic() + READY_SECONDS_MAX, Pauses()
     while not _is_ready(side, [name for name, _ in topics]):
         assert time.monotonic() < deadline, "the broker is not ready"
-        time.sleep(0.01)
+        pauses.wait()
 
 
 def _is_ready(side: Side, names: list[str]) -> bool:

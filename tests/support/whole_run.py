@@ -2,6 +2,9 @@
 that fails, and ends with a summary: the time of each, the slowest tests of all, and the tests that
 failed and passed when run again alone (support/crowd.py).
 
+Targets joined as `a+b` run at the same time: each of them waits a good deal for others, and two
+cores do both in little more than the time of one. The output of the second follows the first's.
+
 Only the standard library is imported here: the first stage may be the one that installs pytest.
 """
 
@@ -13,6 +16,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -20,26 +25,58 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support import crowd, timings
 
 
+@dataclass(frozen=True)
+class Ended:
+    target: str
+    code: int
+    seconds: float
+
+
 def main(arguments: Sequence[str]) -> int:
     make, *stages = arguments
     with tempfile.TemporaryDirectory(prefix="moldau-run-") as name:
-        environment = os.environ | {timings.DIRECTORY: name}
-        code = 0
-        took: list[tuple[str, float]] = []
+        began = time.monotonic()
+        ended: list[Ended] = []
         for stage in stages:
-            began = time.monotonic()
-            code = subprocess.call([make, "--no-print-directory", stage], env=environment)
-            took.append((stage, time.monotonic() - began))
-            if code:
+            ended += run_stage(make, stage.split("+"), Path(name))
+            if any(each.code for each in ended):
                 break
-        print("\n".join(summary(Path(name), took, failed=bool(code))), flush=True)
-    return code
+        seconds = time.monotonic() - began
+        print("\n".join(summary(Path(name), ended, seconds)), flush=True)
+    return max(each.code for each in ended)
 
 
-def summary(directory: Path, took: Sequence[tuple[str, float]], *, failed: bool) -> list[str]:
+def run_stage(make: str, targets: Sequence[str], directory: Path) -> list[Ended]:
+    """Run targets at the same time, each to its end."""
+    logs = [directory / f"{target}.log" for target in targets[1:]]
+    with ThreadPoolExecutor(len(targets)) as pool:
+        running = [
+            pool.submit(run, make, target, log, directory)
+            for target, log in zip(targets, [None, *logs], strict=True)
+        ]
+    for log in logs:
+        print(log.read_text(errors="replace"), flush=True)
+    return [each.result() for each in running]
+
+
+def run(make: str, target: str, log: Path | None, directory: Path) -> Ended:
+    began = time.monotonic()
+    command = [make, "--no-print-directory", target]
+    environment = os.environ | {timings.DIRECTORY: str(directory)}
+    if log is None:
+        code = subprocess.call(command, env=environment)
+    else:
+        with log.open("wb") as output:
+            code = subprocess.call(
+                command, env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
+    return Ended(target, code, time.monotonic() - began)
+
+
+def summary(directory: Path, ended: Sequence[Ended], seconds: float) -> list[str]:
     printed = ["", "The run, in minutes:"]
-    printed += [f"  {seconds / 60:6.1f}  {stage}" for stage, seconds in took]
-    printed.append(f"  {sum(seconds for _, seconds in took) / 60:6.1f}  in all")
+    printed += [f"  {each.seconds / 60:6.1f}  {each.target}" for each in ended]
+    printed.append(f"  {seconds / 60:6.1f}  in all")
     slowest = timings.read(directory)
     if slowest:
         printed += ["", *timings.lines(slowest)]
@@ -50,8 +87,7 @@ def summary(directory: Path, took: Sequence[tuple[str, float]], *, failed: bool)
         printed += [f"  {test}" for test in chance]
     else:
         printed.append("No test failed by chance.")
-    if failed:
-        printed.append(f"FAILED in {took[-1][0]}.")
+    printed += [f"FAILED: make {each.target}" for each in ended if each.code]
     return printed
 
 

@@ -89,7 +89,7 @@ def test_a_marker_without_a_reason_stops_the_run(tmp_path: Path, marker: str) ->
 
 
 def test_a_whole_run_ends_with_its_stages_and_its_chance_failures(tmp_path: Path) -> None:
-    """The second stage has a test that fails once; the third fails, so the fourth does not run."""
+    """A test fails once; of two targets at once the second fails, so the last does not run."""
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(
         "from pathlib import Path\n\n"
@@ -103,18 +103,22 @@ def test_a_whole_run_ends_with_its_stages_and_its_chance_failures(tmp_path: Path
     (tmp_path / "Makefile").write_text(
         f"first:\n\ttrue\n"
         f"second:\n\t{sys.executable} {crowd} test_it.py --rootdir=.\n"
-        f"third:\n\tfalse\n"
+        f"third:\n\techo done; false\n"
         f"fourth:\n\ttrue\n"
     )
-    stages = ("first", "second", "third", "fourth")
+    stages = ("first", "second+third", "fourth")
     ended = run(tmp_path, sys.executable, str(WHOLE_RUN), "make", *stages, CI="true")
     assert ended.returncode != 0
+    printed = ended.stdout
+    assert printed.index("1 passed") < printed.index("done"), "the second's output is not the last"
     summary = ended.stdout.partition("The run, in minutes:")[2]
-    assert [line.split()[1] for line in summary.splitlines()[1:5]] == [*stages[:3], "in"]
+    assert [line.split()[1] for line in summary.splitlines()[1:5]] == [
+        "first", "second", "third", "in",
+    ]  # fmt: skip
     assert "the 1 slowest tests" in summary
     chance = summary.partition("FAILED BY CHANCE, and passed alone (1):")[2]
     assert chance.splitlines()[1] == "  test_it.py::test_unlucky"
-    assert summary.rstrip().endswith("FAILED in third.")
+    assert summary.rstrip().endswith("FAILED: make third")
 
 
 def test_make_test_and_make_test_long_run_every_test() -> None:

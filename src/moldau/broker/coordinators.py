@@ -49,6 +49,7 @@ from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import ResourceType, Topic
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.replication.deletion import delete_records
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.partition import Partition
 from moldau.broker.share.cluster_persister import ClusterShareCoordinator
@@ -294,7 +295,7 @@ class Coordinators:
             raise ApiError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{SHARE_STATE_TOPIC}-{index} is not here"
             )
-        partition.delete_records(offset)
+        delete_records(partition, offset)
 
     # What the metadata log says.
 

@@ -1,8 +1,8 @@
 """All commands of `moldau`: their names, what each is for, and which module runs it.
 
 Only names are held here: a command's module is imported when it runs, so that `moldau --help` and
-a broker's start pay for nothing they do not use. The module of `moldau get-offsets` is
-`get_offsets` in its family's package. A command also answers to its script's name (`moldau
+a broker's start load nothing they do not use. The module of `moldau get-offsets` is
+`get_offsets` in its family's package. A command can also be called by its script's name (`moldau
 kafka-topics` is `moldau topics`).
 """
 
@@ -179,7 +179,7 @@ def find_tool(argv: Sequence[str]) -> Tool | None:
 
 
 def help_listing() -> str:
-    """Every command with its line, in groups."""
+    """Every command with its description, by family."""
     lines: list[str] = []
     group = ""
     for tool in TOOLS.values():

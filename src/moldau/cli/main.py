@@ -1,8 +1,8 @@
-"""The `moldau` command: finds the tool that is meant, parses its arguments and runs it.
+"""The `moldau` command: finds the tool, parses its arguments and runs it.
 
-Exit codes: 0 done, 1 refused or failed, 130 interrupted, 141 when the reader of the output has gone
-(as for any program in a shell's pipe); a tool may have others, as Kafka's has.
-What fails for a reason outside of this program is one line, never a traceback.
+Exit codes: 0 success, 1 bad usage or failure, 130 interrupted, 141 if the reader of the output has
+closed it (as for any program in a shell's pipe); some tools have more, as in Kafka.
+An error from outside of this program is one line, never a traceback.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from moldau.config.suggestions import did_you_mean
 
 __all__ = ["main", "parser_of"]
 
-# Commands that have a cluster of their own, or name one; those that need none.
+# Commands that find their cluster by themselves; commands that use a cluster only if one is named.
 _OWN_CLUSTER = frozenset({"pipelines", "profile", "spark"})
 _CLUSTER_IF_NAMED = frozenset({"doctor"})
-# Those whose parser in Kafka takes the last of several values; the others refuse them. So do those
-# with subcommands.
+# Tools that in Kafka use the last of several values of an option, as those with subcommands do; the
+# others refuse repeated options.
 _LAST_WINS = frozenset(
     {
         "metadata-shell",
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status = _main(list(sys.argv[1:] if argv is None else argv))
     except BrokenPipeError:
-        # The reader of our output went away, e.g. `| head`. Not an error of ours.
+        # The reader of the output has closed it, e.g. `| head`: not an error.
         discard(sys.stdout)
         return CLOSED_PIPE_STATUS
     except SystemExit:
@@ -109,7 +109,7 @@ def parser_of(tool: Tool) -> Parser:
 
 
 def _finds_cluster(tool: Tool) -> bool:
-    """Whether --bootstrap-server may be left out. Kafka's scripts insist on it."""
+    """Whether --bootstrap-server is optional. Kafka's scripts require it."""
     return tool.name not in _OWN_CLUSTER and not os.environ.get("MOLDAU_SCRIPT")
 
 
@@ -120,7 +120,7 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
         arguments.parser = parser
     arguments.tool_parser = parser
     arguments.given = list(argv)
-    # Imported late: usage errors and --version need none of it.
+    # Imported late: usage errors and --version do not need it.
     from moldau.cli.support.failures import Failure
 
     try:
@@ -148,7 +148,7 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
 
 
 def _is_expected(error: Exception) -> bool:
-    """Whether the error says what is wrong outside, rather than that the tool has a fault."""
+    """Whether the error has a cause outside of this program, so that a traceback would not help."""
     errors = sys.modules.get("moldau.client.errors")
     if errors is not None and isinstance(error, errors.KafkaError):
         return True

@@ -338,7 +338,7 @@ class MetadataScenario:
             ],
             log_dirs=[directory_id],
         )
-        now_ms = round(self.world.loop.time() * 1000)
+        now_ms = ElapsedMs(round(self.world.loop.time() * 1000))
         registered = await shell.run(register_broker, request, now_ms=now_ms)
         await shell.run(_unfence, registered.broker_epoch)
 

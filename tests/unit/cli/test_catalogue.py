@@ -14,7 +14,7 @@ import moldau
 from moldau.cli.catalogue import TOOLS, Tool, find_tool
 from moldau.cli.groups import groups
 from moldau.cli.main import main, parser_of
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 from moldau.client.errors import DisconnectError, TopicExistsError
 from moldau.config import ConfigError
 

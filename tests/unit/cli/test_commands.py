@@ -151,7 +151,7 @@ def test_start_without_a_file(tmp_path: Path, app: FakeApp, capsys: Capture) -> 
     assert "CONTROLLER" not in shown
     assert "console-consumer --bootstrap-server 127.0.0.1:4711 --topic greetings" in shown
     assert "from moldau.client import Producer" in shown
-    assert shown.endswith("everything is on disk.\n")
+    assert shown.endswith("all data is on disk.\n")
 
     assert call("start", "--data", str(data)) == 0
     assert f"cluster.id={cluster_id}\n" in (data / "meta.properties").read_text()
@@ -288,9 +288,9 @@ def test_a_data_folder_that_is_a_file_is_named(
     path = tmp_path / "data"
     path.write_text("")
     assert call("start", "--port", "0", "--data", str(path)) == 1
-    assert f"{path} is not a folder" in capsys.readouterr().err
+    assert f"{path} is not a directory" in capsys.readouterr().err
     assert call("start", "--port", "0", "--data", str(path / "below")) == 1
-    assert f"cannot create the data folder {path}/below" in capsys.readouterr().err
+    assert f"cannot create the data directory {path}/below" in capsys.readouterr().err
     assert app.config is None
 
 

@@ -138,7 +138,7 @@ def test_a_session(shell: tuple[Shell, list[str]]) -> None:
     assert written == [
         "    1  two",
         "    2  three",
-        "history: x is no number of entries to show",
+        "history: x is not a number of entries",
         "man: unknown command nothing. Type help to get a list of commands.",
         "pwd: unrecognized arguments: extra",
     ]

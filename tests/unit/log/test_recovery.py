@@ -13,7 +13,7 @@ from moldau.broker.config import LogConfig
 from moldau.broker.log.context import AppendOrigin
 from moldau.broker.log.log import Log
 from moldau.broker.log.machine.names import offset_prefix
-from moldau.broker.log.segment import Segment
+from moldau.broker.log.segment import Segment, create_segment
 from moldau.wire.records import encode_end_txn_marker
 from support.log_folder import (
     NOW_MS,
@@ -335,7 +335,7 @@ def test_open_and_aborted_transactions_survive(folder: LogFolder) -> None:
 
 def cleaned_copy(log: Log, old: list[Segment]) -> Segment:
     """What a cleaner makes: the batches of `old` without the first, in a .cleaned segment."""
-    segment = Segment.create(
+    segment = create_segment(
         log.context.disk, log.dir, old[0].base_offset, index_size_max=1000,
         index_interval_bytes=100, created_ms=NOW_MS, suffix=".cleaned",
     )  # fmt: skip

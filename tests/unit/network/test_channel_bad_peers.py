@@ -301,10 +301,18 @@ async def _hearing_only(side: PeerSide) -> None:
 
 def test_a_cancelled_call_that_is_never_answered_ends_the_connection_too(run: Run) -> None:
     async def scenario() -> None:
-        clock = HandClock()
-        async with calling(in_turn(_hearing_only, good), clock) as (other, channel):
+        clock, heard = HandClock(), asyncio.Event()
+
+        async def hearing(side: PeerSide) -> None:
+            await side.negotiate()
+            await side.request()
+            heard.set()
+            await side.ended()
+
+        async with calling(in_turn(hearing, good), clock) as (other, channel):
             call = asyncio.ensure_future(beat(channel, 1_000))
-            await until(lambda: clock.pending == [1_000])
+            # A call that is cancelled before it was sent leaves the connection as it is.
+            await until(heard.is_set)
             call.cancel()
             await settle()
             assert other.open == 1

@@ -1,6 +1,6 @@
 """AlterConfigs (key 33), v0-2: replace all configs of a resource.
 
-A node first refuses what it can judge itself; everything else is the controller's. Results come in
+A node first rejects what it can check itself; the controller decides about the rest. Results are in
 the order of the request.
 """
 

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (key 73), v0: a broker says in which folder its replicas lie."""
+"""AssignReplicasToDirs (key 73), v0: a broker reports the log directories of its replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ControllerRegistration (key 70), v0: a controller tells the active one of itself."""
+"""ControllerRegistration (key 70), v0: a controller registers with the active one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ElectLeaders (key 43), v0-2: give partitions their preferred leader, or any leader at all."""
+"""ElectLeaders (key 43), v0-2: elect the preferred leader of partitions, or any (unclean)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ElectLeadersHandler:
 
 
 def _refused(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
-    """An error of the whole request, which version 0 can only tell partition by partition."""
+    """An error of the whole request, which version 0 can only return per partition."""
     results = [
         ElectLeadersResponse.ReplicaElectionResult(
             topic=topic.topic,

@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs (key 44), v0-1: set, delete, append to or subtract from single configs.
 
 Log levels (resource type broker logger) belong to this process and are changed here. Of the rest a
-node first refuses what it can judge itself; the others are the controller's. Results come in the
-order of the request.
+node first rejects what it can check itself; the controller decides about the others. Results are in
+the order of the request.
 """
 
 from __future__ import annotations

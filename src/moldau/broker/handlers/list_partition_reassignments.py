@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46), v0: which partitions are on their way to other brokers."""
+"""ListPartitionReassignments (key 46), v0: the ongoing reassignments."""
 
 from __future__ import annotations
 

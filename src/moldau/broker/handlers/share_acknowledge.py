@@ -1,6 +1,6 @@
-"""ShareAcknowledge (key 79), v1-2: what became of records that a member of a share group acquired.
+"""ShareAcknowledge (key 79), v1-2: the outcome of records that a member of a share group acquired.
 
-v2 renews locks and tells how long they last.
+v2 renews locks and returns their duration.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class ShareFetchHandler:
             try:
                 return manager.open_session(key, named, context.connection)
             except ApiError:
-                # Without this pause the client would ask again and again.
+                # Without this pause the client would fetch again and again.
                 await asyncio.sleep(max(0, request.max_wait_ms) / 1000)
                 raise
         session = manager.sessions.proceed(key, epoch)
@@ -212,7 +212,7 @@ class ShareFetchHandler:
         data: _Partition,
         nodes: dict[int, _Node],
     ) -> None:
-        """Tell who leads a partition that was asked of the wrong node (KIP-951)."""
+        """Add the leader of a partition that this node does not lead (KIP-951)."""
         leader = self._manager.replicas.current_leader(
             partition.topic_id.bytes, partition.partition, context.listener_name
         )
@@ -223,7 +223,7 @@ class ShareFetchHandler:
 
 
 def _check_renewal(request: ShareFetchRequest) -> None:
-    """A request that renews locks fetches nothing, and has to say so."""
+    """A request that renews locks must not fetch records."""
     wrong = [
         name
         for name, value in (

@@ -1,4 +1,4 @@
-"""UnregisterBroker (key 64), v0: a broker that will not come back is forgotten."""
+"""UnregisterBroker (key 64), v0: remove the registration of a broker that will not come back."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ Nothing is opened or mapped before it is used: most partitions idle.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from struct import Struct
 from typing import ClassVar
 
@@ -58,6 +59,15 @@ class IndexFile(ABC):
     @abstractmethod
     def _is_sound(self, entry: tuple[int, int], count: int) -> bool:
         """Whether this can be the last of `count` entries."""
+
+    @property
+    @abstractmethod
+    def last_entry(self) -> tuple[int, int] | None:
+        """As it is in the file; None where there is none."""
+
+    def restore(self, last_entry: tuple[int, int] | None) -> None:
+        """In place of `load`, if the last entry of a file without preallocation is known."""
+        self._take_last(last_entry)
 
     def create(self) -> None:
         """Make the file, empty."""
@@ -191,6 +201,12 @@ class IndexFile(ABC):
 
     def file(self) -> File:
         return self._handle()
+
+    def begin_sync(self) -> Callable[[], None]:
+        """What a thread must call to make the file durable."""
+        sync = self._handle().begin_sync()
+        self.close()
+        return sync
 
     @property
     def file_exists(self) -> bool:

@@ -23,6 +23,7 @@ from moldau.broker.metadata.machine.view import ControllerView
 from moldau.broker.raft.machine.batches import MetadataBatch, encode_records
 from moldau.broker.raft.node import RaftNode
 from moldau.clock import Alarm, Clock
+from moldau.times import ELAPSED_ZERO, ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 P = ParamSpec("P")
@@ -64,7 +65,7 @@ class ActiveController:
         self._idle = asyncio.Event()
         self._idle.set()
         self._alarm: Alarm | None = None
-        self._alarm_ms = 0
+        self._alarm_ms = ELAPSED_ZERO
         self._ended: ApiError | None = None
 
     @property
@@ -210,7 +211,8 @@ class ActiveController:
                 return
             self._alarm.cancel()
         now_ms = self._clock.elapsed_ms()
-        self._alarm_ms = min(max(due_ms, now_ms), now_ms + WAKE_INTERVAL_MS)
+        wake_ms = min(max(due_ms, now_ms), now_ms + WAKE_INTERVAL_MS)
+        self._alarm_ms = ElapsedMs(wake_ms)
         self._alarm = self._clock.call_later(self._alarm_ms - now_ms, self._on_alarm)
 
     def _on_alarm(self) -> None:

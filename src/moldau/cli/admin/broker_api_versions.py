@@ -1,4 +1,4 @@
-"""`moldau broker-api-versions`: which requests each broker serves, as kafka-broker-api-versions."""
+"""`moldau broker-api-versions`: the API versions of brokers, as kafka-broker-api-versions."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ from typing import Any
 
 from moldau import __version__
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    add_common,
-    add_json,
-    client_config,
-    message_of,
-    on_terminal,
-    print_json,
-    told_as,
-    wait_until_reachable,
-)
+from moldau.cli.support.client_options import add_common, add_json, client_config
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.reporting import message_of, reporting_as
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.cluster import ClusterClient
 from moldau.client.config import ADMIN_KEYS, parse_settings
 from moldau.client.deadline import Deadline
@@ -47,7 +40,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with told_as(""):
+    with reporting_as(""):
         config = client_config(arguments)
         wait_until_reachable(config)
         found = asyncio.run(_ask(parse_settings(ADMIN_KEYS, config)))
@@ -90,7 +83,7 @@ def _node_text(node: Node) -> str:
 
 
 def _keys(ranges: Ranges) -> Iterable[int]:
-    """Those served, and those a client may want that are not."""
+    """APIs that the broker serves, and those that clients know and it does not serve."""
     wanted = {key for key, api in API_BY_KEY.items() if "broker" in api.listeners}
     return sorted(wanted | set(ranges))
 
@@ -143,8 +136,8 @@ def _show_tables(found: Iterable[tuple[Node, Ranges | KafkaError]]) -> None:
         table.show()
 
 
-def _to_json(node: Node, answer: Ranges | KafkaError) -> dict[str, Any]:
-    shown: dict[str, Any] = {
+def _to_json(node: Node, answer: Ranges | KafkaError) -> dict[str, object]:
+    shown: dict[str, object] = {
         "id": node.id,
         "host": node.host,
         "port": node.port,

@@ -6,14 +6,11 @@ import argparse
 import os
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    ToolError,
-    add_common,
-    add_json,
-    open_admin,
-    print_json,
-    told_as,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import print_json
 from moldau.client.admin import Admin, AlterConfigOp, ConfigResource
 from moldau.wire.uuids import random_uuid, uuid_to_text
 
@@ -68,7 +65,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     with (
-        told_as("Error while executing client metrics command : ", to_stdout=True),
+        reporting_as("Error while executing client metrics command : ", to_stdout=True),
         open_admin(arguments) as admin,
     ):
         if arguments.alter:

@@ -1,4 +1,4 @@
-"""Whose configurations `moldau configs` speaks of, and which combinations make sense."""
+"""The entities of `moldau configs`, and which types and names can be combined."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IPS = "ips"
 CLIENT_METRICS = "client-metrics"
 GROUPS = "groups"
 
-# In Kafka's order, which its message has.
+# In the order of Kafka's message.
 _TYPES = (TOPICS, CLIENTS, USERS, BROKERS, IPS, CLIENT_METRICS, GROUPS, BROKER_LOGGERS)
 _WITH_DEFAULT = frozenset({USERS, CLIENTS, BROKERS, IPS})
 
@@ -35,7 +35,7 @@ class Entities(NamedTuple):
 
 
 def check_types(entities: Entities) -> None:
-    """Refuses the types that Kafka's tool refuses, in its words."""
+    """Refuses the types that Kafka's tool refuses, with its messages."""
     types = entities.types
     twice = [kind for number, kind in enumerate(types) if kind in types[:number]]
     if twice:

@@ -1,4 +1,4 @@
-"""`moldau configs`: show and change configurations of all kinds of entities, as kafka-configs."""
+"""`moldau configs`: show and change configurations of entities, as kafka-configs does."""
 
 from __future__ import annotations
 
@@ -19,15 +19,12 @@ from moldau.cli.admin.config_entities import (
     check_types,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    ToolError,
-    add_common,
-    add_json,
-    message_of,
-    open_admin,
-    read_config_file,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import message_of
 from moldau.client.admin import Admin
 from moldau.client.errors import ConfigError, KafkaError, UnsupportedVersionError
 
@@ -52,7 +49,7 @@ _DEFAULTS = {
 }
 _PASSWORD = re.compile(r"password=[^],\s]*")
 _KEY = re.compile(r"[$a-zA-Z0-9._-]*")
-# Commas and equals signs inside of brackets separate nothing.
+# Commas and equals signs inside brackets do not separate.
 _OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
 
 _EXAMPLES = """\
@@ -191,7 +188,7 @@ def _check_changes(arguments: argparse.Namespace) -> None:
 
 
 def parse_added(text: str) -> dict[str, str]:
-    """`k=v,k2=[a,b]`: brackets keep commas together and are taken away."""
+    """`k=v,k2=[a,b]`: commas inside brackets do not separate; the brackets are removed."""
     added: dict[str, str] = {}
     for entry in re.split(f",{_OUTSIDE_BRACKETS}", text):
         parts = re.split(rf"\s*=\s*{_OUTSIDE_BRACKETS}", entry)

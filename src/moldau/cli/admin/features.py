@@ -14,22 +14,17 @@ from moldau.broker.metadata.machine.features import (
     metadata_version_of,
 )
 from moldau.cli.support.arguments import Parser, int32
-from moldau.cli.support.common import (
-    Table,
-    ToolError,
-    add_common,
-    add_json,
-    message_of,
-    open_admin,
-    print_json,
-    told_as,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import message_of, reporting_as
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.admin import Admin, FeatureUpdate, UpgradeType
 
 __all__ = ["add_arguments", "run"]
 
-# Quorums that can change their voters are as old as this release.
+# The first release with quorums that can change their voters.
 _DYNAMIC_QUORUMS_SINCE = "3.9-IV0"
 _SHORT = range(-32768, 32768)
 
@@ -106,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.parser.error(
             "You must specify either --bootstrap-controller or --bootstrap-server"
         )
-    with told_as(""), open_admin(arguments) as admin:
+    with reporting_as(""), open_admin(arguments) as admin:
         if arguments.command == "describe":
             _describe(admin, arguments)
         else:
@@ -195,7 +190,7 @@ def _levels_of_release(release: str, kind: UpgradeType) -> dict[str, int]:
     defaults[KRAFT_VERSION] = 1 if version >= since else 0
     for name in SUPPORTED_FEATURES:
         level = defaults.get(name, 0)
-        # An upgrade to nothing is none.
+        # An upgrade to level 0 is not an upgrade.
         if name != METADATA_VERSION and (kind is not UpgradeType.UPGRADE or level > 0):
             levels[name] = level
     return levels

@@ -6,8 +6,11 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from moldau.cli.support.arguments import Parser, int32
-from moldau.cli.support.common import Table, add_common, add_json, open_admin, print_json, told_as
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.admin import Admin
 from moldau.client.errors import UnsupportedVersionError
 
@@ -40,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with told_as(""), open_admin(arguments) as admin:
+    with reporting_as(""), open_admin(arguments) as admin:
         match arguments.command:
             case "cluster-id":
                 _cluster_id(admin, arguments)
@@ -106,7 +109,7 @@ def _list_endpoints(admin: Admin, arguments: argparse.Namespace) -> None:
 
 
 def _plain(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Host and rack are as wide as their widest, without a look at their headers, as in Kafka."""
+    """Host and rack are as wide as their widest cell, whatever their header, as in Kafka."""
     host = max((len(row[1]) for row in rows), default=100)
     rack = max((len(row[3]) for row in rows if row[3] != "null"), default=10)
     widths = [10, host, 10, rack, *([10] if len(headers) == 6 else []), 15]

@@ -7,24 +7,18 @@ import json
 from typing import Any
 
 from moldau.cli.support.arguments import Parser, int32
-from moldau.cli.support.common import (
-    Table,
-    ToolError,
-    add_common,
-    add_json,
-    client_config,
-    on_terminal,
-    open_admin,
-    print_json,
-    told_as,
-)
+from moldau.cli.support.client_options import add_common, add_json, client_config
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.admin import Admin, LogDirDescription
 from moldau.wire.errors import ErrorCode
 
 __all__ = ["add_arguments", "run"]
 
-# The class that Kafka's tool names; other errors of a directory do not happen.
+# The classes that Kafka's tool names; a directory has no other errors.
 _JAVA_ERRORS = {
     ErrorCode.KAFKA_STORAGE_ERROR: "org.apache.kafka.common.errors.KafkaStorageException",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (
@@ -54,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     topics = frozenset(part for part in arguments.topic_list.split(",") if part)
     brokers = _broker_ids(arguments)
     settings = {} if "client.id" in client_config(arguments) else {"client_id": "log-dirs-tool"}
-    with told_as(""), open_admin(arguments, **settings) as admin:
+    with reporting_as(""), open_admin(arguments, **settings) as admin:
         _describe(admin, topics, brokers, as_json=arguments.json)
     return 0
 
@@ -102,7 +96,7 @@ def _describe(admin: Admin, topics: frozenset[str], brokers: set[int], *, as_jso
         print(json.dumps(document, separators=(",", ":")))
 
 
-def _log_dir(path: str, found: LogDirDescription, topics: frozenset[str]) -> dict[str, Any]:
+def _log_dir(path: str, found: LogDirDescription, topics: frozenset[str]) -> dict[str, object]:
     error = found.error
     error_name = None
     if error is not None:

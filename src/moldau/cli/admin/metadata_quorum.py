@@ -1,4 +1,4 @@
-"""`moldau metadata-quorum`: the quorum of controllers, as kafka-metadata-quorum has it."""
+"""`moldau metadata-quorum`: show and change the quorum, as kafka-metadata-quorum does."""
 
 from __future__ import annotations
 
@@ -7,23 +7,16 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from moldau.broker.config.listeners import Listener, listener_name, parse_listeners
 from moldau.cli.support.arguments import Parser, int32
-from moldau.cli.support.common import (
-    Table,
-    add_common,
-    add_json,
-    client_config,
-    open_admin,
-    print_json,
-    read_config_file,
-    told_as,
-    wait_until_reachable,
-)
+from moldau.cli.support.client_options import add_common, add_json, client_config
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.connecting import open_admin, wait_until_reachable
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.admin import Admin, QuorumInfo, RaftVoterEndpoint, ReplicaState
 from moldau.client.config import ADMIN_KEYS
 from moldau.config.errors import ConfigError
@@ -74,7 +67,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with told_as(""):
+    with reporting_as(""):
         match arguments.command:
             case "describe":
                 _describe(arguments)
@@ -185,7 +178,7 @@ def _show_status(cluster_id: str, quorum: QuorumInfo, *, as_json: bool) -> None:
         lag_time_ms = 0
     elif leader.last_caught_up_timestamp is not None and slowest.last_caught_up_timestamp:
         lag_time_ms = leader.last_caught_up_timestamp - slowest.last_caught_up_timestamp
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "ClusterId": cluster_id,
         "LeaderId": quorum.leader_id,
         "LeaderEpoch": quorum.leader_epoch,
@@ -204,8 +197,8 @@ def _show_status(cluster_id: str, quorum: QuorumInfo, *, as_json: bool) -> None:
         print(f"{key + ':':<23} {text}")
 
 
-def _replica(quorum: QuorumInfo, replica: ReplicaState) -> dict[str, Any]:
-    shown: dict[str, Any] = {"id": replica.replica_id}
+def _replica(quorum: QuorumInfo, replica: ReplicaState) -> dict[str, object]:
+    shown: dict[str, object] = {"id": replica.replica_id}
     if replica.replica_directory_id != ZERO_UUID:
         shown["directoryId"] = uuid_to_text(replica.replica_directory_id)
     node = quorum.nodes.get(replica.replica_id)
@@ -233,7 +226,7 @@ def _add_controller(arguments: argparse.Namespace) -> None:
     directory_id = _directory_id(_metadata_directory(properties))
     endpoints = _endpoints(properties)
     if not arguments.dry_run:
-        # The file is the controller's own: only what a client knows is the client's.
+        # The file is the controller's: the client uses only the keys that it knows.
         config = {
             key: value for key, value in client_config(arguments).items() if key in ADMIN_KEYS
         }
@@ -306,7 +299,7 @@ def _endpoints(properties: Mapping[str, str]) -> list[RaftVoterEndpoint]:
 def _parse(key: str, text: str) -> Iterable[Listener]:
     entries = tuple(part.strip() for part in text.split(",") if part.strip())
     try:
-        # Which protocol a listener speaks is of no interest here.
+        # The security protocol of a listener does not matter here.
         names = {listener_name(key, entry): "PLAINTEXT" for entry in entries}
         return parse_listeners(key, entries, names, distinct_ports=False)
     except ConfigError as error:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
 
 from moldau.cli.admin.config_entities import CLIENTS, IPS, USERS, Entities
-from moldau.cli.support.common import Table, message_of, on_terminal, print_json
 from moldau.cli.support.machine.errors import Refused
 from moldau.cli.support.machine.java_text import java_double
+from moldau.cli.support.reporting import message_of
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.admin import (
     Admin,
     ClientQuotaAlteration,
@@ -65,7 +65,7 @@ def alter(
 
 
 def _check(entities: Entities, added: Iterable[str], deleted: Iterable[str]) -> None:
-    """Users have quotas or credentials, all else only quotas."""
+    """Users have quotas or credentials, other entities only quotas."""
     only_user = tuple(entities.types) == (USERS,)
     allowed = _QUOTAS | _SCRAM if only_user else _QUOTAS
     what = "quota and SCRAM credential" if only_user else "quota"
@@ -160,7 +160,7 @@ def describe(admin: Admin, entities: Entities, *, as_json: bool) -> None:
         for user in found:
             error = found.errors.get(user)
             if isinstance(error, ResourceNotFoundError):
-                # Who was named and has none is no news.
+                # A user without credentials, named in the request, is not an error.
                 continue
             if error is not None:
                 _report(user, error, as_json=as_json)
@@ -224,7 +224,7 @@ def _print_json(
     quotas: Mapping[ClientQuotaEntity, Mapping[str, float]],
     credentials: Iterable[tuple[str, str]],
 ) -> None:
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "quotas": [
             {"entity": entity.names, "values": dict(values)} for entity, values in quotas.items()
         ],

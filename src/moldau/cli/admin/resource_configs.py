@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from moldau.cli.admin.config_entities import (
     BROKER_LOGGERS,
@@ -13,8 +12,8 @@ from moldau.cli.admin.config_entities import (
     TOPICS,
     Entities,
 )
-from moldau.cli.support.common import Table, on_terminal, print_json
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.admin import (
     Admin,
     AlterConfigOp,
@@ -98,7 +97,7 @@ def _exists(admin: Admin, kind: str, name: str) -> bool:
     if kind == CLIENT_METRICS:
         return name in admin.list_client_metrics_resources()
     configured = _configured_groups(admin)
-    # Who cannot be asked might have it.
+    # A broker that cannot be queried might have the setting.
     return configured is None or name in configured or name in _groups(admin)
 
 
@@ -126,7 +125,7 @@ def _configured_groups(admin: Admin) -> set[str] | None:
 def _entries(
     admin: Admin, kind: str, names: Sequence[str], *, show_all: bool
 ) -> dict[str, list[ConfigEntry]]:
-    """By name, what was set for each entity itself or, with `show_all`, all that holds for it."""
+    """By name, what was set for each entity itself or, with `show_all`, all that applies to it."""
     if not names:
         return {}
     resources = [ConfigResource(_TYPES[kind], name) for name in names]
@@ -166,7 +165,7 @@ def _show(title: str, entries: Iterable[ConfigEntry]) -> None:
         print(f"  {entry.name}={_text(entry.value)} sensitive={sensitive} synonyms={{{synonyms}}}")
 
 
-def _to_json(entries: Iterable[ConfigEntry]) -> dict[str, Any]:
+def _to_json(entries: Iterable[ConfigEntry]) -> dict[str, object]:
     return {
         entry.name: {
             "value": entry.value,

@@ -1,9 +1,9 @@
-"""`moldau start --spark`: a broker, the Spark server and the pipelines' loop, up and down together.
+"""`moldau start --spark`: a broker, the Spark server and the control loop of pipelines.
 
-The broker is a process of its own under this one. It is stopped last: until then queries can end in
-order. When the broker ends by itself the rest is stopped too. A first Ctrl-C stops all in order, a
-second one kills all three. None of them outlives the command, and if one had to be killed the exit
-code is not 0.
+They start and stop together. The broker is a child process. It is stopped last: until then queries
+can end in order. If the broker ends by itself, the rest is stopped too. A first Ctrl-C stops all in
+order, a second one kills all three. None of them outlives the command, and if one had to be killed
+the exit code is not 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from moldau.cli.nodes.configuration import DEFAULT_DATA
 from moldau.cli.nodes.start import PARENT_VARIABLE
 from moldau.cli.support.failures import Failure
-from moldau.cli.support.output import say
+from moldau.cli.support.output import print_now
 from moldau.invariant import present
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def run_with_spark(arguments: argparse.Namespace) -> int:
     from moldau.spark.runtime.server import ConnectServer
 
     try:
-        # What is missing should be told before anything runs.
+        # Report what is missing before anything runs.
         require("pyspark")
         server = ConnectServer(_folder(arguments))
     except SparkRuntimeError as error:
@@ -62,8 +62,8 @@ def run_with_spark(arguments: argparse.Namespace) -> int:
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
-    """Beside the broker's data, in which Kafka takes every folder for a partition; where a file
-    tells where these are, `moldau spark`'s own default."""
+    """Beside the broker's data directory, in which Kafka takes every directory for a partition; if
+    a configuration file names the data directory, the default of `moldau spark`."""
     if arguments.file is not None:
         from moldau.spark.runtime.places import DEFAULT_FOLDER
 
@@ -87,7 +87,7 @@ def plaintext_address(listeners: str) -> str:
 
 
 def _start_spark(server: ConnectServer, listeners: str) -> None:
-    from moldau.cli.pipelines.spark import start_all, status_lines, told_of
+    from moldau.cli.pipelines.spark import start_all, status_lines, status_of
     from moldau.pipelines.errors import PipelineError
     from moldau.spark.runtime.errors import SparkRuntimeError
 
@@ -95,8 +95,8 @@ def _start_spark(server: ConnectServer, listeners: str) -> None:
         start_all(server, plaintext_address(listeners), {})
     except (SparkRuntimeError, PipelineError) as error:
         raise Failure(str(error)) from None
-    told = told_of(server)
-    print("\n" + "\n".join(status_lines(told, now_ms=told["startedMs"])), flush=True)
+    status = status_of(server)
+    print("\n" + "\n".join(status_lines(status, now_ms=status["startedMs"])), flush=True)
 
 
 def _stop(server: ConnectServer, broker: _Broker) -> bool:
@@ -147,7 +147,7 @@ class _Broker:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-            # Ctrl-C in a terminal reaches all of a group at once; here one after the other.
+            # Ctrl-C in a terminal reaches the whole process group; here they stop in order.
             start_new_session=True,
             env={**os.environ, PARENT_VARIABLE: str(os.getpid()), "PYTHONUNBUFFERED": "1"},
         )
@@ -162,7 +162,7 @@ class _Broker:
 
     def _pass_on(self) -> None:
         for line in present(self._process.stdout, "the broker's output is a pipe"):
-            say(line, end="")
+            print_now(line, end="")
             if line.startswith(_LISTENING):
                 self._listeners = line.removeprefix(_LISTENING).strip()
             if line.strip() == _READY:

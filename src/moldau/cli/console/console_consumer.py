@@ -6,7 +6,7 @@ import argparse
 import random
 import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.console.formatters import MessageFormatter
 from moldau.cli.console.loop import RecordLoop
@@ -19,9 +19,15 @@ from moldau.cli.console.options import (
     merge,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import ToolError, message_of, wait_until_reachable
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.reporting import message_of
 from moldau.cli.support.signals import Signals
 from moldau.client.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from moldau.cli.console.formatters import Output, RawRecord
+    from moldau.client.consumer import Consumer
 
 __all__ = ["add_arguments", "run"]
 
@@ -128,7 +134,7 @@ def _check(arguments: argparse.Namespace) -> None:
         try:
             re.compile(arguments.include)
         except re.error as error:
-            parser.error(f"--include {arguments.include} is no regular expression: {error}")
+            parser.error(f"--include {arguments.include} is not a regular expression: {error}")
 
 
 def _start_offset(arguments: argparse.Namespace) -> int:
@@ -145,7 +151,7 @@ def _start_offset(arguments: argparse.Namespace) -> int:
     return int(text)
 
 
-def consumer_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def consumer_settings(arguments: argparse.Namespace) -> dict[str, object]:
     """The consumer's settings by Kafka's names."""
     settings = client_settings(arguments)
     group = group_of(arguments, settings, "--consumer.config")
@@ -162,12 +168,12 @@ def consumer_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     settings.setdefault("client.id", "console-consumer")
     merge(settings, "isolation.level", arguments.isolation_level, "read_uncommitted")
     if group is None:
-        # Nobody will come back to this group: its offsets would only fill the log.
+        # This group is not used again: its offsets would only fill the log.
         group = f"console-consumer-{random.randrange(100_000)}"
         settings.setdefault("enable.auto.commit", "false")
     settings["group.id"] = group
     for part in ("key.deserializer", "value.deserializer"):
-        # The formatter deserializes, so that a record that cannot be read can be passed over.
+        # The formatter deserializes, so that a record that cannot be read can be skipped.
         settings[part] = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
     return settings
 
@@ -176,7 +182,9 @@ def _not_negative(value: int | None) -> int | None:
     return None if value is None or value < 0 else value
 
 
-def _subscribe(arguments: argparse.Namespace, consumer: Any, offset: int) -> None:
+def _subscribe(
+    arguments: argparse.Namespace, consumer: Consumer[bytes | None, bytes | None], offset: int
+) -> None:
     if arguments.partition is None:
         if arguments.topic is not None:
             consumer.subscribe([arguments.topic])
@@ -194,8 +202,10 @@ def _subscribe(arguments: argparse.Namespace, consumer: Any, offset: int) -> Non
         consumer.seek(partition, offset)
 
 
-def _require_partition(consumer: Any, partition: TopicPartition) -> None:
-    """Kafka's tool waits for ever; a topic that is missing may still be created, as there."""
+def _require_partition(
+    consumer: Consumer[bytes | None, bytes | None], partition: TopicPartition
+) -> None:
+    """Kafka's tool waits for ever. A topic that does not exist is waited for, as there."""
     count = len(consumer.partitions_for(partition.topic))
     if count and not 0 <= partition.partition < count:
         has = "only partition 0" if count == 1 else f"partitions 0 to {count - 1}"
@@ -205,12 +215,12 @@ def _require_partition(consumer: Any, partition: TopicPartition) -> None:
 
 
 def _print_all(loop: RecordLoop, formatter: MessageFormatter, *, skip: bool) -> None:
-    def take(record: Any, output: Any) -> None:
+    def take(record: RawRecord, output: Output) -> None:
         try:
             formatter.write_to(record, output)
         except BrokenPipeError:
             raise
-        except Exception as error:  # What own formatters raise is not known.
+        except Exception as error:  # Custom formatters may raise anything.
             if not skip:
                 raise ToolError(f"Unknown error when running consumer: {_told(error)}") from error
             print(
@@ -224,7 +234,7 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {message_of(error)}"
 
 
-def _rewind(consumer: Any, loop: RecordLoop) -> None:
+def _rewind(consumer: Consumer[bytes | None, bytes | None], loop: RecordLoop) -> None:
     """Go back to what was received but not printed, so that closing does not commit it."""
     first: dict[TopicPartition, int] = {}
     for record in loop.waiting:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.console.options import (
     add_client_options,
@@ -14,13 +14,15 @@ from moldau.cli.console.options import (
 )
 from moldau.cli.console.reader import make_reader
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    ToolError,
-    parse_properties,
-    read_config_file,
-    wait_until_reachable,
-)
-from moldau.cli.support.java_errors import as_java
+from moldau.cli.support.client_options import parse_properties
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.reporting import message_of
+
+if TYPE_CHECKING:
+    from moldau.cli.console.reader import LineRecord
+    from moldau.client.producer import Producer
 
 __all__ = ["add_arguments", "run"]
 
@@ -31,7 +33,7 @@ examples:
     --reader-property parse.key=true --reader-property key.separator=:
 """
 
-# The option, the setting it stands for, the option's default, what it means.
+# Option, setting, type, default, meaning.
 _SETTINGS: tuple[tuple[str, str, type, object, str], ...] = (
     ("--timeout", "linger.ms", int, 1000, "how long a batch waits for more records"),
     ("--request-required-acks", "acks", str, "-1", "which replicas must confirm a record"),
@@ -123,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def producer_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def producer_settings(arguments: argparse.Namespace) -> dict[str, object]:
     """The producer's settings by Kafka's names."""
     settings = client_settings(arguments)
     settings["compression.type"] = arguments.compression_codec or "none"
@@ -146,13 +148,13 @@ def _reader_settings(arguments: argparse.Namespace) -> dict[str, str]:
     return settings
 
 
-def _send(producer: Any, record: Any, *, sync: bool) -> None:
-    def tell(_metadata: object, error: Exception | None) -> None:
+def _send(producer: Producer, record: LineRecord, *, sync: bool) -> None:
+    def report(_metadata: object, error: Exception | None) -> None:
         if error is not None:
             print(
                 f"Error when sending message to topic {record.topic} with key: "
                 f"{_size(record.key)}, value: {_size(record.value)} with error: "
-                f"{as_java(error)}",
+                f"{message_of(error)}",
                 file=sys.stderr,
             )
 
@@ -163,7 +165,7 @@ def _send(producer: Any, record: Any, *, sync: bool) -> None:
         partition=getattr(record, "partition", None),
         timestamp=getattr(record, "timestamp", None),
         headers=record.headers,
-        on_delivery=None if sync else tell,
+        on_delivery=None if sync else report,
     )
     if sync:
         future.result()

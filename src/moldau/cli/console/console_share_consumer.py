@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.console.loop import RecordLoop
 from moldau.cli.console.options import (
@@ -15,8 +15,13 @@ from moldau.cli.console.options import (
     group_of,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import ToolError, message_of, wait_until_reachable
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.reporting import message_of
 from moldau.cli.support.signals import Signals
+
+if TYPE_CHECKING:
+    from moldau.cli.console.formatters import Output, RawRecord
 
 __all__ = ["add_arguments", "run"]
 
@@ -78,16 +83,16 @@ def run(arguments: argparse.Namespace) -> int:
         kind = AcknowledgeType.RELEASE
     consumer = ShareConsumer(settings)
 
-    def take(record: Any, output: Any) -> None:
+    def take(record: RawRecord, output: Output) -> None:
         try:
             formatter.write_to(record, output)
         except BrokenPipeError:
             raise
-        except Exception as error:  # What own formatters raise is not known.
-            told = f"{type(error).__name__}: {message_of(error)}"
+        except Exception as error:  # Custom formatters may raise anything.
+            reason = f"{type(error).__name__}: {message_of(error)}"
             if not arguments.reject_message_on_error:
-                raise ToolError(f"Unknown error when running consumer: {told}") from error
-            print(f"Error processing message, rejecting this message: {told}", file=sys.stderr)
+                raise ToolError(f"Unknown error when running consumer: {reason}") from error
+            print(f"Error processing message, rejecting this message: {reason}", file=sys.stderr)
             consumer.acknowledge(record, AcknowledgeType.REJECT)
         else:
             consumer.acknowledge(record, kind)
@@ -111,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
     return signals.exit_code
 
 
-def share_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def share_settings(arguments: argparse.Namespace) -> dict[str, object]:
     """The share consumer's settings by Kafka's names."""
     settings = client_settings(arguments)
     group = group_of(arguments, settings, "--consumer-config")

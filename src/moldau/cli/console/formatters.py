@@ -1,6 +1,6 @@
-"""How the console consumers print a record: Kafka's formatters by their Java names, and own ones.
+"""How the console consumers print records: Kafka's formatters by their Java names, and custom ones.
 
-A formatter is a class without arguments with `configure(settings)` (texts by name),
+A formatter is a class without arguments with `configure(settings)` (strings by name),
 `write_to(record, output)` (output takes bytes) and `close()`. `--formatter` takes the name of one
 of Kafka's classes, with or without its package, or the dotted path of a Python class.
 """
@@ -8,12 +8,11 @@ of Kafka's classes, with or without its package, or the dotted path of a Python 
 from __future__ import annotations
 
 import logging
-import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Protocol
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from moldau.cli.support.machine.java_text import Float32, java_text
 from moldau.cli.support.machine.message_json import compact_json, message_to_json
 from moldau.config.suggestions import did_you_mean
 from moldau.wire.record_values import (
@@ -22,13 +21,17 @@ from moldau.wire.record_values import (
     decode_coordinator_record,
 )
 
+if TYPE_CHECKING:
+    from moldau.client.consumer_record import ConsumerRecord
+
+    RawRecord = ConsumerRecord[bytes | None, bytes | None]
+
 __all__ = [
     "FORMATTERS",
     "Deserialize",
     "MessageFormatter",
     "Output",
     "deserializer_of",
-    "java_text",
     "load_class",
     "make_formatter",
 ]
@@ -47,13 +50,13 @@ class Output(Protocol):
 class MessageFormatter(Protocol):
     def configure(self, settings: Mapping[str, str]) -> None: ...
 
-    def write_to(self, record: Any, output: Output) -> None: ...
+    def write_to(self, record: RawRecord, output: Output) -> None: ...
 
     def close(self) -> None: ...
 
 
 class _Formatter:
-    """What most formatters have in common: nothing to set and nothing to close."""
+    """A formatter without settings and without anything to close."""
 
     def configure(self, settings: Mapping[str, str]) -> None:
         pass
@@ -66,7 +69,7 @@ Deserialize = Callable[[str, bytes, Any], object]
 
 
 class DefaultMessageFormatter(_Formatter):
-    """The wanted parts of a record in Kafka's order, between separators."""
+    """The selected parts of a record in Kafka's order, between separators."""
 
     _FLAGS: ClassVar[dict[str, bool]] = {
         "print.timestamp": False,
@@ -103,7 +106,7 @@ class DefaultMessageFormatter(_Formatter):
         }
 
     def _set(self, flags: Mapping[str, bool]) -> None:
-        parts: dict[str, Callable[[Any], bytes]] = {
+        parts: dict[str, Callable[[RawRecord], bytes]] = {
             "print.timestamp": self._timestamp,
             "print.partition": lambda record: b"Partition:%d" % record.partition,
             "print.offset": lambda record: b"Offset:%d" % record.offset,
@@ -115,19 +118,19 @@ class DefaultMessageFormatter(_Formatter):
         }
         self._parts = [part for name, part in parts.items() if flags[name]]
 
-    def write_to(self, record: Any, output: Output) -> None:
+    def write_to(self, record: RawRecord, output: Output) -> None:
         if self._parts:
             columns = [part(record) for part in self._parts]
             output.write(self._key_separator.join(columns) + self._line_separator)
 
     @staticmethod
-    def _timestamp(record: Any) -> bytes:
+    def _timestamp(record: RawRecord) -> bytes:
         kind = _TIMESTAMP_TYPES.get(record.timestamp_type)
         if kind is None:
             return b"NO_TIMESTAMP"
         return f"{kind}:{record.timestamp}".encode()
 
-    def _headers(self, record: Any) -> bytes:
+    def _headers(self, record: RawRecord) -> bytes:
         if not record.headers:
             return b"NO_HEADERS"
         return self._headers_separator.join(
@@ -135,7 +138,7 @@ class DefaultMessageFormatter(_Formatter):
             for name, value in record.headers
         )
 
-    def _field(self, part: str, data: bytes | None, record: Any) -> bytes:
+    def _field(self, part: str, data: bytes | None, record: RawRecord) -> bytes:
         # Null is printed as its literal even through a deserializer: Kafka's does so.
         present = self._null_literal if data is None else data
         deserialize = self._deserialize.get(part)
@@ -145,7 +148,7 @@ class DefaultMessageFormatter(_Formatter):
 
 
 class LoggingMessageFormatter(_Formatter):
-    """As the default one, and the record also goes to the log."""
+    """Prints as the default one does, and also logs the record."""
 
     def __init__(self) -> None:
         self._default = DefaultMessageFormatter()
@@ -153,7 +156,7 @@ class LoggingMessageFormatter(_Formatter):
     def configure(self, settings: Mapping[str, str]) -> None:
         self._default.configure(settings)
 
-    def write_to(self, record: Any, output: Output) -> None:
+    def write_to(self, record: RawRecord, output: Output) -> None:
         self._default.write_to(record, output)
         kind = _TIMESTAMP_TYPES.get(record.timestamp_type)
         timestamp = f"{kind}:{record.timestamp}, " if kind is not None else ""
@@ -165,21 +168,21 @@ class LoggingMessageFormatter(_Formatter):
 class NoOpMessageFormatter(_Formatter):
     """Prints nothing."""
 
-    def write_to(self, record: Any, output: Output) -> None:
+    def write_to(self, record: RawRecord, output: Output) -> None:
         pass
 
 
 class _CoordinatorFormatter(_Formatter):
-    """Records of a coordinator's topic as JSON. Types of later releases are passed over."""
+    """Records of a coordinator's topic as JSON. Types of later releases are skipped."""
 
     FAMILY: ClassVar[Family]
     TYPES: ClassVar[frozenset[int] | None] = None
 
     def __init__(self) -> None:
-        # Kafka writes one object behind the other. For eyes each gets its line.
+        # Kafka writes objects without a separator. On a terminal each has its line.
         self._end = b"\n" if sys.stdout.isatty() else b""
 
-    def write_to(self, record: Any, output: Output) -> None:
+    def write_to(self, record: RawRecord, output: Output) -> None:
         if record.key is None:
             return
         try:
@@ -192,11 +195,11 @@ class _CoordinatorFormatter(_Formatter):
             ) from error
         if self.TYPES is not None and key.TYPE not in self.TYPES:
             return
-        shown: dict[str, Any] = {
+        shown: dict[str, object] = {
             "key": {"type": key.TYPE, "data": message_to_json(key, 0)},
             "value": None,
         }
-        if value is not None:
+        if value is not None and record.value is not None:
             version = int.from_bytes(bytes(record.value[:2]), "big", signed=True)
             shown["value"] = {"version": version, "data": message_to_json(value, version)}
         output.write(compact_json(shown).encode() + self._end)
@@ -236,7 +239,7 @@ class ShareGroupStateMessageFormatter(_CoordinatorFormatter):
 
 
 _PACKAGE = "org.apache.kafka.tools.consumer."
-FORMATTERS: dict[str, type[Any]] = {
+FORMATTERS: dict[str, type[MessageFormatter]] = {
     _PACKAGE + "DefaultMessageFormatter": DefaultMessageFormatter,
     _PACKAGE + "LoggingMessageFormatter": LoggingMessageFormatter,
     _PACKAGE + "NoOpMessageFormatter": NoOpMessageFormatter,
@@ -249,7 +252,7 @@ FORMATTERS: dict[str, type[Any]] = {
 
 
 def make_formatter(name: str, settings: Mapping[str, str]) -> MessageFormatter:
-    """The formatter of that name, configured; raises ValueError where there is none."""
+    """The formatter of that name, configured; raises ValueError if there is none."""
     by_name = {full.rpartition(".")[2]: kind for full, kind in FORMATTERS.items()} | FORMATTERS
     kind = by_name.get(name)
     if kind is None:
@@ -281,7 +284,7 @@ def _or_missing(number: int | None) -> bytes:
 
 
 def deserializer_of(settings: Mapping[str, str], key: str, *, is_key: bool) -> Deserialize | None:
-    """The deserializer that a setting names; None for bytes as they are."""
+    """The deserializer that a setting names; None if bytes are printed unchanged."""
     name = settings.get(key)
     if name is None:
         return None
@@ -291,7 +294,7 @@ def deserializer_of(settings: Mapping[str, str], key: str, *, is_key: bool) -> D
     own = {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
     try:
         deserializer: Any = resolve_deserializer(name, is_key, own)
-    except Exception as error:  # What own classes raise is not known.
+    except Exception as error:  # Custom classes may raise anything.
         print(f"Unable to instantiate a deserializer from {name}: {error}", file=sys.stderr)
         return None
     if deserializer is None:
@@ -302,56 +305,5 @@ def deserializer_of(settings: Mapping[str, str], key: str, *, is_key: bool) -> D
     return call
 
 
-class _Float32(float):
-    """A float that was 32 bits wide, so that it is printed with as many digits as it needs."""
-
-
 def _narrow(value: object) -> object:
-    return _Float32(value) if isinstance(value, float) else value
-
-
-def java_text(value: object) -> bytes:
-    """As Java prints the object; texts and bytes as they are."""
-    match value:
-        case bytes() | bytearray() | memoryview():
-            return bytes(value)
-        case str():
-            return value.encode()
-        case None:
-            return b"null"
-        case bool():
-            return b"true" if value else b"false"
-        case float():
-            return _java_float(value).encode()
-        case list() | tuple():
-            return b"[" + b", ".join(map(java_text, value)) + b"]"
-        case dict():
-            return compact_json(value).encode()
-        case UUID():
-            return str(value).encode()
-        case _:
-            return str(value).encode()
-
-
-def _java_float(value: float) -> str:
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    text = _shortest_float32(value) if isinstance(value, _Float32) else repr(float(value))
-    exponent = f"{float(text):e}".partition("e")[2]
-    if value != 0 and not -3 <= int(exponent) < 7:
-        digits = text.replace("-", "").partition("e")[0].replace(".", "").strip("0") or "0"
-        sign = "-" if value < 0 else ""
-        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{int(exponent)}"
-    if "e" in text:
-        text = f"{float(text):f}".rstrip("0")
-    return text if "." in text and not text.endswith(".") else text.rstrip(".") + ".0"
-
-
-def _shortest_float32(value: float) -> str:
-    for digits in range(1, 10):
-        text = f"{value:.{digits}g}"
-        if struct.pack(">f", float(text)) == struct.pack(">f", value):
-            return text
-    return repr(float(value))
+    return Float32(value) if isinstance(value, float) else value

@@ -1,17 +1,21 @@
 """Records as JSON, one object per line: what `--json` prints.
 
-Keys, values and header values are texts; bytes that are no UTF-8 stand in base64 under the same
-name with `_base64` behind it. A deserializer's numbers, lists and objects are JSON's.
+Keys, values and header values are strings; bytes that are not UTF-8 are in base64 under the same
+name with `_base64` appended. A deserializer's numbers, lists and objects are JSON's.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
-from moldau.cli.console.formatters import Deserialize, Output, deserializer_of, java_text
+from moldau.cli.console.formatters import Deserialize, Output, deserializer_of
+from moldau.cli.support.machine.java_text import java_text
 from moldau.cli.support.machine.message_json import compact_json
+
+if TYPE_CHECKING:
+    from moldau.cli.console.formatters import RawRecord
 
 __all__ = ["JsonLinesFormatter"]
 
@@ -27,8 +31,8 @@ class JsonLinesFormatter:
         self._key = deserializer_of(settings, "key.deserializer", is_key=True)
         self._value = deserializer_of(settings, "value.deserializer", is_key=False)
 
-    def write_to(self, record: Any, output: Output) -> None:
-        shown: dict[str, Any] = {
+    def write_to(self, record: RawRecord, output: Output) -> None:
+        shown: dict[str, object] = {
             "topic": record.topic,
             "partition": record.partition,
             "offset": record.offset,
@@ -50,13 +54,13 @@ class JsonLinesFormatter:
         pass
 
     @staticmethod
-    def _read(deserialize: Deserialize | None, data: bytes | None, record: Any) -> object:
+    def _read(deserialize: Deserialize | None, data: bytes | None, record: RawRecord) -> object:
         if data is None or deserialize is None:
             return data
         return deserialize(record.topic, data, record.headers)
 
 
-def _named(name: str, value: object) -> dict[str, Any]:
+def _named(name: str, value: object) -> dict[str, object]:
     if isinstance(value, bytes | bytearray | memoryview):
         data = bytes(value)
         try:

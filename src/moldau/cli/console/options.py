@@ -1,7 +1,7 @@
-"""What the console and performance tools make of their options: settings of a client, by name.
+"""Client settings from the options of the console and performance tools.
 
-An option given on the command line comes before the same setting among the properties, and that
-before the option's own default.
+An option on the command line takes precedence over the same setting among the properties, and that
+over the option's default.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 from moldau.cli.console.formatters import FORMATTERS, MessageFormatter, make_formatter
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import parse_properties, read_client_config, read_config_file
+from moldau.cli.support.client_options import parse_properties, read_client_config
+from moldau.cli.support.config_files import read_config_file
 
 __all__ = [
     "add_client_options",
@@ -52,11 +53,11 @@ def add_client_options(
     )
 
 
-def client_settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The file's settings, over them the single ones, and where the cluster is."""
+def client_settings(arguments: argparse.Namespace) -> dict[str, object]:
+    """The settings of the file, of --command-property, which takes precedence, and the address."""
     from moldau.client.config import known_keys
 
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     if arguments.command_config:
         settings.update(read_client_config(arguments.command_config))
     properties = parse_properties("--command-property", arguments.command_property)
@@ -66,8 +67,8 @@ def client_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     return settings
 
 
-def merge(settings: dict[str, Any], key: str, given: object, default: object) -> None:
-    """Put an option's value among the settings; `given` is None where it was not."""
+def merge(settings: dict[str, object], key: str, given: object, default: object) -> None:
+    """Add an option to the settings; `given` is None if it was not given."""
     if given is not None:
         settings[key] = given
     else:
@@ -83,7 +84,7 @@ def check_addresses(arguments: argparse.Namespace) -> None:
 def group_of(
     arguments: argparse.Namespace, settings: Mapping[str, Any], old_config: str
 ) -> str | None:
-    """The group's id, wherever it was given; bad usage if two places say different things."""
+    """The group ID, wherever it was given; bad usage if two places differ."""
     places = [arguments.group]
     if arguments.command_config:
         places.append(read_config_file(arguments.command_config).get("group.id"))
@@ -91,11 +92,11 @@ def group_of(
     places.append(properties.get("group.id"))
     ids = sorted({place for place in places if place is not None})
     if len(ids) > 1:
-        told = ", ".join(f"'{each}'" for each in ids)
+        listed = ", ".join(f"'{each}'" for each in ids)
         arguments.parser.error(
             "The group ids provided in different places (directly using '--group', via "
             f"'--consumer-property', or via '{old_config}') do not match. "
-            f"Detected group ids: {told}"
+            f"Detected group ids: {listed}"
         )
     return ids[0] if ids else settings.get("group.id")
 
@@ -136,7 +137,7 @@ def add_formatter_options(parser: Parser) -> None:
 
 
 def formatter_of(arguments: argparse.Namespace) -> MessageFormatter:
-    """The formatter that the options describe; bad usage where there is none."""
+    """The formatter that the options describe; bad usage if there is none."""
     settings: dict[str, str] = {}
     if arguments.formatter_config:
         settings.update(read_config_file(arguments.formatter_config))
@@ -158,7 +159,7 @@ def _json_formatter(arguments: argparse.Namespace, settings: Mapping[str, str]) 
     from moldau.cli.console.formatters_lines import JsonLinesFormatter
 
     if arguments.formatter != _DEFAULT_FORMATTER:
-        arguments.parser.error("--json and --formatter both say how to print: use one of them")
+        arguments.parser.error("--json and --formatter exclude each other: use one of them")
     formatter = JsonLinesFormatter()
     formatter.configure(settings)
     return formatter

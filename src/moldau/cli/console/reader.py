@@ -1,6 +1,6 @@
-"""How the console producer turns lines into records: Kafka's line reader, and own ones.
+"""How the console producer turns lines into records: Kafka's line reader, and custom ones.
 
-A reader is a class without arguments with `configure(settings)` (texts by name, among them
+A reader is a class without arguments with `configure(settings)` (strings by name, among them
 `topic`), `read_records(input_stream)` (an iterator over records; the stream gives bytes) and
 `close()`. `--line-reader` takes the name of Kafka's class or the dotted path of a Python class.
 """
@@ -21,12 +21,12 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class LineError(ValueError):
-    """A line that is no record, or settings of the reader that contradict each other."""
+    """A line that is not a record, or settings of the reader that contradict each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineRecord:
-    """What a line says. Own readers may give anything with these attributes."""
+    """The content of a line. Custom readers may return any object with these attributes."""
 
     topic: str
     key: bytes | None
@@ -52,7 +52,7 @@ class LineMessageReader:
         self._settings: dict[str, str] = {}
         self._parse_key = self._parse_headers = self._ignore_error = False
         self._null_marker: str | None = None
-        # A prompt is for people who type, not for pipes.
+        # Only a terminal needs a prompt.
         self._prompt = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
     def configure(self, settings: Mapping[str, str]) -> None:
@@ -70,7 +70,8 @@ class LineMessageReader:
             self._split_headers = re.compile(self._headers_separator)
         except re.error as error:
             raise LineError(
-                f"headers.separator '{self._headers_separator}' is no regular expression: {error}"
+                f"headers.separator '{self._headers_separator}' is not a regular expression: "
+                f"{error}"
             ) from None
 
     def _check_separators(self) -> None:
@@ -104,7 +105,7 @@ class LineMessageReader:
             yield self.parse(line, number)
 
     def parse(self, line: str, number: int) -> LineRecord:
-        """The record of a line; raises LineError where a separator is missing."""
+        """The record of a line; raises LineError if a separator is missing."""
         headers = key = None
         rest = line
         if self._parse_headers:
@@ -162,7 +163,7 @@ class LineMessageReader:
 
 
 def make_reader(name: str, settings: Mapping[str, str]) -> RecordReader:
-    """The reader of that name, configured; raises ValueError where there is none."""
+    """The reader of that name, configured; raises ValueError if there is none."""
     known = ("org.apache.kafka.tools.LineMessageReader", "LineMessageReader")
     kind = LineMessageReader if name in known else load_class(name, known, "line reader")
     reader: RecordReader = kind()

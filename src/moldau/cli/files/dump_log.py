@@ -1,6 +1,6 @@
 """`moldau dump-log`: print log segments, indexes and snapshots, as kafka-dump-log does.
 
-Files are only read, so it may be used beside a running broker. What is wrong with an index is told
+Files are only read, so it can be used while the broker runs. Errors in an index are printed
 on stderr after everything else.
 """
 
@@ -20,7 +20,7 @@ from moldau.cli.files.dump_log_indexes import (
     dump_transaction_index,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 
 __all__ = ["add_arguments", "run"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from moldau.cli.files.dump_log_decoders import Decoded, Decoder
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.message_json import compact_json, message_to_json
 from moldau.wire.codec import decode
 from moldau.wire.errors import WireError
@@ -84,16 +84,16 @@ def base_offset_of(path: Path) -> int:
 
 
 def batches_of(data: Bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Position and size of each batch that is there in full, of any format."""
+    """Position and size of each complete batch, of any format."""
     position = start
     while position + LOG_OVERHEAD + _OLD_SIZE_MIN <= end:
         offset, length = _OFFSET_AND_SIZE.unpack_from(data, position)
         if length < _OLD_SIZE_MIN:
-            # A file that was made longer beforehand ends in zeros.
+            # A preallocated file ends in zeros.
             if length != 0 or offset != 0:
                 raise ToolError(
-                    f"the batch at position {position} says it has {length} bytes, fewer than any "
-                    "batch: the file is damaged from there on"
+                    f"the batch at position {position} has a length of {length} bytes, less than "
+                    "any batch: the file is damaged from there on"
                 )
             return
         size = LOG_OVERHEAD + length
@@ -138,7 +138,7 @@ class BatchPrinter:
                 print(f"Found {end - valid} invalid bytes at the end of {path.name}")
 
     def show_gaps(self) -> None:
-        """Kafka's word on offsets that do not follow one another."""
+        """Kafka's message on offsets that are not consecutive."""
         for name, pairs in self._gaps.items():
             print(f"Non-consecutive offsets in {name}", file=sys.stderr)
             for before, after in sorted(pairs.items()):
@@ -225,7 +225,7 @@ def _batch_line(header: BatchHeader, position: int, *, valid: bool) -> str:
 
 
 def _old_line(whole: bytes, position: int) -> str:
-    """A message of the formats before batches; only its outside is read."""
+    """A message of the formats before batches; only its header is read."""
     offset, length, crc, magic, attributes = _OLD_HEADER.unpack_from(whole)
     kind, timestamp = "NoTimestampType", -1
     if magic == 1:
@@ -264,7 +264,7 @@ def _control(record: Record) -> str:
             return f" controlType: UNKNOWN({kind})"
         title, message_class = known
         value = record.value or b""
-        # Their version is a field of them, and the first.
+        # Their version is their first field.
         version = int.from_bytes(value[:2], "big", signed=True)
         shown = message_to_json(decode(message_class, version, value), version)
         return f" {title} {compact_json(shown)}"

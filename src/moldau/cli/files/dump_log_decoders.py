@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.message_json import compact_json, message_to_json
 from moldau.config.suggestions import did_you_mean
 from moldau.wire.errors import WireError
@@ -39,7 +39,7 @@ __all__ = ["STRING_DECODER", "Decoded", "Decoder", "make_decoder"]
 _PACKAGE: Final = "org.apache.kafka.tools.api."
 STRING_DECODER: Final = _PACKAGE + "StringDecoder"
 
-# Kafka's own words for the states, by their numbers.
+# Kafka's names of the states, by number.
 _SEGMENT_STATES: Final = (
     "COPY_SEGMENT_STARTED",
     "COPY_SEGMENT_FINISHED",
@@ -94,7 +94,9 @@ def _number(layout: str, what: str) -> FromBytes:
 
     def decode(data: bytes) -> object:
         if len(data) < packed.size:
-            raise ToolError(f"{len(data)} bytes are no {what}, which has {packed.size}")
+            raise ToolError(
+                f"expected a value of type {what} with {packed.size} bytes, not {len(data)}"
+            )
         return packed.unpack_from(data)[0]
 
     return decode
@@ -104,7 +106,7 @@ _CLASSES: Final[dict[str, FromBytes]] = {
     "StringDecoder": _text,
     "IntegerDecoder": _number(">i", "integer"),
     "LongDecoder": _number(">q", "long"),
-    # Kafka's prints where the bytes are in its memory; these are the bytes.
+    # Kafka's tool prints a memory address; these are the bytes.
     "DefaultDecoder": lambda data: data,
 }
 
@@ -150,10 +152,15 @@ def _coordinator(family: Family, record: Record) -> Decoded:
         return Decoded(f"Error at offset {record.offset}, skipping. {error}", None)
 
 
-def _value_json(value: Message, version: int) -> dict[str, Any]:
+def _objects(value: object) -> list[dict[str, object]]:
+    """A field that is an array of structs."""
+    return value if isinstance(value, list) else []
+
+
+def _value_json(value: Message, version: int) -> dict[str, object]:
     shown = message_to_json(value, version)
     if isinstance(value, GroupMetadataValue) and value.protocol_type == "consumer":
-        for member, of_member in zip(value.members, shown["members"], strict=True):
+        for member, of_member in zip(value.members, _objects(shown["members"]), strict=True):
             for field, message_class in (
                 ("subscription", ConsumerProtocolSubscription),
                 ("assignment", ConsumerProtocolAssignment),
@@ -163,9 +170,9 @@ def _value_json(value: Message, version: int) -> dict[str, Any]:
 
 
 def _replace_protocol(
-    shown: dict[str, Any], field: str, data: bytes, message_class: type[Message]
+    shown: dict[str, object], field: str, data: bytes, message_class: type[Message]
 ) -> None:
-    """The protocol's own fields, where the bytes are of it; else the bytes stay."""
+    """Replaces the bytes with the protocol's fields, if they can be decoded."""
     try:
         message = decode_versioned(message_class, data)
     except WireError:

@@ -12,7 +12,7 @@ from typing import Final
 
 from moldau.broker.log.machine.producer_state import CorruptSnapshot, decode_snapshot
 from moldau.cli.files.dump_log_batches import Bytes, base_offset_of, batches_of, mapped
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 from moldau.wire.errors import WireError
 from moldau.wire.records import HEADER_STRUCT, MAGIC, MAGIC_POSITION, decode_batch, header_from
 
@@ -33,7 +33,7 @@ _NO_TIMESTAMP: Final = -1
 
 
 class IndexErrors:
-    """What does not agree between indexes and their logs, told together at the end."""
+    """Mismatches between indexes and their logs, printed together at the end."""
 
     def __init__(self) -> None:
         self.mismatches: dict[str, dict[int, int]] = defaultdict(dict)
@@ -97,7 +97,7 @@ def dump_index(
             print(f"{path} passed sanity check.")
             return
         for index, (relative, position) in enumerate(entries):
-            # After a crash the file still has the zeros that it was made with.
+            # After a crash the preallocated file still ends in zeros.
             if relative == 0 and index > 0:
                 return
             end = min(len(log), position + max_message_size)
@@ -163,7 +163,7 @@ def dump_time_index(
 
 
 def _position_of(positions: list[tuple[int, int]], relative: int) -> int:
-    """Where in the log to begin looking for an offset."""
+    """Where in the log to start the search for an offset."""
     real = positions
     for index, entry in enumerate(positions):
         if index > 0 and entry[0] == 0:

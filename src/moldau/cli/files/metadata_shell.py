@@ -1,4 +1,4 @@
-"""`moldau metadata-shell`: walk through a snapshot or a log segment of the cluster's metadata.
+"""`moldau metadata-shell`: browse a snapshot or a log segment of the cluster's metadata.
 
 With further words one command is run; without, a shell reads them. The file is only read and
 never locked, so the snapshot of a running node may be looked at, too.
@@ -28,7 +28,7 @@ from moldau.cli.files.machine.metadata_tree import (
     root_of,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 from moldau.config.suggestions import did_you_mean
 
 __all__ = ["Shell", "add_arguments", "load_tree", "run"]
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def load_tree(path: str) -> Directory:
-    """The tree of everything the file says; ToolError if it cannot be read."""
+    """The metadata in the file as a tree; ToolError if it cannot be read."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -98,7 +98,7 @@ def load_tree(path: str) -> Directory:
             )
         raise ToolError(f"Error: {error}{hint}") from None
     if first_offset is None:
-        raise ToolError(f"Error: {path} holds no records")
+        raise ToolError(f"Error: {path} contains no records")
     return root_of(image, provenance)
 
 
@@ -116,7 +116,7 @@ class Shell:
     ended: bool = False
 
     def execute(self, words: Sequence[str]) -> None:
-        """Run one command; what is wrong with it is written as its output."""
+        """Run one command; errors are part of its output."""
         if not words:
             return
         name, *arguments = words
@@ -214,7 +214,7 @@ def _history(shell: Shell, arguments: Sequence[str]) -> None:
     count = len(shell.history)
     if arguments:
         if not arguments[0].lstrip("-").isdigit():
-            shell.write(f"history: {arguments[0]} is no number of entries to show")
+            shell.write(f"history: {arguments[0]} is not a number of entries")
             return
         count = max(0, int(arguments[0]))
     first = max(0, len(shell.history) - count)
@@ -308,7 +308,7 @@ COMMANDS = (
     Command("help", "list the commands", "", _help, shell_only=True),
     Command("history", "print what was typed", "[COUNT]", _history, 0, 1, True),
     Command("ls", "list directories", "[PATH ...]", _ls, 0, None),
-    Command("man", "tell about a command", "COMMAND", _man, 1, 1, True),
+    Command("man", "show the help of a command", "COMMAND", _man, 1, 1, True),
     Command("pwd", "print the current directory", "", _pwd, shell_only=True),
     Command("tree", "print directories with all in them", "PATH [PATH ...]", _tree, 1, None),
 )  # fmt: skip
@@ -340,7 +340,7 @@ def _install_completion(shell: Shell) -> None:
     try:
         import readline
     except ImportError:
-        # Built without it: lines can be typed, only not edited or completed.
+        # Python was built without it: lines cannot be edited or completed.
         return
     candidates: list[str] = []
 

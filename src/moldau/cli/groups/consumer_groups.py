@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.groups.consumer_groups_views import (
     PartitionRow,
@@ -47,8 +47,9 @@ from moldau.cli.groups.reports import (
 from moldau.cli.groups.reset import new_offsets
 from moldau.cli.groups.service import perform
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import open_admin, print_json
+from moldau.cli.support.connecting import open_admin
 from moldau.cli.support.java_errors import print_error
+from moldau.cli.support.tables import print_json
 from moldau.client.errors import GroupIdNotFoundError, KafkaError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
@@ -162,8 +163,8 @@ def _check_reset(arguments: argparse.Namespace, groups_given: list[str]) -> None
     if not groups_given:
         parser.error("Option [reset-offsets] takes one of these options: [group], [all-groups]")
     if not given(arguments, SCENARIOS):
-        told = ", ".join(f"[{option[2:]}]" for option in SCENARIOS)
-        parser.error(f"Option '[reset-offsets]' requires one of the following scenarios: {told}")
+        listed = ", ".join(f"[{option[2:]}]" for option in SCENARIOS)
+        parser.error(f"Option '[reset-offsets]' requires one of the following scenarios: {listed}")
     if not given(arguments, ("--topic", "--all-topics", "--from-file")):
         parser.error("One of the reset scopes should be defined: --all-topics, --topic.")
     if not arguments.dry_run and not arguments.execute:
@@ -190,7 +191,7 @@ def _types(arguments: argparse.Namespace) -> frozenset[GroupType]:
 
 
 def _validate_regex(text: str) -> None:
-    """By the engine that matches subscriptions in the broker: it lacks look-around, for one."""
+    """With the engine that matches subscriptions in the broker, which has no look-around."""
     from moldau.broker.coordinator.group.machine.regular_expressions import check_pattern
     from moldau.wire.errors import ApiError
 
@@ -266,7 +267,7 @@ class _Service:
             self._show(group, rows)
 
     def _rows(self, groups: list[ConsumerGroupDescription]) -> dict[str, list[PartitionRow]]:
-        """The offsets of all groups, asked for at once: there may be thousands of groups."""
+        """The offsets of all groups, in one query: there may be thousands of groups."""
         if self._arguments.members or has(self._arguments, "--state"):
             return {}
         committed = self._committed(*(group.group_id for group in groups))
@@ -287,7 +288,7 @@ class _Service:
         verbose = self._arguments.verbose
         state = str(group.group_state)
         if self._arguments.members:
-            # Kafka's tool shows the headers also where there is nobody.
+            # Kafka's tool prints the headers even if there are no members.
             is_worth_showing(group.group_id, state, len(group.members))
             show_members(group, verbose=verbose)
         elif has(self._arguments, "--state"):
@@ -300,7 +301,7 @@ class _Service:
 
     def _json(
         self, group: ConsumerGroupDescription, rows_by_group: dict[str, list[PartitionRow]]
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         shown = group_json(group)
         if self._arguments.members:
             shown["members"] = [member_json(member) for member in group.members]
@@ -390,7 +391,7 @@ def named_partitions_or_errors(
     return cluster.named_partitions(known), unknown
 
 
-def _plan_json(plan: dict[str, dict[TopicPartition, int]]) -> list[dict[str, Any]]:
+def _plan_json(plan: dict[str, dict[TopicPartition, int]]) -> list[dict[str, object]]:
     return [
         {"group": group, **partition._asdict(), "offset": offset}
         for group, offsets in plan.items()

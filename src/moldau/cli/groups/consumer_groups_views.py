@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.cli.groups.machine.layout import BARE, assignment_text, fixed, growing, spaced
 from moldau.cli.groups.reports import or_dash
-from moldau.cli.support.common import Table
 from moldau.cli.support.java_errors import print_error
+from moldau.cli.support.tables import Table
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def offset_rows(
     committed: Mapping[TopicPartition, OffsetAndMetadata],
     ends: Mapping[TopicPartition, int],
 ) -> list[PartitionRow]:
-    """Members with the most partitions first, then what is committed but assigned to nobody."""
+    """Members with the most partitions first, then partitions with commits but without a member."""
     members = sorted(
         (member for member in group.members if member.assignment.topic_partitions),
         key=lambda member: -len(member.assignment.topic_partitions),
@@ -92,7 +92,7 @@ def offset_rows(
 
 
 def is_worth_showing(group_id: str, state: str, row_count: int) -> bool:
-    """Tells what is remarkable about the state; whether there is a table to show."""
+    """Prints a note on unusual states; returns whether there is a table to show."""
     if state == "Dead":
         print_error(f"Consumer group '{group_id}' does not exist.")
         return False
@@ -182,7 +182,7 @@ def show_state(group: ConsumerGroupDescription, *, verbose: bool) -> None:
     table.show()
 
 
-def member_json(member: MemberDescription) -> dict[str, Any]:
+def member_json(member: MemberDescription) -> dict[str, object]:
     target = member.target_assignment
     return {
         "consumer_id": member.consumer_id,
@@ -195,11 +195,11 @@ def member_json(member: MemberDescription) -> dict[str, Any]:
     }
 
 
-def _partitions_json(partitions: Collection[TopicPartition]) -> list[dict[str, Any]]:
+def _partitions_json(partitions: Collection[TopicPartition]) -> list[dict[str, object]]:
     return [partition._asdict() for partition in sorted(partitions)]
 
 
-def group_json(group: ConsumerGroupDescription) -> dict[str, Any]:
+def group_json(group: ConsumerGroupDescription) -> dict[str, object]:
     return {
         "group": group.group_id,
         "type": str(group.type),

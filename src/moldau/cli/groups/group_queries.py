@@ -1,4 +1,4 @@
-"""What the group tools ask the cluster: partitions, ends and starts of logs, offsets of a time."""
+"""Queries of the group tools: partitions, starts and ends of logs, offsets at a time."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class GroupCluster:
         }
         missing = [partition for partition in partitions if partition not in leaders]
         if missing:
-            told = ",".join(map(str, missing))
-            raise UnusablePartitionsError(f'The partitions "{told}" do not exist')
+            listed = ",".join(map(str, missing))
+            raise UnusablePartitionsError(f'The partitions "{listed}" do not exist')
         headless = [partition for partition in partitions if leaders[partition] is None]
         if headless:
-            told = ",".join(map(str, headless))
-            raise UnusablePartitionsError(f'The partitions "{told}" have no leader')
+            listed = ",".join(map(str, headless))
+            raise UnusablePartitionsError(f'The partitions "{listed}" have no leader')
 
     def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         from moldau.client.admin import OffsetSpec
@@ -63,13 +63,13 @@ class GroupCluster:
     def at_time(
         self, partitions: Iterable[TopicPartition], timestamp: int
     ) -> dict[TopicPartition, int]:
-        """The first offset of that time or later; -1 where there is none."""
+        """The first offset of that time or later; -1 if there is none."""
         from moldau.client.admin import OffsetSpec
 
         return self._offsets(partitions, OffsetSpec.for_timestamp(timestamp))
 
     def known_ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """The ends of those that have a leader; the others are left out, nothing is raised."""
+        """The ends of those that have a leader; the others are left out."""
         topics = {partition.topic for partition in partitions}
         if not topics:
             return {}

@@ -6,15 +6,11 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    ToolError,
-    add_common,
-    add_json,
-    open_admin,
-    print_json,
-    told_as,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.admin import GroupListing, GroupType
 
 __all__ = ["add_arguments", "run"]
@@ -52,7 +48,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     wanted = _check(arguments)
     with (
-        told_as("Error while executing groups command : ", to_stdout=True),
+        reporting_as("Error while executing groups command : ", to_stdout=True),
         open_admin(arguments) as admin,
     ):
         groups = [each for each in admin.list_groups() if _is_wanted(each, arguments, wanted)]

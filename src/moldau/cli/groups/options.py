@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NoReturn
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import add_common, add_json
+from moldau.cli.support.client_options import add_common, add_json
 
 __all__ = [
     "CSV_SCENARIOS",
@@ -25,7 +25,7 @@ __all__ = [
     "refuse_together",
 ]
 
-#: The ways to say where a reset goes to, of which one may be given.
+#: The options for the new offsets of a reset, of which one may be given.
 SCENARIOS = (
     "--to-offset",
     "--shift-by",
@@ -163,8 +163,8 @@ def check_action(
     chosen = given(arguments, actions)
     if len(chosen) != 1:
         *others, last = actions
-        told = f"{', '.join(others)}, {before_last}{last}"
-        _fail(arguments, f"Command must include exactly one action: {told}")
+        listed = f"{', '.join(others)}, {before_last}{last}"
+        _fail(arguments, f"Command must include exactly one action: {listed}")
     return chosen[0]
 
 

@@ -1,13 +1,12 @@
-"""What the group tools print alike: errors as Kafka's tools word them, plans and deletions."""
+"""Output that the group tools share: plans and deletions, with Kafka's messages."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from moldau.cli.groups.machine.layout import BARE, PlainLayout, fixed, growing, spaced
-from moldau.cli.support.common import Table
 from moldau.cli.support.java_errors import STANDARD_TEXTS, as_java, print_error
+from moldau.cli.support.tables import Table
 from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode
@@ -54,15 +53,15 @@ def print_reset_plan(
 def print_deleted_groups(
     kind: str, deleted: Collection[str], failed: Mapping[str, BaseException | str]
 ) -> None:
-    """What became of the groups that were to be deleted."""
+    """The results of deleting groups."""
     names = ", ".join(f"'{group}'" for group in deleted)
     if not failed:
         print(f"Deletion of requested {kind} groups ({names}) was successful.")
         return
     print_error(f"Deletion of some {kind} groups failed:")
     for group, error in failed.items():
-        told = error if isinstance(error, str) else as_java(error, standard=True)
-        print(f"* Group '{group}' could not be deleted due to: {told}")
+        reason = error if isinstance(error, str) else as_java(error, standard=True)
+        print(f"* Group '{group}' could not be deleted due to: {reason}")
     if deleted:
         end = "." if kind == "streams" else ""
         print(f"\nThese {kind} groups were deleted successfully: {names}{end}")
@@ -74,8 +73,8 @@ def print_deleted_offsets(
     errors: Mapping[TopicPartition, KafkaError],
     unknown_topics: Mapping[str, KafkaError],
 ) -> None:
-    """What became of the offsets of each partition; topics that are unknown have partition -."""
-    first: Any = next(iter(errors.values()), None)
+    """The result for each partition; unknown topics have the partition `-`."""
+    first = next(iter(errors.values()), None)
     if first is None:
         print(f"Request succeeded for deleting offsets from group {group}.")
     elif first.code in _GROUP_LEVEL:
@@ -88,9 +87,9 @@ def print_deleted_offsets(
     rows = {(topic, ""): as_java(error, standard=True) for topic, error in unknown_topics.items()}
     for partition in partitions:
         error = errors.get(partition)
-        told = "" if error is None else as_java(error, standard=True)
-        rows[partition.topic, str(partition.partition)] = told
+        reason = "" if error is None else as_java(error, standard=True)
+        rows[partition.topic, str(partition.partition)] = reason
     table = Table("TOPIC", "PARTITION", "STATUS", plain=spaced(growing(15), fixed(10), fixed(15)))
-    for (topic, number), told in sorted(rows.items(), key=lambda row: "".join(row[0])):
-        table.add(topic, number or "-", f"Error: {told}" if told else "Successful")
+    for (topic, number), reason in sorted(rows.items(), key=lambda row: "".join(row[0])):
+        table.add(topic, number or "-", f"Error: {reason}" if reason else "Successful")
     table.show()

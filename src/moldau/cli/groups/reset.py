@@ -1,4 +1,4 @@
-"""Works out the new offsets of a reset: asks the cluster for what the chosen way needs."""
+"""Computes the new offsets of a reset, with the queries that the chosen option needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from moldau.cli.groups.machine.offsets import (
     to_time,
 )
 from moldau.cli.groups.options import has
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.java_errors import print_error
 from moldau.client.topics import TopicPartition
 
@@ -36,7 +36,7 @@ def new_offsets(
     partitions: Collection[TopicPartition],
     committed: Committed,
 ) -> dict[TopicPartition, int]:
-    """The offsets that the given scenario means; `committed` is asked only where it is needed."""
+    """The offsets of the given scenario; `committed` is called only if it is needed."""
     planned = _planned(cluster, arguments, group, partitions, committed)
     by_time = has(arguments, "--to-datetime") or has(arguments, "--by-duration")
     for warning in planned.warnings:

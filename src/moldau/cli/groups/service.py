@@ -1,4 +1,4 @@
-"""What the tools for share and streams groups do alike, and how each tool runs its one action."""
+"""What the tools for share and streams groups share, and how a tool runs its action."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from moldau.cli.groups.group_queries import GroupCluster
 from moldau.cli.groups.machine.layout import BARE, growing, spaced
 from moldau.cli.groups.machine.offsets import OffsetPlanError
 from moldau.cli.groups.options import has
-from moldau.cli.support.common import Table, print_json
 from moldau.cli.support.java_errors import as_java, print_error
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def perform(action: Callable[[], None], arguments: argparse.Namespace, kind: str
 class GroupService(ABC):
     """The actions on one cluster."""
 
-    #: How Kafka calls such groups, and what it says of an id that is none of them.
+    #: Kafka's name for such groups, and its message for an ID of another group.
     kind: ClassVar[str]
     not_one: ClassVar[str]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.groups.group_queries import GroupCluster
 from moldau.cli.groups.machine.layout import BARE, assignment_text, fixed, growing, spaced
@@ -30,8 +30,10 @@ from moldau.cli.groups.reports import or_dash, print_deleted_groups, print_reset
 from moldau.cli.groups.reset import new_offsets
 from moldau.cli.groups.service import GroupService, perform
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import Table, ToolError, open_admin, print_json
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.java_errors import as_java, default_text, print_error
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.errors import GroupIdNotFoundError, KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import ErrorCode
@@ -160,8 +162,8 @@ class _Service(GroupService):
         found = self._admin.list_share_group_offsets({group_id: spec}, timeout=self._timeout)
         return dict(found[group_id])
 
-    def _json(self, group: ShareGroupDescription) -> dict[str, Any]:
-        shown: dict[str, Any] = {
+    def _json(self, group: ShareGroupDescription) -> dict[str, object]:
+        shown: dict[str, object] = {
             "group": group.group_id,
             "state": str(group.group_state),
             "coordinator": {

@@ -1,7 +1,7 @@
-"""`kafka-streams-application-reset`: lets a Streams application read its input again.
+"""`kafka-streams-application-reset`: resets a Kafka Streams application.
 
-Moves the committed offsets of input topics, and deletes the topics that the application made for
-itself. Exit codes: 1 if a topic is missing or something failed.
+Moves the committed offsets of input topics, and deletes the internal topics of the
+application. Exit codes: 1 if a topic is missing or something failed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from moldau.cli.groups.machine.offsets import (
 )
 from moldau.cli.groups.options import has, refuse_together
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import ToolError, message_of, open_admin
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.reporting import message_of
 from moldau.client.errors import GroupIdNotFoundError, KafkaError, UnknownMemberIdError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
@@ -158,7 +160,7 @@ class _Reset:
         self._group = arguments.application_id
 
     def remove_members(self) -> None:
-        """Nobody may be reading while offsets move."""
+        """The group must have no members while offsets move."""
         for attempt in range(_REMOVALS_MAX):
             try:
                 found = self._admin.describe_consumer_groups([self._group], timeout=10)
@@ -166,10 +168,10 @@ class _Reset:
                 if not members:
                     return
                 if not self._arguments.force:
-                    told = ", ".join(member.consumer_id for member in members)
+                    listed = ", ".join(member.consumer_id for member in members)
                     raise ToolError(
                         f"ERROR: Consumer group '{self._group}' is still active and has following "
-                        f"members: [{told}]. Make sure to stop all running application instances "
+                        f"members: [{listed}]. Make sure to stop all running application instances "
                         "before running the reset tool. You can use option '--force' to remove "
                         "active members from the group."
                     )
@@ -179,7 +181,7 @@ class _Reset:
             except GroupIdNotFoundError:
                 return
             except UnknownMemberIdError:
-                # It left by itself in between: look again.
+                # The member has left in the meantime: query again.
                 if attempt == _REMOVALS_MAX - 1:
                     raise
 
@@ -251,7 +253,7 @@ class _Reset:
         return cluster.starts(partitions)
 
     def _positions(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where the group would go on: at its commits, else at the ends."""
+        """Where the group would continue: at its commits, else at the ends."""
         try:
             found = self._admin.list_consumer_group_offsets(self._group)[self._group]
         except GroupIdNotFoundError:
@@ -284,7 +286,7 @@ class _Reset:
         return {partition: plan[partition] for partition in partitions}
 
     def _within(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Inside the logs. As Kafka's tool it also tells where the wanted offset is a border."""
+        """Offsets inside the logs; prints, as Kafka's tool does, which ones were out of range."""
         starts, ends = self._cluster.starts(wanted), self._cluster.ends(wanted)
         offsets = {}
         for partition, offset in wanted.items():

@@ -47,8 +47,9 @@ from moldau.cli.groups.streams_groups_views import (
     tasks_text,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import open_admin, print_json
+from moldau.cli.support.connecting import open_admin
 from moldau.cli.support.java_errors import as_java, print_error
+from moldau.cli.support.tables import print_json
 from moldau.client.errors import (
     GroupIdNotFoundError,
     KafkaError,
@@ -157,8 +158,8 @@ def _check_reset(arguments: argparse.Namespace, topics: list[str]) -> None:
         parser.error("Option [reset-offsets] takes one of these options: [all-groups], [group]")
     check_one_scenario(arguments, SCENARIOS)
     if not given(arguments, SCENARIOS):
-        told = ", ".join(f"[{option[2:]}]" for option in SCENARIOS)
-        parser.error(f"Option '[reset-offsets]' requires one of the following scenarios: {told}")
+        listed = ", ".join(f"[{option[2:]}]" for option in SCENARIOS)
+        parser.error(f"Option '[reset-offsets]' requires one of the following scenarios: {listed}")
     if not topics and not has(arguments, "--from-file"):
         parser.error(
             "One of the reset scopes should be defined: --all-input-topics, --input-topic."
@@ -214,8 +215,8 @@ class _Service(GroupService):
             self._cluster.ends(partitions),
         )
 
-    def _json(self, group: StreamsGroupDescription) -> dict[str, Any]:
-        shown: dict[str, Any] = {
+    def _json(self, group: StreamsGroupDescription) -> dict[str, object]:
+        shown: dict[str, object] = {
             "group": group.group_id,
             "state": str(group.group_state),
             "coordinator": {
@@ -255,7 +256,7 @@ class _Service(GroupService):
     def _committed(
         self, group: StreamsGroupDescription, *, with_repartition: bool
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The committed offsets of topics that the group reads, none of its other ones."""
+        """The committed offsets of the group's input topics."""
         topics = {topic for each in group.subtopologies for topic in each.source_topics}
         if with_repartition:
             topics |= {
@@ -342,7 +343,7 @@ class _Service(GroupService):
             )
 
     def _internal_topics(self, group: StreamsGroupDescription) -> list[str]:
-        """What the group's topology made, as far as the names leave no doubt."""
+        """Topics of the group's topology whose names show that they are internal."""
         topics = []
         for topic in inferred_internal_topics(group):
             if is_inferred_internal(topic, group.group_id):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.cli.groups.machine.layout import BARE, fixed, growing, spaced
 from moldau.cli.groups.reports import or_dash
-from moldau.cli.support.common import Table
 from moldau.cli.support.java_errors import print_error
+from moldau.cli.support.tables import Table
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _kinds_text(assignment: StreamsGroupMemberAssignment, prefix: str) -> str:
 def _tasks_of_kind(tasks: Sequence[StreamsGroupTaskIds], kind: str) -> str:
     if not tasks:
         return ""
-    told = "".join(
+    listed = "".join(
         f"{task.subtopology_id}:[{','.join(map(str, task.partitions))}]; " for task in tasks
     )
-    return f"{kind}: {told}"
+    return f"{kind}: {listed}"

@@ -1,4 +1,4 @@
-"""`moldau transactions`: look at transactions and end those that hang, as kafka-transactions."""
+"""`moldau transactions`: show transactions, abort hanging ones, as kafka-transactions does."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    ToolError,
-    add_common,
-    add_json,
-    message_of,
-    open_admin,
-    print_json,
-    progress,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.progress import progress
+from moldau.cli.support.reporting import message_of
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.admin import (
     AbortTransactionSpec,
     Admin,
@@ -51,7 +47,7 @@ _HANGING = (
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that a partition still waits for the end of."""
+    """A transaction that is still open in a partition."""
 
     topic_partition: TopicPartition
     state: ProducerState
@@ -142,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Kafka's tool notices these when it is connected; it is the same to its user."""
+    """Kafka's tool checks these after it has connected; the result is the same."""
     if arguments.command == "abort" and arguments.start_offset is None:
         if arguments.producer_id is None:
             raise ToolError(
@@ -221,7 +217,7 @@ def _abort(admin: Admin, arguments: argparse.Namespace) -> None:
             key,
             arguments.producer_id,
             arguments.producer_epoch,
-            # One that hung before its first end has no coordinator epoch in the log yet.
+            # Without a marker of an earlier transaction there is no coordinator epoch in the log.
             max(0, arguments.coordinator_epoch),
         )
     else:
@@ -352,7 +348,7 @@ def _descriptions(admin: Admin, ids: set[str]) -> dict[str, TransactionDescripti
 
 
 def _batches(whole: Sequence[T]) -> Iterator[Sequence[T]]:
-    """One request about everything would be too much for a broker."""
+    """One request for all partitions could overload a broker."""
     for start in range(0, len(whole), _BATCH_SIZE):
         yield whole[start : start + _BATCH_SIZE]
 

@@ -35,8 +35,8 @@ from moldau.cli.nodes.machine.cluster_plan import (
 )
 from moldau.cli.nodes.machine.cluster_watch import Restarts
 from moldau.cli.nodes.start import try_lines
-from moldau.cli.support.failures import Failure, listen_problem, unusable_folder
-from moldau.cli.support.output import say
+from moldau.cli.support.failures import Failure, listen_problem, unusable_directory
+from moldau.cli.support.output import print_now
 from moldau.config.errors import ConfigError
 from moldau.config.properties import dump_properties, load_properties
 
@@ -71,9 +71,9 @@ def run_cluster(arguments: argparse.Namespace) -> int:
             restarts=Restarts() if arguments.restart else None,
         )
         try:
-            return asyncio.run(run.serve(lambda: say(ready_text(layout, nodes, data))))
+            return asyncio.run(run.serve(lambda: print_now(ready_text(layout, nodes, data))))
         except OSError as error:
-            raise Failure(f"cannot run the nodes: {error}") from None
+            raise Failure(f"cannot start the nodes: {error}") from None
 
 
 def _command(node: NodePlan, data: Path) -> list[str]:
@@ -81,9 +81,9 @@ def _command(node: NodePlan, data: Path) -> list[str]:
 
 
 def prepare(arguments: argparse.Namespace, held: ExitStack) -> tuple[Layout, list[NodePlan], Path]:
-    """Check everything, write the nodes' files and format folders that are new.
+    """Check everything, write the nodes' files and format new data directories.
 
-    The lock on the data folder lasts as long as `held`.
+    The lock on the cluster's directory lasts as long as `held`.
     """
     data = Path(os.path.abspath(arguments.data or DEFAULT_CLUSTER_DATA))
     overrides = _checked_overrides(arguments.override)
@@ -123,12 +123,14 @@ def _checked_overrides(texts: Sequence[str]) -> dict[str, str]:
 
 def _lock(data: Path, held: ExitStack) -> None:
     if "," in str(data):
-        raise Failure(f"--data {data}: the name of the data folder cannot have a comma")
-    problem = unusable_folder(str(data))
+        raise Failure(f"--data {data}: the name of the directory must not contain a comma")
+    problem = unusable_directory(str(data))
     if problem is not None:
         raise Failure(problem)
     if (data / "meta.properties").exists():
-        raise Failure(f"{data} holds the data of a single node. Choose another folder with --data")
+        raise Failure(
+            f"{data} contains the data of a single node. Choose another directory with --data"
+        )
     lock = held.enter_context((data / ".lock").open("w"))
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -204,7 +206,7 @@ def _free_ports(first: int | None, layout: Layout) -> tuple[list[int], list[int]
 
 
 def _free_range(count: int) -> int:
-    """The first of `count` consecutive ports that nobody uses now.
+    """The first of `count` consecutive ports that are free now.
 
     Below those that systems give to outgoing connections: one of these could take the port of a
     node that is down for a while.
@@ -213,19 +215,19 @@ def _free_range(count: int) -> int:
         first = random.randrange(20_000, 32_000 - count)
         if not any(listen_problem("127.0.0.1", port) for port in range(first, first + count)):
             return first
-    raise Failure(f"found no {count} free ports in a row. Choose them with --port")
+    raise Failure(f"there are no {count} consecutive free ports. Choose the first with --port")
 
 
 def _format(data: Path, layout: Layout, nodes: Sequence[NodePlan]) -> None:
-    """Folders are formatted once; one that was and is gone is never replaced by an empty one."""
+    """Data directories are formatted once; one that was lost is never replaced by an empty one."""
     from moldau.cli.nodes.storage import format_folders
 
     new = [node for node in nodes if not (data / node.name / "meta.properties").exists()]
     for node in new:
         if node.node_id <= layout.formatted:
             raise Failure(
-                f"the data of {node.name} is missing in {data}. Restore the folder, or start over "
-                f"without all of {data}"
+                f"the data of {node.name} is missing in {data}. Restore the directory, or delete "
+                f"{data} to start over"
             )
     _write(data / "cluster.properties", layout.to_properties())
     for node in nodes:

@@ -1,7 +1,7 @@
 """Processes of a cluster's nodes: those that `moldau cluster` started, and those started by hand.
 
-A node that was started again with `moldau start node-2.properties` is a process of somebody else's:
-it is found by its command line and can be watched and stopped, but it has no exit code for us.
+A node that was started again with `moldau start node-2.properties` is not a child of this process:
+it is found by its command line and can be watched and stopped, but its exit code is not known.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _POLL_S = 0.1
 
 
 class NodeProcess(Protocol):
-    """What is asked of a node's process, however it was started."""
+    """A node's process, however it was started."""
 
     @property
     def pid(self) -> int: ...
@@ -41,7 +41,7 @@ class NodeProcess(Protocol):
 
 
 class AdoptedProcess:
-    """A process that is not a child of this one. How it ended is not known, and counts as well."""
+    """A process that is not a child of this one. Its unknown exit code counts as success."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -79,7 +79,7 @@ class Child:
 
     node: NodePlan
     log: Path
-    log_start: int  # what is before it in the file is of earlier starts
+    log_start: int  # earlier output in the file is of earlier starts
     process: NodeProcess
     started_s: float
 
@@ -94,7 +94,7 @@ class Child:
 
 
 def _is_zombie(pid: int) -> bool:
-    """Whether it has ended, and only its parent has not noticed."""
+    """Whether it has ended and its parent has not read the exit code."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -120,9 +120,9 @@ def _nodes_of(data: Path, brokers: Iterable[Broker]) -> Iterable[tuple[str, int]
 
 
 def _folder_of(pid: int) -> Path:
-    """What relative paths on a process's command line count from."""
+    """The directory of relative paths on a process's command line."""
     try:
         return Path(os.readlink(f"/proc/{pid}/cwd"))
     except OSError:
-        # No such folder on this system, or not ours to look at.
+        # This system has no such directory, or it is not readable.
         return Path.cwd()

@@ -21,7 +21,7 @@ from moldau.cli.nodes.machine.cluster_plan import NodePlan
 from moldau.cli.nodes.machine.cluster_watch import Restarts
 from moldau.cli.nodes.start import PARENT_VARIABLE
 from moldau.cli.support.failures import Failure
-from moldau.cli.support.output import say
+from moldau.cli.support.output import print_now
 from moldau.installation import command
 
 __all__ = ["ClusterRun"]
@@ -32,7 +32,7 @@ FOLLOW_INTERVAL_S = 0.2
 # How often to look whether a node that is down was started by hand.
 RETURN_INTERVAL_S = 1.0
 READY_INTERVAL_S = 0.05
-# Long enough for a node that is just ending: a signal then would make it end badly.
+# Long enough for a node that is stopping: a signal then would make it fail.
 HURRY_AFTER_S = 1.0
 READY = b" is up.\n"
 _COLOURS = (36, 33, 32, 35, 34, 31)
@@ -63,7 +63,7 @@ class ClusterRun:
         self._stop_seconds_max = stop_seconds_max
         self._children: dict[int, Child] = {}
         self._followers: list[asyncio.Task[None]] = []
-        self._failed: set[int] = set()  # nodes that ended badly and were not restarted
+        self._failed: set[int] = set()  # nodes that failed and were not restarted
         self._alive: set[int] = set()  # nodes that run or will be restarted
         self._none_left = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -114,7 +114,7 @@ class ClusterRun:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # Ctrl-C in a terminal reaches all of a group at once; here one after the other.
+                # Ctrl-C in a terminal reaches the whole process group; here nodes stop in order.
                 start_new_session=True,
                 env={**os.environ, PARENT_VARIABLE: str(os.getpid())},
             )
@@ -134,8 +134,8 @@ class ClusterRun:
                 if child.process.returncode is not None:
                     shown = "\n".join(child.last_lines())
                     raise Failure(
-                        f"{child.node.name} ended at its start:\n{shown}\n"
-                        f"All of its output is in {child.log}"
+                        f"{child.node.name} exited while starting:\n{shown}\n"
+                        f"Its whole output is in {child.log}"
                     )
             if loop.time() > deadline:
                 names = ", ".join(child.node.name for child in waiting)
@@ -190,7 +190,7 @@ class ClusterRun:
     def _delay_s(self, child: Child) -> float | None:
         """How long until the node is restarted; None if that is left to the user.
 
-        A node that somebody stopped in order is meant to be down.
+        A node that was stopped in order stays down.
         """
         if not child.process.returncode:
             return None
@@ -246,7 +246,7 @@ class ClusterRun:
             self._report(f"{again}{are} To start it again: {command()} start {file}")
 
     def _report(self, text: str) -> None:
-        say(text, to=sys.stderr)
+        print_now(text, to=sys.stderr)
 
     # The end.
 
@@ -254,7 +254,7 @@ class ClusterRun:
         """Brokers first, then the controllers, which the brokers need to hand over; bounded."""
         running = [child for child in self._children.values() if child.process.returncode is None]
         if running:
-            say("\nStopping. Ctrl-C again kills the nodes.")
+            print_now("\nStopping. Ctrl-C again kills the nodes.")
         controllers = [child for child in running if child.node.controller_port is not None]
         brokers = [child for child in running if child.node.controller_port is None]
         majority = sum(node.controller_port is not None for node in self._nodes) // 2 + 1
@@ -262,11 +262,11 @@ class ClusterRun:
             await self._stop_together([child])
         while len(controllers) > majority:
             await self._stop_together([controllers.pop()])
-        # From here on there is nobody to hand anything over to.
+        # From here on no other node can take anything over.
         await self._stop_together(controllers, majority)
         badly = any(child.process.returncode for child in running)
         if running and not badly:
-            say("Moldau has stopped; everything is on disk.")
+            print_now("Moldau has stopped; all data is on disk.")
         return 1 if badly or self._failed else 0
 
     async def _stop_together(self, children: Sequence[Child], majority: int = 0) -> None:
@@ -344,10 +344,10 @@ async def _follow(child: Child) -> None:
         file.seek(child.log_start)
         rest, ended = b"", False
         while not ended:
-            # Asked before reading: what it wrote last is read after its end.
+            # Checked before reading, so that the last output is read after the process has ended.
             ended = child.process.returncode is not None
             *lines, rest = (rest + file.read()).split(b"\n")
             for line in lines:
-                say(prefix + line.decode(errors="replace"))
+                print_now(prefix + line.decode(errors="replace"))
             if not ended:
                 await _first_of(child.process.wait(), seconds=FOLLOW_INTERVAL_S)

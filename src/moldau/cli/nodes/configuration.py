@@ -1,4 +1,4 @@
-"""From files and --override to a BrokerConfig; what a node started without a file runs with."""
+"""A BrokerConfig from files and --override, and the configuration of a node without a file."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ DEFAULT_DATA = "moldau-data"
 def standalone_properties(*, port: int, data: str) -> dict[str, str]:
     """A node that is broker and controller at once, for this machine only.
 
-    The controller's port is left to the system: nobody else joins, and a second node started on the
-    next port must not run into it.
+    The system chooses the controller's port: no other node joins, and a second node started on the
+    next port must not collide with it.
     """
     return {
         "process.roles": "broker,controller",
@@ -48,7 +48,7 @@ def standalone_properties(*, port: int, data: str) -> dict[str, str]:
         # The system sizes socket buffers better than a constant does: half the CPU per byte.
         "socket.receive.buffer.bytes": "-1",
         "socket.send.buffer.bytes": "-1",
-        # Nobody else is likely to join a first group: answer at once.
+        # More members are not likely to join a first group: do not wait for them.
         "group.initial.rebalance.delay.ms": "0",
     }
 
@@ -67,7 +67,7 @@ def read_properties(path: str) -> dict[str, str]:
 
 
 def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
-    """What --override KEY=VALUE sets; the last one counts."""
+    """The settings of --override KEY=VALUE; the last one applies."""
     texts: dict[str, str] = {}
     for override in overrides:
         key, separator, value = override.partition("=")
@@ -86,14 +86,14 @@ def load_config(properties: Mapping[str, str], overrides: Sequence[str] = ()) ->
 
 
 def warn_of_ignored_keys(config: BrokerConfig) -> None:
-    """Kafka ignores keys it does not know; a misspelt one should still be noticed.
+    """Kafka ignores keys it does not know; a misspelled one should still be noticed.
 
     What is known and changes nothing here is named in one line.
     """
     for name in config.unknown:
         guess = did_you_mean(name, BROKER_KEYS)
         print(
-            f"moldau: warning: the configuration {name} is unknown and has no effect.{guess}",
+            f"moldau: warning: the configuration key {name} is unknown and has no effect.{guess}",
             file=sys.stderr,
         )
     if names := config.without_effect:

@@ -1,7 +1,7 @@
 """`moldau start` and `moldau server-start`: run a broker in the foreground.
 
-The difference: `start` makes everything ready that is missing, `server-start` behaves like Kafka's
-script and refuses folders that were not formatted.
+`start` creates and formats what is missing; `server-start` behaves like Kafka's script and refuses
+data directories that are not formatted.
 """
 
 from __future__ import annotations
@@ -26,8 +26,13 @@ from moldau.cli.nodes.configuration import (
     warn_of_ignored_keys,
 )
 from moldau.cli.support.addresses import DEFAULT_SERVERS, named_cluster
-from moldau.cli.support.failures import Failure, explain_os_error, listen_problem, unusable_folder
-from moldau.cli.support.output import say
+from moldau.cli.support.failures import (
+    Failure,
+    explain_os_error,
+    listen_problem,
+    unusable_directory,
+)
+from moldau.cli.support.output import print_now
 from moldau.config.errors import ConfigError
 from moldau.installation import command, python
 
@@ -38,7 +43,7 @@ PARENT_VARIABLE = "MOLDAU_PARENT"
 
 
 class Ready(Protocol):
-    """What the broker tells once it serves: addresses as bound, ports known."""
+    """What is known of the broker once it serves: the addresses it is bound to."""
 
     @property
     def cluster_id(self) -> str: ...
@@ -55,10 +60,10 @@ def run_start(arguments: argparse.Namespace) -> int:
     if arguments.file is None:
         port = DEFAULT_PORT if arguments.port is None else arguments.port
         if not 0 <= port <= 65535:
-            raise Failure(f"--port {port}: a port is between 0 and 65535")
+            raise Failure(f"--port {port}: a port must be between 0 and 65535")
         data = os.path.abspath(arguments.data or DEFAULT_DATA)
         if "," in data:
-            raise Failure(f"--data {data}: the name of the data folder cannot have a comma")
+            raise Failure(f"--data {data}: the name of the directory must not contain a comma")
         properties = standalone_properties(port=port, data=data)
     else:
         for option, value in (("--port", arguments.port), ("--data", arguments.data)):
@@ -73,7 +78,7 @@ def run_start(arguments: argparse.Namespace) -> int:
     if formatted_folders(config):
         _require_folders(config)
     else:
-        # First, so that a start that cannot succeed leaves no data directory behind.
+        # First, so that a failed start leaves no data directory behind.
         _require_ports(config)
         _require_folders(config)
         _format(config)
@@ -93,7 +98,7 @@ def run_server_start(arguments: argparse.Namespace) -> int:
 
 
 def _end_with_parent() -> None:
-    """A node of `moldau cluster` stops with it, also when that one is killed (on Linux)."""
+    """A node of `moldau cluster` stops with that process, also if it is killed (on Linux)."""
     parent = os.environ.pop(PARENT_VARIABLE, None)
     if parent is None or sys.platform != "linux":
         return
@@ -106,7 +111,7 @@ def _end_with_parent() -> None:
 
 
 def formatted_folders(config: BrokerConfig) -> list[str]:
-    """Folders of this node that have been formatted."""
+    """Log directories of this node that are formatted."""
     folders = dict.fromkeys((config.metadata_log_dir, *config.log_dirs))
     return [path for path in folders if os.path.exists(os.path.join(path, "meta.properties"))]
 
@@ -119,8 +124,8 @@ def _require_ports(config: BrokerConfig) -> None:
 
 
 def _require_folders(config: BrokerConfig) -> None:
-    """A broken folder among several only goes offline; without the metadata nothing works."""
-    problem = unusable_folder(config.metadata_log_dir)
+    """One of several log directories may fail and go offline; the metadata's may not."""
+    problem = unusable_directory(config.metadata_log_dir)
     if problem is not None:
         raise Failure(problem)
 
@@ -128,8 +133,8 @@ def _require_folders(config: BrokerConfig) -> None:
 def _format(config: BrokerConfig) -> None:
     if not _is_alone(config):
         raise Failure(
-            "this node belongs to a cluster of several and its folders are not formatted. Run "
-            f"moldau storage format {_format_options(config)} with the cluster's id on each node "
+            "this node belongs to a cluster of several nodes and is not formatted. Run "
+            f"moldau storage format {_format_options(config)} with the cluster ID on each node "
             "first"
         )
     from moldau.cli.nodes.storage import format_folders, new_uuid_text
@@ -139,9 +144,9 @@ def _format(config: BrokerConfig) -> None:
 
 
 def _is_alone(config: BrokerConfig) -> bool:
-    """Whether nobody but this node can be meant by the quorum it is configured with.
+    """Whether the configured quorum can only be this node.
 
-    A member of a larger cluster that formatted itself would be a cluster of its own.
+    A member of a larger cluster that formatted itself would form a separate cluster.
     """
     if not config.is_controller:
         return False
@@ -159,7 +164,7 @@ def _is_alone(config: BrokerConfig) -> bool:
 
 
 def _is_here(host: str) -> bool:
-    """Whether `host` is this machine: one can bind to an address of one's own only."""
+    """Whether `host` is this machine: only its own addresses can be bound."""
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM)
     except OSError:
@@ -175,7 +180,7 @@ def _is_here(host: str) -> bool:
 
 
 def _format_options(config: BrokerConfig) -> str:
-    """What formatting this node's folders takes."""
+    """The options that format this node."""
     if _is_alone(config):
         quorum = "" if config.quorum.controller_quorum_voters else "--standalone "
         return f"{quorum}-t $(bin/kafka-storage.sh random-uuid)"
@@ -185,7 +190,7 @@ def _format_options(config: BrokerConfig) -> str:
 
 
 def _run(config: BrokerConfig, *, verbose: bool) -> int:
-    # The broker is imported last: a wrong value should be told before anything is loaded.
+    # The broker is imported last: a wrong value should be reported before anything is loaded.
     from moldau.broker.app import run
     from moldau.broker.log.log_dirs import WrongLogDir
     from moldau.broker.network.server import ListenError
@@ -195,15 +200,15 @@ def _run(config: BrokerConfig, *, verbose: bool) -> int:
 
     def on_ready(ready: Ready) -> None:
         if verbose:
-            say(ready_text(config, ready))
+            print_now(ready_text(config, ready))
         else:
             addresses = ", ".join(map(str, ready.listeners))
-            say(f"Kafka Server started: node {ready.node_id} on {addresses}")
+            print_now(f"Kafka Server started: node {ready.node_id} on {addresses}")
 
     try:
         exit_code = run(config, on_ready=on_ready)
         if verbose and exit_code == 0:
-            say("Moldau has stopped; everything is on disk.")
+            print_now("Moldau has stopped; all data is on disk.")
         return exit_code
     except (ConfigError, WrongLogDir, MetadataError, CorruptQuorumState, ApiError) as error:
         raise Failure(str(error)) from None

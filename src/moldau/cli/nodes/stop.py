@@ -1,7 +1,7 @@
 """`moldau server-stop`: ask running brokers of this machine to stop, as Kafka's script does.
 
 Brokers are found by their command lines. With --node-id or --process-role only those whose
-configuration file says so are asked; paths in command lines count from the current folder.
+configuration file says so are asked; paths in command lines are relative to the current directory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`moldau storage`: prepare and inspect the folders of a node, with kafka-storage's words.
+"""`moldau storage`: format and inspect log directories, with kafka-storage's messages.
 
-What is written into the folders is decided in moldau.broker.metadata.formatting.
+moldau.broker.metadata.formatting decides what is written.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def format_folders(
     no_initial_controllers: bool = False,
     ignore_formatted: bool = False,
 ) -> list[str]:
-    """Format every folder of the node; what was done, line by line."""
+    """Format every log directory of the node; returns a line for each."""
     from moldau.broker.log.disk import OsDisk
     from moldau.broker.metadata.formatting import FormatError, format_storage
 

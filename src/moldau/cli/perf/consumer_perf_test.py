@@ -1,4 +1,4 @@
-"""`kafka-consumer-perf-test`: how fast a consumer is."""
+"""`kafka-consumer-perf-test`: measures a consumer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import random
 import re
 import sys
 import time
-from typing import Any
+from collections.abc import Collection
+from typing import TYPE_CHECKING, cast
 
 from moldau.cli.perf.machine.statistics import (
     CONSUMER_DETAIL_HEADER,
@@ -25,8 +26,14 @@ from moldau.cli.perf.options import (
     timeout_warning,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import Progress, print_json, progress, wait_until_reachable
+from moldau.cli.support.connecting import wait_until_reachable
 from moldau.cli.support.machine.java_dates import DateFormat
+from moldau.cli.support.progress import Progress, progress
+from moldau.cli.support.tables import print_json
+
+if TYPE_CHECKING:
+    from moldau.client.consumer import Consumer, ConsumerRebalanceListener, ConsumerRecords
+    from moldau.client.topics import TopicPartition
 
 __all__ = ["add_arguments", "run"]
 
@@ -102,15 +109,19 @@ def _now_ms() -> int:
 
 
 class _Run:
-    """Reads, and is told of rebalances: the time without partitions is counted apart."""
+    """Reads, and listens for rebalances: the time without partitions is counted separately."""
 
     def __init__(
-        self, consumer: Any, arguments: argparse.Namespace, dates: DateFormat, start_ms: int
+        self,
+        consumer: Consumer[bytes | None, bytes | None],
+        arguments: argparse.Namespace,
+        dates: DateFormat,
+        start_ms: int,
     ) -> None:
         self._consumer = consumer
         self._arguments = arguments
         self._dates = dates
-        self._assigned: set[Any] = set()
+        self._assigned: set[TopicPartition] = set()
         self._join_start_ms = start_ms
         self._round_join_ms = 0
         self._window = ConsumerWindow(reported_ms=start_ms)
@@ -118,15 +129,15 @@ class _Run:
         self.records = 0
         self.size = 0
 
-    def on_partitions_revoked(self, partitions: Any) -> None:
+    def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
         self._assigned.difference_update(partitions)
         if not self._assigned:
             self._join_start_ms = _now_ms()
 
-    def on_partitions_lost(self, partitions: Any) -> None:
+    def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
         self.on_partitions_revoked(partitions)
 
-    def on_partitions_assigned(self, partitions: Any) -> None:
+    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
         if not self._assigned:
             elapsed_ms = _now_ms() - self._join_start_ms
             self.join_ms += elapsed_ms
@@ -135,8 +146,10 @@ class _Run:
 
     def consume(self, bar: Progress) -> None:
         arguments = self._arguments
-        topics: Any = [arguments.topic] if arguments.topic else re.compile(arguments.include)
-        self._consumer.subscribe(topics, listener=self)
+        topics: list[str] | re.Pattern[str] = (
+            [arguments.topic] if arguments.topic else re.compile(arguments.include)
+        )
+        self._consumer.subscribe(topics, listener=cast("ConsumerRebalanceListener", self))
         now_ms = consumed_ms = self._window.reported_ms = _now_ms()
         while self.records < arguments.num_records and now_ms - consumed_ms <= arguments.timeout:
             records = self._consumer.poll(_POLL_SECONDS)
@@ -151,7 +164,7 @@ class _Run:
             output = sys.stderr if arguments.json else sys.stdout
             print(timeout_warning(arguments.timeout), file=output)
 
-    def _count(self, records: Any) -> None:
+    def _count(self, records: ConsumerRecords[bytes | None, bytes | None]) -> None:
         size = count = 0
         for record in records:
             count += 1

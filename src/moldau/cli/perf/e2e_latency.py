@@ -1,4 +1,4 @@
-"""`kafka-e2e-latency`: how long a record takes from a producer to a consumer."""
+"""`kafka-e2e-latency`: measures the time from a producer to a consumer."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ import argparse
 import random
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    ToolError,
-    add_json,
-    client_config,
-    message_of,
-    print_json,
-    progress,
-    wait_until_reachable,
-)
+from moldau.cli.support.client_options import add_json, client_config
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.progress import progress
+from moldau.cli.support.reporting import message_of
+from moldau.cli.support.tables import print_json
 from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from moldau.client.consumer import Consumer
+    from moldau.client.consumer_record import ConsumerRecord
+    from moldau.client.producer import Producer
 
 __all__ = ["add_arguments", "run"]
 
 _POLL_MS = 60_000
-# Of the old way to call it: words in a fixed order.
+# Names of positional arguments in the old form of the command.
 _POSITIONAL = ("bootstrap_server", "topic", "num_records", "producer_acks", "record_size")
 _NUMBERS = ("num_records", "record_size")
-# Java's largest: as good as for ever.
+# Java's largest long: no limit.
 _FOR_EVER_MS = 2**63 - 1
 
 Headers = list[tuple[str, bytes | None]]
@@ -109,7 +111,7 @@ def _take_positional(arguments: argparse.Namespace) -> None:
         "--producer-acks, --record-size, --command-config"
     )
     for name, word in zip((*_POSITIONAL, "command_config"), words, strict=False):
-        value: Any = word
+        value: int | str = word
         if name in _NUMBERS:
             if not word.lstrip("-").isdigit():
                 arguments.parser.error(f"Cannot parse argument '{word}' of option {name}")
@@ -140,21 +142,21 @@ def _check(arguments: argparse.Namespace) -> None:
         )
 
 
-def _consumer_settings(config: dict[str, Any]) -> dict[str, Any]:
+def _consumer_settings(config: dict[str, object]) -> dict[str, object]:
     return config | {
         "group.id": f"test-group-{time.time_ns() // 1_000_000}",
         "enable.auto.commit": "false",
         "auto.offset.reset": "latest",
-        # An answer as soon as there is something, not when there is more.
+        # A response as soon as there is a record.
         "fetch.max.wait.ms": "0",
     }
 
 
-def _producer_settings(config: dict[str, Any], acks: str) -> dict[str, Any]:
+def _producer_settings(config: dict[str, object], acks: str) -> dict[str, object]:
     return config | {"linger.ms": "0", "max.block.ms": _FOR_EVER_MS, "acks": acks}
 
 
-def _create_topic(config: dict[str, Any], arguments: argparse.Namespace) -> None:
+def _create_topic(config: dict[str, object], arguments: argparse.Namespace) -> None:
     from moldau.client.admin import Admin, NewTopic
 
     topic = arguments.topic
@@ -171,7 +173,7 @@ def _create_topic(config: dict[str, Any], arguments: argparse.Namespace) -> None
             raise ToolError(message_of(error)) from None
 
 
-def _go_to_end(consumer: Any, topic: str) -> None:
+def _go_to_end(consumer: Consumer[bytes | None, bytes | None], topic: str) -> None:
     partitions = [TopicPartition(topic, each.partition) for each in consumer.partitions_for(topic)]
     consumer.assign(partitions)
     consumer.seek_to_end(partitions)
@@ -179,7 +181,11 @@ def _go_to_end(consumer: Any, topic: str) -> None:
         consumer.position(partition)
 
 
-def _measure(arguments: argparse.Namespace, producer: Any, consumer: Any) -> None:
+def _measure(
+    arguments: argparse.Namespace,
+    producer: Producer,
+    consumer: Consumer[bytes | None, bytes | None],
+) -> None:
     source = random.Random(0)
     latencies_ms = []
     total_ns = 0
@@ -216,8 +222,13 @@ def _headers(source: random.Random, arguments: argparse.Namespace) -> Headers:
     ]
 
 
-def _validate(records: list[Any], key: bytes, value: bytes, headers: Headers) -> None:
-    """What was read is what was sent, and nothing else."""
+def _validate(
+    records: list[ConsumerRecord[bytes | None, bytes | None]],
+    key: bytes,
+    value: bytes,
+    headers: Headers,
+) -> None:
+    """Checks that exactly the sent record was read."""
     if not records:
         raise ToolError(f"poll() timed out before finding a result (timeout:[{_POLL_MS}ms])")
     record = records[0]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from moldau.client.metrics.registry import KafkaMetric, MetricName
 
 __all__ = ["metric_lines"]
 
 
-def metric_lines(metrics: Mapping[Any, Any]) -> Iterator[str]:
+def metric_lines(metrics: Mapping[MetricName, KafkaMetric]) -> Iterator[str]:
     """`group:name:{tag=value} : 1.000`, under a header; nothing where there are no metrics."""
     values = {}
     for name, metric in metrics.items():

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from moldau.cli.console.options import add_client_options, client_settings
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import add_json
+from moldau.cli.support.client_options import add_json
 from moldau.cli.support.machine.java_dates import DateFormat
 
 __all__ = ["add_consumer_options", "check_consumer_options", "perf_settings", "timeout_warning"]
@@ -86,7 +85,9 @@ def check_consumer_options(arguments: argparse.Namespace) -> DateFormat:
         parser.error(str(error))
 
 
-def perf_settings(arguments: argparse.Namespace, *, group: str, client_id: str) -> dict[str, Any]:
+def perf_settings(
+    arguments: argparse.Namespace, *, group: str, client_id: str
+) -> dict[str, object]:
     """The settings that both tools give their consumers."""
     settings = client_settings(arguments)
     settings["group.id"] = arguments.group or group

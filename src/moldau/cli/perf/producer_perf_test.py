@@ -1,4 +1,4 @@
-"""`kafka-producer-perf-test`: how fast a producer is, and how long records take."""
+"""`kafka-producer-perf-test`: measures throughput and latency of a producer."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import uuid
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.perf.machine.statistics import ProducerStats, Throttle
 from moldau.cli.perf.metrics import metric_lines
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Progress,
-    ToolError,
-    add_json,
-    print_json,
-    progress,
-    read_config_file,
-    wait_until_reachable,
-)
-from moldau.cli.support.java_errors import as_java
+from moldau.cli.support.client_options import add_json
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.progress import Progress, progress
+from moldau.cli.support.reporting import message_of
+from moldau.cli.support.tables import print_json
 from moldau.wire.uuids import uuid_to_text
+
+if TYPE_CHECKING:
+    from moldau.client.producer import Producer
 
 __all__ = ["add_arguments", "run"]
 
@@ -36,7 +36,7 @@ _TRANSACTION_MS = 3000
 # Random bytes become letters A to Z.
 _LETTERS = bytes(65 + number % 26 for number in range(256))
 _POOL_SIZE = 1 << 20
-# A prime, so that pieces begin everywhere before one comes again.
+# A prime, so that pieces start at every position before one is repeated.
 _POOL_STEP = 7919
 # Drawing the progress bar more often would slow down what is measured.
 _BAR_INTERVAL_MS = 200
@@ -181,10 +181,10 @@ def _check(arguments: argparse.Namespace) -> None:
         parser.error("--reporting-interval should be greater than zero.")
 
 
-def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def _settings(arguments: argparse.Namespace) -> dict[str, object]:
     from moldau.client.config import known_keys
 
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     if arguments.command_config:
         settings.update(read_config_file(arguments.command_config))
     for entry in arguments.command_property or ():
@@ -204,7 +204,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _payloads(arguments: argparse.Namespace) -> Callable[[int], bytes]:
-    """What the record of each number holds."""
+    """The value of each record, by its number."""
     # Always the same sequence, so that runs can be compared.
     source = random.Random(0)
     if arguments.payload_file is not None:
@@ -216,7 +216,7 @@ def _payloads(arguments: argparse.Namespace) -> Callable[[int], bytes]:
 
 
 def _random_letters(source: random.Random, size: int) -> Callable[[int], bytes]:
-    """Pieces of one long random text: drawing every letter would measure the drawing."""
+    """Pieces of one long random text: random letters for each record would take too long."""
     span = max(_POOL_SIZE, size)
     pool = source.randbytes(span + size).translate(_LETTERS)
 
@@ -267,7 +267,7 @@ class _Run:
 
     def __init__(
         self,
-        producer: Any,
+        producer: Producer,
         arguments: argparse.Namespace,
         payloads: Callable[[int], bytes],
         *,
@@ -341,7 +341,7 @@ class _Run:
         error: Exception | None,
     ) -> None:
         if error is not None:
-            print(as_java(error), file=sys.stderr)
+            print(message_of(error), file=sys.stderr)
             return
         now_ms = time.time_ns() // 1_000_000
         lines = self._stats.record(now_ms - sent_ms, size, now_ms)

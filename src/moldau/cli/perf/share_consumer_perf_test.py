@@ -1,4 +1,4 @@
-"""`kafka-share-consumer-perf-test`: how fast share consumers are together."""
+"""`kafka-share-consumer-perf-test`: measures share consumers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import argparse
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.perf.machine.statistics import (
     SHARE_HEADER,
@@ -24,8 +25,14 @@ from moldau.cli.perf.options import (
     timeout_warning,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import Progress, print_json, progress, wait_until_reachable
+from moldau.cli.support.connecting import wait_until_reachable
 from moldau.cli.support.machine.java_dates import DateFormat
+from moldau.cli.support.progress import Progress, progress
+from moldau.cli.support.tables import print_json
+
+if TYPE_CHECKING:
+    from moldau.client.consumer import ConsumerRecords
+    from moldau.client.share import ShareConsumer
 
 __all__ = ["add_arguments", "run"]
 
@@ -64,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not arguments.hide_header and not arguments.json:
         print(SHARE_HEADER)
-    client_ids = [settings["client.id"]]
+    client_ids = [str(settings["client.id"])]
     if arguments.threads > 1:
         client_ids = [f"{client_ids[0]}-{number + 1}" for number in range(arguments.threads)]
     consumers = [ShareConsumer({**settings, "client.id": each}) for each in client_ids]
@@ -79,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _measure(
     arguments: argparse.Namespace,
     dates: DateFormat,
-    consumers: list[Any],
+    consumers: Sequence[ShareConsumer[bytes | None, bytes | None]],
     client_ids: list[str],
 ) -> None:
     start_ms = _now_ms()
@@ -96,7 +103,7 @@ def _measure(
                 for done in [pool.submit(worker.consume) for worker in workers]:
                     done.result()
             finally:
-                # After an interrupt or an error of one the pool waits for the others.
+                # After an interrupt, or an error in one thread, the pool waits for the others.
                 total.stop()
     end_ms = _now_ms()
     elapsed_ms = end_ms - start_ms
@@ -166,7 +173,7 @@ class _Worker:
 
     def __init__(
         self,
-        consumer: Any,
+        consumer: ShareConsumer[bytes | None, bytes | None],
         arguments: argparse.Namespace,
         dates: DateFormat,
         total: _Total,
@@ -196,7 +203,7 @@ class _Worker:
                     self._report(window, now_ms)
                 window = ConsumerWindow(self.size, self.records, now_ms)
 
-    def _count(self, records: Any) -> None:
+    def _count(self, records: ConsumerRecords[bytes | None, bytes | None]) -> None:
         count = 0
         for record in records:
             count += 1

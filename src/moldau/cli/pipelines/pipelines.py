@@ -1,7 +1,7 @@
-"""`moldau pipelines`: start, stop and watch declared flows of data.
+"""`moldau pipelines`: start, stop and watch data pipelines.
 
-What fails is told with the user's own line; the rest is in the pipeline's log. Exit codes: 0 done,
-1 refused or failed. In a pipe plain text, with --json one document.
+A failure is reported with the line of the definition; the rest is in the pipeline's log. Exit
+codes: 0 success, 1 failure. Output is plain text in a pipe, one JSON document with --json.
 """
 
 from __future__ import annotations
@@ -19,17 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    ToolError,
-    add_common,
-    add_json,
-    aligned,
-    on_terminal,
-    print_json,
-    read_config_file,
-    wait_until_reachable,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.tables import Table, aligned, on_terminal, print_json
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
@@ -143,7 +137,7 @@ def _subparser(parser: Parser, name: str) -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with _told(arguments):
+    with _reporting(arguments):
         if arguments.command == "validate":
             return _validate(arguments)
         with _open(arguments) as pipelines:
@@ -151,8 +145,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _told(arguments: argparse.Namespace) -> Iterator[None]:
-    """Turns errors into lines that users can do something about."""
+def _reporting(arguments: argparse.Namespace) -> Iterator[None]:
+    """Turns errors into one line each."""
     from moldau.pipelines.errors import PipelineError
     from moldau.spark.runtime.errors import SparkRuntimeError
 
@@ -323,10 +317,10 @@ def _delete(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
 
 def _logs(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
     lines = arguments.lines if arguments.lines > 0 else None
-    told = pipelines.logs(
+    shown = pipelines.logs(
         arguments.name, lines=lines, follow=arguments.follow, detail=arguments.detail
     )
-    for line in told:
+    for line in shown:
         if arguments.json:
             print_json({"line": line})
         else:
@@ -360,7 +354,7 @@ _COMMANDS = {
 }
 
 
-# Words.
+# Texts.
 
 
 def _done(info: PipelineInfo, arguments: argparse.Namespace) -> int:
@@ -373,7 +367,7 @@ def _done(info: PipelineInfo, arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _waiting(arguments: argparse.Namespace, what: str) -> Iterator[None]:
-    """Says on a terminal that something goes on: a first start takes a while."""
+    """Shows activity on a terminal: a first start takes a while."""
     if arguments.json or not sys.stderr.isatty():
         yield
         return
@@ -384,7 +378,7 @@ def _waiting(arguments: argparse.Namespace, what: str) -> Iterator[None]:
 
 
 def _error_text(error: PipelineError, arguments: argparse.Namespace) -> str:
-    """The error, and the line of the user's that it is about."""
+    """The error, and the line of the definition that it is about."""
     text = str(error)
     named = getattr(arguments, "definition", None) or getattr(arguments, "file", None) or "."
     code = _own_line(error.where, Path(named).parent)
@@ -402,7 +396,7 @@ def _own_line(where: str | None, base: Path) -> str | None:
             line = lines[int(match[2]) - 1].strip()
         except (OSError, UnicodeDecodeError, IndexError):
             continue
-        # The definition as a whole: its name says nothing new.
+        # The definition as a whole: its name adds nothing.
         return None if line.startswith("name:") else f"  {match[2]} | {line}"
     return None
 
@@ -414,18 +408,18 @@ def _endpoint(definition: Any, kind: str) -> str:
     ends = (
         [definition[kind]] if kind in definition else list(definition.get("sources", {}).values())
     )
-    told = []
+    parts = []
     for end in ends:
         if "topic" in end or "topics" in end or "pattern" in end or "assign" in end:
             names = end.get("topic") or end.get("topics") or end.get("pattern") or end.get("assign")
-            told.append(f"topic {', '.join(names) if isinstance(names, list) else names}")
+            parts.append(f"topic {', '.join(names) if isinstance(names, list) else names}")
         else:
             found = next((each for each in FORMATS if each in end), None)
-            told.append("?" if found is None else f"{found} {end[found]}")
-    return "; ".join(told)
+            parts.append("?" if found is None else f"{found} {end[found]}")
+    return "; ".join(parts)
 
 
-def _as_json(info: PipelineInfo) -> dict[str, Any]:
+def _as_json(info: PipelineInfo) -> dict[str, object]:
     return asdict(info)
 
 

@@ -1,7 +1,7 @@
-"""`moldau spark`: the deployment's Spark server, and the loop that keeps pipelines running.
+"""`moldau spark`: the deployment's Spark server, and the control loop of pipelines.
 
-`start` is the same as often as it is called: what runs already is left alone. The server and the
-loop go on after the command has ended, until `stop`.
+`start` can be repeated: what runs already is left alone. The server and the control loop run after
+the command has ended, until `stop`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.support.addresses import cluster_settings
-from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import ToolError, add_json, on_terminal, print_json, read_config_file
+from moldau.cli.support.arguments import Commands, Parser
+from moldau.cli.support.client_options import add_json
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.tables import on_terminal, print_json
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from moldau.spark.runtime.server import ConnectServer
 
-__all__ = ["add_arguments", "run", "start_all", "status_lines", "stop_all", "told_of"]
+__all__ = ["add_arguments", "run", "start_all", "status_lines", "status_of", "stop_all"]
 
 _DEFAULT_BROKER = ("127.0.0.1", 9092)
 
@@ -108,7 +111,7 @@ def _add_start(parser: Parser) -> None:
     )
 
 
-def _add_cluster(commands: Any) -> None:
+def _add_cluster(commands: Commands) -> None:
     master = commands.add("master", "run the master of a Spark cluster, in the foreground")
     master.add_argument("--host", default="127.0.0.1", metavar="H", help="its address (127.0.0.1)")
     master.add_argument("--port", type=int, default=7077, metavar="P", help="its port (7077)")
@@ -165,7 +168,7 @@ def _start(arguments: argparse.Namespace) -> int:
     )
     running = server.attach()
     if running:
-        _tell_what_stays(arguments, server)
+        _warn_of_no_effect(arguments, server)
     elif sys.stderr.isatty():
         print("Starting Spark, which takes some seconds ...", file=sys.stderr)
     start_all(server, arguments.bootstrap_server or config.get("bootstrap.servers"), config)
@@ -173,13 +176,14 @@ def _start(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tell_what_stays(arguments: argparse.Namespace, server: ConnectServer) -> None:
-    """Options of a start have no effect on a server that runs."""
+def _warn_of_no_effect(arguments: argparse.Namespace, server: ConnectServer) -> None:
+    """Options of a start have no effect on a running server."""
     names = ("master", "conf", "packages", "connector", "host", "port", "ship")
     given = [f"--{name}" for name in names if getattr(arguments, name) is not None]
     if given:
         print(
-            f"moldau: {', '.join(given)} will count at the server's next start: it runs already. "
+            f"moldau: the server is running, so {', '.join(given)} will have no effect until its "
+            "next start. "
             f"`moldau spark stop --data {arguments.data}` stops it",
             file=sys.stderr,
         )
@@ -189,7 +193,7 @@ def _tell_what_stays(arguments: argparse.Namespace, server: ConnectServer) -> No
 def start_all(
     server: ConnectServer, bootstrap_servers: str | None, config: Mapping[str, str]
 ) -> None:
-    """The server, and the pipelines' loop if there is a broker for it."""
+    """The server, and the control loop if there is a broker."""
     server.start()
     for notice in server.notices:
         print(f"moldau: {notice}.", file=sys.stderr)
@@ -249,22 +253,22 @@ def _stop(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# What is told.
+# Output.
 
 
 def _show(server: ConnectServer, arguments: argparse.Namespace, *, already: bool) -> None:
-    told = told_of(server)
+    status = status_of(server)
     if arguments.json:
-        print_json(told)
+        print_json(status)
         return
-    lines = status_lines(told, now_ms=int(time.time() * 1000))
+    lines = status_lines(status, now_ms=int(time.time() * 1000))
     if not on_terminal():
         print("\n".join(lines))
         return
     from rich.console import Console
     from rich.text import Text
 
-    style = "bold green" if told["running"] else "bold yellow"
+    style = "bold green" if status["running"] else "bold yellow"
     console = Console(highlight=False)
     head = lines[0].replace("is up", "is up already") if already else lines[0]
     console.print(Text(head, style=style))
@@ -274,12 +278,12 @@ def _show(server: ConnectServer, arguments: argparse.Namespace, *, already: bool
         )
 
 
-def told_of(server: ConnectServer) -> dict[str, Any]:
+def status_of(server: ConnectServer) -> dict[str, Any]:
     """All that is known of the server and the loop."""
-    return server.status() | {"pipelines": _loop_told(server)}
+    return server.status() | {"pipelines": _loop_status(server)}
 
 
-def _loop_told(server: ConnectServer) -> dict[str, Any]:
+def _loop_status(server: ConnectServer) -> dict[str, object]:
     from moldau.pipelines import daemon
     from moldau.pipelines.control.folder import ControlFolder
 
@@ -291,31 +295,33 @@ def _loop_told(server: ConnectServer) -> dict[str, Any]:
     return {"running": True, "pid": known.pid, "bootstrapServers": servers}
 
 
-def status_lines(told: Mapping[str, Any], *, now_ms: int) -> list[str]:
+def status_lines(status: Mapping[str, Any], *, now_ms: int) -> list[str]:
     """For people: what runs, for how long, and where to look."""
-    if not told["running"]:
+    if not status["running"]:
         lines = ["Spark is not running."]
     else:
-        versions = told["versions"]
-        connector = "moldau, kafka" if told["connector"] == "kafka" else "moldau"
+        versions = status["versions"]
+        connector = "moldau, kafka" if status["connector"] == "kafka" else "moldau"
         lines = [
             f"Spark {versions['spark']} is up.",
-            f"  session    {told['url']}",
-            f"  ui         {told['ui'] or 'none (spark.ui.enabled=false)'}",
-            f"  master     {told['master']}",
+            f"  session    {status['url']}",
+            f"  ui         {status['ui'] or 'none (spark.ui.enabled=false)'}",
+            f"  master     {status['master']}",
             f"  runs on    {versions['java']}, Python {versions['python']}",
             f"  topics by  {connector}",
-            f"  process    {told['pid']}, up {_age(now_ms - told['startedMs'])}",
+            f"  process    {status['pid']}, up {_age(now_ms - status['startedMs'])}",
         ]
-    loop = told["pipelines"]
+    loop = status["pipelines"]
     if loop["running"]:
-        lines.append(f"  pipelines  kept by process {loop['pid']}, on {loop['bootstrapServers']}")
+        lines.append(
+            f"  pipelines  kept running by process {loop['pid']}, on {loop['bootstrapServers']}"
+        )
     else:
         lines.append("  pipelines  not kept running: start with --bootstrap-server HOST:PORT")
     return [
         *lines,
-        f"  events     {told['events']}",
-        f"  log        {told['log']}",
+        f"  events     {status['events']}",
+        f"  log        {status['log']}",
     ]
 
 
@@ -333,7 +339,7 @@ def _listed(text: str | None) -> list[str] | None:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-# A cluster of one's own.
+# Spark clusters.
 
 
 def _run_master(arguments: argparse.Namespace) -> int:
@@ -344,10 +350,10 @@ def _run_master(arguments: argparse.Namespace) -> int:
 
 def _run_worker(arguments: argparse.Namespace) -> int:
     if not arguments.master.startswith("spark://"):
-        raise ToolError(f"{arguments.master} is no master: give spark://HOST:PORT")
+        raise ToolError(f"{arguments.master} is not the address of a master: use spark://HOST:PORT")
     words: list[str] = []
     if arguments.host is None and arguments.master.startswith("spark://127.0.0.1:"):
-        # Nobody else can use a worker whose master is for this machine only.
+        # A master on 127.0.0.1 has no workers on other machines.
         arguments.host = "127.0.0.1"
     for name in ("host", "cores", "memory", "work_dir"):
         value = getattr(arguments, name)
@@ -357,7 +363,7 @@ def _run_worker(arguments: argparse.Namespace) -> int:
 
 
 def _become(class_name: str, words: list[str]) -> int:
-    """Spark's process takes the place of this one, so that signals reach it."""
+    """Replace this process with Spark's, so that signals reach it."""
     from moldau.spark.runtime.cluster import cluster_command
 
     command, environ = cluster_command(class_name, words)

@@ -1,4 +1,4 @@
-"""`moldau leader-election`: elect leaders of partitions anew, as kafka-leader-election does."""
+"""`moldau leader-election`: elect leaders of partitions, as kafka-leader-election does."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from collections import Counter
 from typing import Any
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    ToolError,
-    add_common,
-    add_json,
-    client_config,
-    open_admin,
-    print_json,
-    read_text,
-    told_as,
-)
+from moldau.cli.support.client_options import add_common, add_json, client_config, read_text
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.java_errors import as_java
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import message_of, reporting_as
+from moldau.cli.support.tables import print_json
 from moldau.client.admin import ElectionType
 from moldau.client.errors import (
     ClusterAuthorizationFailedError,
@@ -68,7 +63,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     election = ElectionType[arguments.election_type.upper()]
-    with told_as(""):
+    with reporting_as(""):
         partitions = _partitions(arguments)
         config = client_config(arguments)
         limits = {
@@ -110,7 +105,7 @@ def _partitions(arguments: argparse.Namespace) -> list[TopicPartition] | None:
 
 
 def parse_partitions(text: str) -> list[TopicPartition]:
-    """The partitions in Kafka's JSON; Refused tells what is wrong with it."""
+    """The partitions in Kafka's JSON; Refused if it is not valid."""
     try:
         document: Any = json.loads(text)
     except ValueError:
@@ -147,7 +142,7 @@ def _report(
                 "elected": [_json_partition(key) for key in elected],
                 "alreadyElected": [_json_partition(key) for key in idle],
                 "failed": [
-                    {**_json_partition(key), "error": as_java(error)}
+                    {**_json_partition(key), "error": message_of(error)}
                     for key, error in failed.items()
                 ],
             }
@@ -178,5 +173,5 @@ def _print(
         )
 
 
-def _json_partition(key: TopicPartition) -> dict[str, Any]:
+def _json_partition(key: TopicPartition) -> dict[str, object]:
     return {"topic": key.topic, "partition": key.partition}

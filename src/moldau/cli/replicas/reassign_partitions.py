@@ -1,6 +1,6 @@
 """`moldau reassign-partitions`: move replicas between brokers and log directories.
 
-As kafka-reassign-partitions does: propose a plan, carry it out, look how far it is, cancel it.
+As kafka-reassign-partitions does: generate a plan, execute, verify and cancel it.
 """
 
 from __future__ import annotations
@@ -9,26 +9,19 @@ import argparse
 import random
 import time
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 from uuid import UUID
 
 from moldau.broker.metadata.machine.model import Broker
 from moldau.broker.metadata.machine.placement import place_replicas
 from moldau.cli.replicas.machine import reassign_partitions_plans as plans
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    ToolError,
-    add_common,
-    add_json,
-    message_of,
-    on_terminal,
-    open_admin,
-    print_json,
-    read_text,
-    told_as,
-)
+from moldau.cli.support.client_options import add_common, add_json, read_text
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.java_errors import as_java
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import message_of, reporting_as
+from moldau.cli.support.tables import on_terminal, print_json
 from moldau.client.admin import (
     Admin,
     AlterConfigOp,
@@ -158,8 +151,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     action = _action(arguments)
-    told = told_as("Error: ", to_stdout=True)
-    with told, open_admin(arguments, client_id="reassign-partitions-tool") as admin:
+    reporting = reporting_as("Error: ", to_stdout=True)
+    with reporting, open_admin(arguments, client_id="reassign-partitions-tool") as admin:
         _WORK[action](admin, arguments)
     return 0
 
@@ -181,7 +174,7 @@ def _action(arguments: argparse.Namespace) -> str:
     return action
 
 
-# What there is now.
+# The current state.
 
 
 def _assignments(admin: Admin, topics: Collection[str]) -> dict[TopicPartition, tuple[Node, ...]]:
@@ -200,7 +193,7 @@ def _assignments(admin: Admin, topics: Collection[str]) -> dict[TopicPartition, 
 def _log_dirs(
     admin: Admin, current: Mapping[TopicPartition, Iterable[Node]]
 ) -> dict[TopicPartitionReplica, str]:
-    """Where the replicas of brokers that are alive are."""
+    """The log directories of the replicas on brokers that are up."""
     replicas = [
         TopicPartitionReplica(*key, node.id)
         for key, nodes in current.items()
@@ -359,7 +352,7 @@ def _set_rate(admin: Admin, brokers: Iterable[int], keys: Iterable[str], rate: i
 
 
 def _move(admin: Admin, log_dirs: Mapping[TopicPartitionReplica, str], timeout_ms: int) -> None:
-    """Begin moves; a replica that is not on its broker yet is waited for."""
+    """Start moves; waits for replicas that are not on their broker yet."""
     deadline = time.monotonic() + timeout_ms / 1000
     pending = dict(log_dirs)
     while True:
@@ -438,7 +431,7 @@ def _places(admin: Admin, plan: plans.Plan) -> dict[TopicPartitionReplica, Repli
 def _verified(
     states: Mapping[TopicPartition, plans.PartitionState],
     moved: Mapping[TopicPartitionReplica, tuple[str, bool]],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "partitions": [
             {
@@ -464,7 +457,7 @@ def _verified(
 
 
 def _clear_throttles(admin: Admin, plan: plans.Plan, *, quiet: bool = False) -> None:
-    """All of them: nobody knows any more which brokers took part."""
+    """On all brokers: it is not recorded which ones took part."""
     brokers = {node.id for node in admin.describe_cluster().nodes}
     brokers.update(each for replicas in plan.replicas.values() for each in replicas)
     topics = sorted({key.topic for key in plan.replicas})

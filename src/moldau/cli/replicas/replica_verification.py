@@ -1,4 +1,4 @@
-"""`kafka-replica-verification`: compares the replicas of partitions, as they grow.
+"""`kafka-replica-verification`: compares the replicas of partitions, continuously.
 
 Every replica is asked for the same offsets; what each shows below its high watermark must agree.
 Runs until it is ended by a signal, or until replicas cannot be compared any more (exit code 1).
@@ -21,7 +21,8 @@ from moldau.cli.replicas.machine.replica_verification_marks import (
     batch_marks,
 )
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import ToolError, wait_until_reachable
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.java_dates import DateFormat
 from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _find(
     config: Mapping[str, str], wanted: re.Pattern[str], moment: int
 ) -> tuple[list[TopicDescription], dict[TopicPartition, int]]:
-    """The topics, and where in each of their partitions to begin."""
+    """The topics, and the first offset of each of their partitions."""
     from moldau.client.admin import Admin, OffsetSpec
 
     with Admin(config) as admin:

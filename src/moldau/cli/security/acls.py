@@ -5,19 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    add_common,
-    add_json,
-    on_terminal,
-    open_admin,
-    print_json,
-    told_as,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.admin import (
     AccessControlEntry,
     AccessControlEntryFilter,
@@ -166,7 +160,7 @@ def _repeated(parser: argparse._ActionsContainer, option: str, metavar: str, tex
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
-    with told_as("Error while executing ACL command: ", to_stdout=True):
+    with reporting_as("Error while executing ACL command: ", to_stdout=True):
         try:
             _work(arguments)
         except UnsupportedVersionError:
@@ -215,7 +209,7 @@ def _check(arguments: argparse.Namespace) -> None:
         )
 
 
-# What the options mean.
+# From options to entries.
 
 
 def resources_of(arguments: argparse.Namespace) -> list[ResourcePatternFilter]:
@@ -234,7 +228,7 @@ def resources_of(arguments: argparse.Namespace) -> list[ResourcePatternFilter]:
 def entries_of(
     arguments: argparse.Namespace, operations: Collection[AclOperation]
 ) -> list[AccessControlEntry]:
-    """What is allowed and denied to whom, for each principal, operation and host."""
+    """The entries for each principal, operation and host, allowed or denied."""
     found = []
     for permission, principals, hosts in (
         (AclPermissionType.ALLOW, arguments.allow_principal, arguments.allow_host),
@@ -447,7 +441,7 @@ def _shown_entry(entry: AccessControlEntry) -> str:
     )
 
 
-def _as_json(binding: AclBinding) -> dict[str, Any]:
+def _as_json(binding: AclBinding) -> dict[str, object]:
     pattern, entry = binding
     return {
         "resourceType": pattern.resource_type.name,

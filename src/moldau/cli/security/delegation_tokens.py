@@ -6,19 +6,13 @@ import argparse
 import time
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    add_common,
-    add_json,
-    on_terminal,
-    open_admin,
-    print_json,
-    told_as,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.admin import Admin, DelegationToken, KafkaPrincipal
 from moldau.client.errors import UnsupportedVersionError
 
@@ -97,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     (action,) = given
     parser.require(arguments, "--command-config", *_REQUIRED[action])
     parser.refuse(arguments, action, _REFUSED[action])
-    with told_as(""):
+    with reporting_as(""):
         try:
             with open_admin(arguments) as admin:
                 _WORK[action](admin, arguments)
@@ -222,7 +216,7 @@ def _plain(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
         yield " ".join(f"{cell:<{width}}" for cell, width in zip(row, _WIDTHS, strict=True))
 
 
-def _as_json(token: DelegationToken) -> dict[str, Any]:
+def _as_json(token: DelegationToken) -> dict[str, object]:
     info = token.token_info
     return {
         "tokenId": info.token_id,

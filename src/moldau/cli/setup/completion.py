@@ -1,8 +1,9 @@
-"""`moldau completion`: the script that makes a shell complete moldau's words.
+"""`moldau completion`: the script that completes moldau commands in a shell.
 
-The script asks `moldau completion --line WORDS` for candidates, so it never grows old: commands and
-options come from the parsers themselves, names of topics and groups from the broker that the
-command would ask. Asking never fails and never waits long; no answer is no candidate.
+The script runs `moldau completion --line WORDS` for candidates, so it is always up to date:
+commands and options come from the parsers, names of topics and groups from the broker that the
+command would use. A query never fails and never waits long: without an answer there are no
+candidates.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import argparse
 import logging
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from moldau.cli.catalogue import TOOLS, Tool, find_tool
 from moldau.cli.support.addresses import DEFAULT_SERVERS, named_cluster
@@ -60,7 +60,7 @@ _moldau() {
 }
 (( ${+functions[compdef]} )) || { autoload -Uz compinit && compinit -i }
 compdef _moldau moldau SCRIPTS
-# Where this is a file of fpath, the first completion runs it as a whole.
+# As a file of fpath, the whole script is run by the first completion.
 [[ "${funcstack[1]}" == _moldau ]] && _moldau "$@" || true
 """
 
@@ -84,7 +84,7 @@ end
 """
 
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-# Which names a broker can tell, by the option that takes them.
+# Which names to query from a broker, by the option that takes them.
 _TOPIC_OPTIONS = ("--topic", "--include", "--input-topic", "--topic-list", "--topics-include")
 _GROUP_OPTIONS = ("--group",)
 _ASK_SECONDS_MAX = 2.0
@@ -99,7 +99,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.line is not None:
-        # Whatever goes wrong, a line that cannot be completed is no error to its typist.
+        # A line that cannot be completed, for whatever reason, must not print an error.
         logging.disable()
         for candidate in candidates(arguments.line):
             print(candidate)
@@ -161,7 +161,7 @@ def _of_tool(tool: Tool, before: Sequence[str], current: str) -> list[str]:
     return found or (_beginning(current, options) if not current else [])
 
 
-def _commands(parser: argparse.ArgumentParser) -> dict[str, Any]:
+def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
@@ -197,7 +197,8 @@ def _names_from_broker(words: Sequence[str], kind: str) -> list[str]:
 
 
 def _ask(arguments: argparse.Namespace, kind: str) -> list[str]:
-    from moldau.cli.support.common import client_config, wait_until_reachable
+    from moldau.cli.support.client_options import client_config
+    from moldau.cli.support.connecting import wait_until_reachable
     from moldau.client.admin import Admin
 
     config = client_config(arguments)

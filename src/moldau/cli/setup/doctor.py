@@ -1,4 +1,4 @@
-"""`moldau doctor`: checks this machine and its set-up, and says how to fix what is wrong.
+"""`moldau doctor`: checks this installation and suggests how to fix problems.
 
 Every check prints one line: OK, warn or fail, what was found, and what to do. A check changes
 nothing; one of them writes a small file, which it removes. Exit code 1 if a check fails.
@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from moldau.cli.setup.doctor_checks import Check, Status, broker_checks, local_checks
 from moldau.cli.setup.doctor_spark import spark_checks
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import add_common, add_json, on_terminal, print_json
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.tables import on_terminal, print_json
 
 __all__ = ["add_arguments", "run"]
 

@@ -1,7 +1,7 @@
 """The checks of `moldau doctor`, one function each.
 
-What a check looks at is measured here and judged by the small functions at the end, which know no
-machine and say what is enough and what to do about less.
+Checks measure this machine; the small functions at the end decide from the measurements what is
+enough and what to do otherwise.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Check(NamedTuple):
 
 
 def local_checks(*, port: int, data: str) -> Iterator[Check]:
-    """This machine, for a broker with this port and data folder."""
+    """This machine, for a broker with this port and data directory."""
     yield judge_python(sys.version_info[:3])
     yield _codec()
     yield _event_loop()
@@ -129,7 +129,7 @@ def _port(port: int) -> Check:
 
 
 def _answers_as_broker(port: int) -> bool:
-    """Whether somebody there understands ApiVersions, which every broker does."""
+    """Whether a process there answers ApiVersions, as every broker does."""
     body = b"\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff"
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=_CONNECT_SECONDS) as peer:
@@ -211,7 +211,7 @@ def _disk(data: str) -> Iterator[Check]:
 
 
 def _sync_seconds(folder: Path) -> float:
-    """How long the disk takes to have a small record for good, in the middle of some tries."""
+    """How long the disk takes to write and sync a small record: the median of some tries."""
     times = []
     with tempfile.TemporaryFile(dir=folder) as file:
         for _ in range(_SYNC_COUNT):
@@ -243,7 +243,10 @@ def _memory_maps() -> Check:
 
 def broker_checks(arguments: argparse.Namespace) -> Iterator[Check]:
     """The broker that --bootstrap-server names, as a client here sees it."""
-    from moldau.cli.support.common import ToolError, client_config, message_of, wait_until_reachable
+    from moldau.cli.support.client_options import client_config
+    from moldau.cli.support.connecting import wait_until_reachable
+    from moldau.cli.support.failures import ToolError
+    from moldau.cli.support.reporting import message_of
     from moldau.client.admin import Admin
     from moldau.client.errors import KafkaError
 
@@ -294,7 +297,7 @@ def _ask_broker(admin: object) -> Iterator[Check]:
     quorum = admin.describe_metadata_quorum(timeout=_ASK_SECONDS)
     ended = time.time()
     for voter in quorum.voters:
-        # The leader tells of itself the time at which it answers.
+        # The leader reports for itself the time at which it answers.
         if voter.replica_id == quorum.leader_id and voter.last_caught_up_timestamp:
             yield judge_clock(ahead_by(voter.last_caught_up_timestamp / 1000, begun, ended))
 
@@ -346,15 +349,15 @@ def judge_open_files(soft: int, hard: int) -> Check:
 
 
 def ahead_by(told_s: float, begun_s: float, ended_s: float) -> float:
-    """By how much a clock is ahead at least that told a time between these two of ours.
+    """By how much a clock is at least ahead that returned its time between these two local times.
 
-    An answer that took long says little: only a time before or after the question is wrong.
+    A slow answer proves little: only a time before the request or after the answer is wrong.
     """
     return min(0.0, told_s - begun_s) + max(0.0, told_s - ended_s)
 
 
 def judge_clock(ahead_s: float) -> Check:
-    """By how many seconds the broker's clock is ahead of ours."""
+    """By how many seconds the broker's clock is ahead of the local one."""
     off = abs(ahead_s)
     which = "ahead of" if ahead_s > 0 else "behind"
     found = f"the broker's clock is {off:.2f} s {which} this one"

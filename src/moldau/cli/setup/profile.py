@@ -1,4 +1,4 @@
-"""`moldau profile`: names for clusters, and which of them the other commands use."""
+"""`moldau profile`: names clusters, and chooses the one that other commands use."""
 
 from __future__ import annotations
 
@@ -9,16 +9,11 @@ from collections.abc import Mapping
 
 from moldau.cli.support.addresses import DEFAULT_SERVERS, named_cluster
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    ToolError,
-    add_json,
-    aligned,
-    parse_properties,
-    print_json,
-    read_config_file,
-)
+from moldau.cli.support.client_options import add_json, parse_properties
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.profiles import Profiles
+from moldau.cli.support.tables import Table, aligned, print_json
 from moldau.config.suggestions import did_you_mean
 from moldau.config.values import ConfigType, Password
 
@@ -200,7 +195,7 @@ def _current(profiles: Profiles, arguments: argparse.Namespace) -> int:
 
 
 def _warn_of_environment() -> None:
-    """What the environment says comes before the profile in use."""
+    """The environment takes precedence over the profile in use."""
     cluster = named_cluster(os.environ)
     for variable in ("MOLDAU_BOOTSTRAP_SERVERS", "MOLDAU_PROFILE"):
         if cluster is not None and os.environ.get(variable, "").strip():

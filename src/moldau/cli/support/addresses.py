@@ -1,9 +1,9 @@
-"""Which cluster a command means when its line does not say so.
+"""Which cluster a command uses if the command line does not name one.
 
-The first of these counts: --bootstrap-server; `bootstrap.servers` in --command-property or
---command-config; MOLDAU_BOOTSTRAP_SERVERS; the profile that MOLDAU_PROFILE names; the profile in
-use; 127.0.0.1:9092. A profile counts as a whole or not at all: its passwords are never sent to an
-address that something else named. Kafka's scripts in bin/ know none of this, as in Kafka.
+The first of these that is set applies: --bootstrap-server; `bootstrap.servers` in
+--command-property or --command-config; MOLDAU_BOOTSTRAP_SERVERS; the profile that MOLDAU_PROFILE
+names; the profile in use; 127.0.0.1:9092. A profile is used as a whole or not at all: its passwords
+are never sent to an address from elsewhere. Kafka's scripts in bin/ use none of this, as in Kafka.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KEY = "bootstrap.servers"
 
 class Cluster(NamedTuple):
     bootstrap_servers: str
-    origin: str  # what to change if nobody answers there
+    origin: str  # what to change if no node answers there
     config_file: str | None = None  # further properties of clients
 
 
@@ -41,10 +41,10 @@ _DEFAULT = Cluster(
 def named_cluster(environment: Mapping[str, str]) -> Cluster | None:
     """The cluster that the environment or a profile names; None if neither does."""
     if servers := environment.get(SERVERS_VARIABLE, "").strip():
-        return Cluster(servers, f"The address is that of {SERVERS_VARIABLE}.")
+        return Cluster(servers, f"The address is from {SERVERS_VARIABLE}.")
     profiles = Profiles(environment)
     name = environment.get(PROFILE_VARIABLE, "").strip()
-    origin = f"The profile is that of {PROFILE_VARIABLE}."
+    origin = f"The profile is from {PROFILE_VARIABLE}."
     if not name:
         current = profiles.current()
         if current is None:
@@ -56,7 +56,7 @@ def named_cluster(environment: Mapping[str, str]) -> Cluster | None:
     except Failure as failure:
         raise Failure(f"{failure} {origin}") from None
     file = str(profiles.path_of(name))
-    return Cluster(servers, f"The address is that of the profile {name}.", file)
+    return Cluster(servers, f"The address is from the profile {name}.", file)
 
 
 def cluster_settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -90,7 +90,7 @@ def fill_in(
     *,
     default: bool,
 ) -> None:
-    """Set what the command line left out; `default` says whether 127.0.0.1:9092 may be meant.
+    """Set what the command line left out; `default` is whether 127.0.0.1:9092 may be used.
 
     A profile is a properties file of a client: without --command-config it takes its place.
     """

@@ -1,4 +1,4 @@
-"""Argument parsing that guesses what was meant, with the exit codes of Kafka's tools.
+"""Argument parsing with suggestions for misspelled options, and the exit codes of Kafka's tools.
 
 Bad usage is one line on stderr that ends with code 1, as in Kafka's tools, not with argparse's 2.
 Options are never abbreviated. An alias that Kafka has deprecated works and warns.
@@ -26,7 +26,7 @@ from moldau.config.suggestions import did_you_mean
 __all__ = ["Commands", "Parser", "int32", "int64", "names_option"]
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)'")
-# Argparse's messages, in the words of a user of the command.
+# Argparse's messages, in plain words.
 _MESSAGES = (
     (r"the following arguments are required: (.*,.*)", r"\1 are required"),
     (r"the following arguments are required: (.*)", r"\1 is required"),
@@ -76,7 +76,7 @@ class Commands:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, with a guess where there is one."""
+    """A parser whose errors are one line, with a suggestion if there is one."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", HelpFormat)
@@ -157,7 +157,7 @@ class Parser(argparse.ArgumentParser):
     def _hoisted(self, argv: Sequence[str]) -> list[str]:
         """With options of the tool itself moved in front of its subcommand, where they belong.
 
-        Kafka's tools insist on that place; nobody remembers which options have it.
+        Kafka's tools accept them only there, which is hard to remember.
         """
         commands = next(
             (each for each in self._actions if isinstance(each, argparse._SubParsersAction)), None
@@ -210,8 +210,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str, *, name: str | None = None) -> NoReturn:
         guess = ""
         if name is None and (name := self._unknown_option()) is not None:
-            # It is the reason for the rest: what it was meant to be is missing, its value is not
-            # a command.
+            # It is the cause of other errors: the intended option is missing, and its value is
+            # taken for a command.
             message = f"{name} is not a recognized option"
         if name is not None:
             guess = did_you_mean(name, self._option_string_actions)
@@ -219,6 +219,8 @@ class Parser(argparse.ArgumentParser):
             guess = did_you_mean(match[1], self._choices())
             if len(self._choices()) > 12:
                 message = message[: message.index(" (choose from")]
+        elif message.endswith(": COMMAND"):
+            message = f"a command is required: {', '.join(self._choices())}"
         hint = guess or f" Run `{self.prog} --help` for usage."
         message = _reworded(message.rstrip("."))
         print(f"{self.prog}: error: {message}.{hint}", file=sys.stderr)
@@ -294,7 +296,7 @@ def _bracketed(option: str) -> str:
 
 
 class _Deprecated(argparse.Action):
-    """Warns, then does what the option does that took its place."""
+    """Warns, then acts as the option that replaces it."""
 
     def __init__(
         self, *, instead: argparse.Action, instead_name: str, warning: str | None, **options: Any

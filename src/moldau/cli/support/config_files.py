@@ -1,4 +1,4 @@
-"""Files of client properties that commands are given."""
+"""Properties files with settings of clients."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["read_config_file"]
 
 
 def read_config_file(path: str) -> dict[str, str]:
-    """The properties in a file; ToolError tells what is wrong with it."""
+    """The properties in a file; ToolError if it cannot be read."""
     try:
         return load_properties(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ToolError(f"cannot read {path}: {error.strerror}") from None
     except (ConfigError, UnicodeDecodeError) as error:
-        raise ToolError(f"{path} is no properties file: {error}") from None
+        raise ToolError(f"{path} is not a properties file: {error}") from None

@@ -1,4 +1,4 @@
-"""Turns what stops a start into one line: what failed, where, and what to do about it."""
+"""Errors that end a command with one line: what failed, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from moldau.broker.config.listeners import Listener
 
-__all__ = ["Failure", "explain_os_error", "listen_problem", "unusable_folder"]
+__all__ = ["Failure", "explain_os_error", "listen_problem", "unusable_directory"]
 
 
 class Failure(Exception):
     """Ends the command with its one line on stderr and exit code 1."""
 
-    #: Whether nobody answered at the cluster's address: where that came from is worth a word.
+    #: Whether no node answered at the cluster's address: the message then also gives its origin.
     is_about_address = False
 
 
@@ -44,25 +44,25 @@ def explain_os_error(error: OSError, listeners: Sequence[Listener]) -> str:
     return _reason(error)
 
 
-def unusable_folder(path: str) -> str | None:
-    """Why `path` cannot hold data, or None. Creates the folder where it is missing."""
+def unusable_directory(path: str) -> str | None:
+    """Why `path` cannot hold data, or None. Creates the directory if it does not exist."""
     try:
         os.makedirs(path, exist_ok=True)
     except FileExistsError:
-        return f"{path} is not a folder. Choose another one for the data"
+        return f"{path} is not a directory. Choose another data directory"
     except OSError as error:
-        return f"cannot create the data folder {path}: {_reason(error)}. Choose another one"
+        return f"cannot create the data directory {path}: {_reason(error)}. Choose another one"
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        return f"cannot write to the data folder {path}. Change its owner or choose another one"
+        return f"cannot write to the data directory {path}. Change its owner or choose another one"
     return None
 
 
 _ADDRESS_ERRORS = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES, errno.EAFNOSUPPORT)
 _FILE_HINTS = {
-    errno.EACCES: ". Change its owner or choose another data folder",
-    errno.EPERM: ". Change its owner or choose another data folder",
-    errno.EROFS: ". Choose another data folder",
-    errno.ENOSPC: ". Free some space or choose another data folder",
+    errno.EACCES: ". Change its owner or choose another data directory",
+    errno.EPERM: ". Change its owner or choose another data directory",
+    errno.EROFS: ". Choose another data directory",
+    errno.ENOSPC: ". Free some space or choose another data directory",
     errno.EMFILE: ". Raise the limit of open files (ulimit -n)",
 }
 
@@ -72,7 +72,7 @@ def _reason(error: OSError) -> str:
 
 
 def listen_problem(host: str, port: int) -> str | None:
-    """Why nobody can listen there now, or None."""
+    """Why it is not possible to listen there now, or None."""
     try:
         found = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["ACTIONS", "DEPRECATED", "HelpFormat", "sections", "sentence", "usage"]
 
-#: The title of the options that say what to do.
+#: The title of the options of which a tool performs one.
 ACTIONS = "actions (exactly one is required)"
 #: How the help text of an option begins that Kafka has deprecated.
 DEPRECATED = "deprecated: "
@@ -48,7 +48,7 @@ class HelpFormat(argparse.HelpFormatter):
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         if not action.option_strings or action.nargs == 0:
-            return super()._format_action_invocation(action).replace("-h, --help", "--help, -h")
+            return super()._format_action_invocation(action)
         value = self._format_args(action, self._get_default_metavar_for_optional(action))
         return f"{', '.join(action.option_strings)} {value}"
 

@@ -7,7 +7,7 @@ from moldau.wire.errors import ErrorCode
 
 __all__ = ["STANDARD_TEXTS", "UnusablePartitionsError", "as_java", "default_text", "print_error"]
 
-# Kafka's words for errors that come without any.
+# Kafka's messages for errors without a message.
 STANDARD_TEXTS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
     ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
@@ -19,7 +19,7 @@ STANDARD_TEXTS = {
     "consumer group is actively subscribed to it.",
     ErrorCode.UNKNOWN_MEMBER_ID: "The coordinator is not aware of this member.",
 }
-# Java's class where its name is not ours with Exception for Error.
+# Java's classes whose names are not ours with Exception in place of Error.
 _JAVA_NAMES = {
     "KafkaTimeoutError": "TimeoutException",
     "RequestTimedOutError": "TimeoutException",
@@ -39,11 +39,11 @@ _JAVA_NAMES = {
 
 
 class UnusablePartitionsError(KafkaError):
-    """Partitions that cannot be reset: the tool found it out, no broker said it."""
+    """Partitions that cannot be reset, found by the tool and not returned by a broker."""
 
 
 def default_text(error: KafkaError) -> str:
-    """The error's own words, or Kafka's for its code."""
+    """The error's own message, or Kafka's for its code."""
     if error.message:
         return error.message
     return STANDARD_TEXTS.get(error.code, "") if error.code is not None else ""
@@ -52,7 +52,7 @@ def default_text(error: KafkaError) -> str:
 def as_java(error: BaseException, *, standard: bool = False) -> str:
     """As Java prints the exception, which scripts look for: class, colon, message.
 
-    `standard` is for answers that carry no text: Java has one for every code.
+    `standard` is for responses without a message: Java has one for every code.
     """
     if isinstance(error, UnusablePartitionsError) or not isinstance(error, KafkaError):
         return str(error)

@@ -1,7 +1,7 @@
 """Standard output that may be closed by its reader, as in `moldau start | head -3`.
 
-A tool ends quietly then, as other Unix tools do. A node goes on without output: whether someone
-reads what it prints must not decide whether it serves clients.
+A tool then ends quietly, as other Unix tools do. A node continues without output: it must serve
+clients whether or not its output is read.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import signal
 import sys
 from typing import TextIO
 
-__all__ = ["CLOSED_PIPE_STATUS", "discard", "flushed", "say"]
+__all__ = ["CLOSED_PIPE_STATUS", "discard", "flushed", "print_now"]
 
 #: The exit code that shells give to a program that SIGPIPE ended.
 CLOSED_PIPE_STATUS = 128 + signal.SIGPIPE
 
 
-def say(text: str, *, to: TextIO | None = None, end: str = "\n") -> None:
-    """Print at once; if the reader has gone, from now on to nobody."""
+def print_now(text: str, *, to: TextIO | None = None, end: str = "\n") -> None:
+    """Print and flush; once the reader has closed the stream, print nothing any more."""
     stream = sys.stdout if to is None else to
     try:
         print(text, end=end, file=stream, flush=True)
@@ -27,7 +27,7 @@ def say(text: str, *, to: TextIO | None = None, end: str = "\n") -> None:
 
 
 def flushed(stream: TextIO) -> bool:
-    """Write out what is buffered; False if its reader has gone."""
+    """Write out what is buffered; False if its reader has closed it."""
     try:
         stream.flush()
     except BrokenPipeError:
@@ -37,7 +37,7 @@ def flushed(stream: TextIO) -> bool:
 
 
 def discard(stream: TextIO) -> None:
-    """Whatever is or will be buffered goes to /dev/null, also when the interpreter ends."""
+    """Send all output to /dev/null from now on, also when the interpreter exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, stream.fileno())

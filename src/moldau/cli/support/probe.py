@@ -1,8 +1,8 @@
-"""Whether a Kafka node answers at an address, and what is there otherwise.
+"""Whether a Kafka node answers at an address, and the problem otherwise.
 
-Decided here: what a first answer says of whoever gave it. A port may belong to anything, and a
+Decided here: whether the first answer is that of a Kafka node. A port may belong to anything, and a
 client would take the first bytes of an HTTP answer for the length of a response, and wait for it.
-What always holds: a problem is `certain` only if something answered, and not as a Kafka node does;
+Invariant: a problem is `certain` only if something answered, and not as a Kafka node does;
 everything else may pass when a node is just starting.
 """
 
@@ -24,7 +24,7 @@ from moldau.wire.messages import ApiVersionsRequest
 __all__ = ["Problem", "problems_of"]
 
 _HEAD: Final = struct.Struct(">ii")
-#: Two ends of lines, which a server that reads lines waits for before it says anything.
+#: Two ends of lines, which a server that reads lines waits for before it answers.
 _CORRELATION_ID: Final = int.from_bytes(b"\r\n\r\n", "big")
 #: The oldest version: every node answers it, with a few hundred bytes.
 _VERSION: Final = 0
@@ -33,7 +33,7 @@ _RESPONSE_BYTES_MAX: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a node cannot be talked to; if it is `certain`, trying again is of no use."""
+    """Why a node cannot be reached; if it is `certain`, a retry does not help."""
 
     text: str
     certain: bool = False
@@ -66,7 +66,7 @@ def _problem_of(
     try:
         connection = socket.create_connection(address, timeout=connect_seconds_max)
     except UnicodeError:
-        return Problem("no name that could be looked up")
+        return Problem("the host name cannot be resolved")
     except OSError as error:
         return Problem((error.strerror or str(error)).lower())
     with connection:
@@ -75,9 +75,9 @@ def _problem_of(
             return judge(_ask(connection))
         except TimeoutError:
             shown = f"{answer_seconds_max:g} s"
-            return Problem(f"it accepts connections, but does not answer within {shown}")
+            return Problem(f"accepts connections, but does not answer within {shown}")
         except OSError as error:
-            return Problem(f"it answers with {(error.strerror or str(error)).lower()}")
+            return Problem(f"answers with {(error.strerror or str(error)).lower()}")
 
 
 def _ask(connection: socket.socket) -> bytes:
@@ -95,17 +95,17 @@ def _ask(connection: socket.socket) -> bytes:
 
 
 def judge(received: bytes) -> Problem | None:
-    """What the first bytes of an answer to our request say; None if a Kafka node sent them."""
+    """The problem with the first bytes of an answer; None if a Kafka node sent them."""
     # Some servers answer what they cannot read with the page alone.
     if received.lower().startswith((b"http/", b"<!doctyp", b"<html")):
-        return Problem("an HTTP server answers there, no Kafka node", certain=True)
+        return Problem("an HTTP server answers, not a Kafka node", certain=True)
     if received.startswith((b"\x15\x03", b"\x16\x03")):
-        return Problem("what answers there speaks TLS, not PLAINTEXT", certain=True)
+        return Problem("the process that answers uses TLS, not PLAINTEXT", certain=True)
     if len(received) < _HEAD.size:
         if received:
-            return Problem("what answers there is no Kafka node", certain=True)
-        return Problem("it closes the connection without an answer")
+            return Problem("the process that answers is not a Kafka node", certain=True)
+        return Problem("closes the connection without an answer")
     size, correlation_id = _HEAD.unpack(received)
     if correlation_id != _CORRELATION_ID or not 4 < size <= _RESPONSE_BYTES_MAX:
-        return Problem("what answers there is no Kafka node", certain=True)
+        return Problem("the process that answers is not a Kafka node", certain=True)
     return None

@@ -1,9 +1,9 @@
-"""Profiles: named clusters, each a properties file of a client in the user's config directory.
+"""Profiles: named clusters, each a properties file in the user's configuration directory.
 
     ~/.config/moldau/profiles/NAME.properties   bootstrap.servers and any other client property
     ~/.config/moldau/profile                    the name of the profile in use
 
-XDG_CONFIG_HOME replaces ~/.config. Only the owner can read the files: they may hold passwords.
+XDG_CONFIG_HOME replaces ~/.config. Only the owner can read the files: they may contain passwords.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 class Profiles:
-    """The profiles of one user. Whatever is wrong with one is a Failure that names the file."""
+    """The profiles of one user. Every problem is a Failure that names the file."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         home = environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")

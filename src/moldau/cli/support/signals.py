@@ -40,12 +40,12 @@ class Signals(AbstractContextManager["Signals"]):
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self.received:
-            # The second one is serious.
+            # The second one ends the tool at once.
             raise KeyboardInterrupt
         self.received = number
         threading.Thread(target=self._wake, daemon=True).start()
 
     @property
     def exit_code(self) -> int:
-        """As a shell reports the end by that signal; 0 without one."""
+        """The code of a process that the signal ended; 0 without one."""
         return 128 + self.received if self.received else 0

@@ -9,17 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    Table,
-    add_common,
-    add_json,
-    message_of,
-    open_admin,
-    print_json,
-    read_text,
-    told_as,
-)
+from moldau.cli.support.client_options import add_common, add_json, read_text
+from moldau.cli.support.connecting import open_admin
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import message_of, reporting_as
+from moldau.cli.support.tables import Table, print_json
 from moldau.client.admin import RecordsToDelete
 from moldau.client.topics import TopicPartition
 
@@ -52,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with told_as(""):
+    with reporting_as(""):
         offsets = parse_offsets(read_text(arguments.offset_json_file))
         with open_admin(arguments) as admin:
             if not arguments.json:
@@ -85,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             table.add(key, results[key].low_watermark, "")
     table.show()
-    # Kafka's tool reports failures of single partitions and ends well.
+    # Kafka's tool reports failures of single partitions and exits with 0.
     return 0
 
 
@@ -96,7 +90,7 @@ def _plain(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
 
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:
-    """Offsets by partition, from Kafka's JSON; Refused tells what is wrong with it."""
+    """Offsets by partition, from Kafka's JSON; Refused if it is not valid."""
     try:
         document = json.loads(text)
     except ValueError:
@@ -132,7 +126,9 @@ def _entry(entry: Any) -> tuple[TopicPartition, int]:
             raise Refused(f"No such field exists: `{field}` in {json.dumps(entry)}")
         if bits is None:
             if not isinstance(entry[field], str):
-                raise Refused(f"The field {field} is no text in {json.dumps(entry)}")
+                raise Refused(f"The field {field} is not a string in {json.dumps(entry)}")
         elif not _is_number(entry[field], bits):
-            raise Refused(f"The field {field} is no number of {bits} bits in {json.dumps(entry)}")
+            raise Refused(
+                f"The field {field} is not a number of {bits} bits in {json.dumps(entry)}"
+            )
     return TopicPartition(entry["topic"], entry["partition"]), entry["offset"]

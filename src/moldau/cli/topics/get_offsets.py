@@ -7,16 +7,11 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from moldau.cli.support.arguments import Parser, int64
-from moldau.cli.support.common import (
-    Table,
-    add_common,
-    add_json,
-    message_of,
-    open_admin,
-    print_json,
-    told_as,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import message_of, reporting_as
+from moldau.cli.support.tables import Table, print_json
 from moldau.cli.topics.machine.topic_filter import (
     PartitionFilter,
     partition_filter,
@@ -72,7 +67,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with told_as("Error occurred: "):
+    with reporting_as("Error occurred: "):
         spec = parse_time(arguments.time)
         wanted = _filter(arguments)
         with open_admin(arguments, client_id="GetOffsetShell") as admin:
@@ -81,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
                 raise Refused("Could not match any topic-partitions with the specified filters")
             found = admin.list_offsets(dict.fromkeys(partitions, spec), check=False)
     offsets = {}
-    # Kafka sorts them as texts.
+    # Kafka sorts them as strings.
     for partition in sorted(partitions, key=str):
         error = found.errors.get(partition)
         if error is not None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
-from moldau.cli.support.common import Table, on_terminal, print_json
+from moldau.cli.support.tables import Table, on_terminal, print_json
 from moldau.client.admin import (
     Admin,
     ConfigEntry,
@@ -50,7 +49,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """A partition with what decides how well it is."""
+    """A partition with what the filters depend on."""
 
     topic: str
     info: TopicPartitionInfo
@@ -64,7 +63,7 @@ class PartitionView:
         moving = self.reassignment
         if moving is not None:
             changing = {*moving.adding_replicas, *moving.removing_replicas}
-            # It may have ended between the two questions.
+            # The reassignment may have ended between the two requests.
             if changing.intersection(node.id for node in self.info.replicas):
                 return len(moving.replicas) - len(moving.adding_replicas)
         return len(self.info.replicas)
@@ -101,9 +100,9 @@ class PartitionView:
         parts.append(f"LastKnownElr: {_ids_or_none(info.last_known_elr)}")
         return "\t".join(parts)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         info = self.info
-        shown: dict[str, Any] = {
+        shown: dict[str, object] = {
             "partition": info.partition,
             "leader": None if info.leader is None else info.leader.id,
             "leaderEpoch": info.leader_epoch,
@@ -145,7 +144,7 @@ class _TopicView:
         texts = (f"{name}={'null' if v is None else v}" for name, v in self.overrides.items())
         yield f"Configs: {','.join(texts)}"
 
-    def to_json(self, partitions: Iterable[PartitionView]) -> dict[str, Any]:
+    def to_json(self, partitions: Iterable[PartitionView]) -> dict[str, object]:
         return {
             "topic": self.description.name,
             "topicId": uuid_to_text(self.description.topic_id),
@@ -213,7 +212,7 @@ def _reassignments(
     try:
         return admin.list_partition_reassignments(partitions)
     except (UnsupportedVersionError, ClusterAuthorizationFailedError):
-        # Who may not see them, or asks an old broker, sees the topics without.
+        # Without the permission, or from an old broker, topics are shown without them.
         return {}
 
 

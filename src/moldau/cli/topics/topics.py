@@ -8,16 +8,12 @@ import sys
 from uuid import UUID
 
 from moldau.cli.support.arguments import Parser, int32
-from moldau.cli.support.common import (
-    ToolError,
-    add_common,
-    add_json,
-    on_terminal,
-    open_admin,
-    print_json,
-    told_as,
-)
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.connecting import open_admin
+from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.reporting import reporting_as
+from moldau.cli.support.tables import on_terminal, print_json
 from moldau.cli.topics.machine.topic_filter import TopicFilter
 from moldau.cli.topics.topic_descriptions import Filters, describe
 from moldau.client.admin import Admin, NewPartitions, NewTopic
@@ -131,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     # Kafka prints these on stdout.
     with (
-        told_as("Error while executing topic command : ", to_stdout=True),
+        reporting_as("Error while executing topic command : ", to_stdout=True),
         open_admin(arguments) as admin,
     ):
         if arguments.create:
@@ -312,7 +308,7 @@ def _list(admin: Admin, arguments: argparse.Namespace) -> None:
     elif names or not on_terminal():
         print("\n".join(names))
     else:
-        # A person would take an empty answer for a failure.
+        # On a terminal an empty output would look like a failure.
         none = "There are no topics." if arguments.topic is None else "No topic matches."
         print(none, file=sys.stderr)
 

@@ -14,16 +14,16 @@ __all__ = ["Events", "java_class"]
 
 
 class Events:
-    """Prints events; several threads may tell at the same time."""
+    """Prints events; several threads may report at the same time."""
 
     def __init__(self, output: TextIO) -> None:
         self._output = output
         self._lock = threading.Lock()
 
-    def tell(self, name: str, **fields: object) -> None:
+    def report(self, name: str, **fields: object) -> None:
         event = {"timestamp": time.time_ns() // 1_000_000, "name": name, **fields}
         with self._lock:
-            # Flushed at once: whoever verifies reads along.
+            # Flushed at once: the test reads events as they come.
             print(compact_json(event), file=self._output, flush=True)
 
 

@@ -1,18 +1,25 @@
-"""`kafka-verifiable-consumer`: consumes and tells, as JSON, everything that happens to it."""
+"""`kafka-verifiable-consumer`: consumes and reports every event as JSON."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, cast
 
 from moldau.cli.console.loop import POLL_SECONDS_MAX
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import message_of, read_client_config, wait_until_reachable
+from moldau.cli.support.client_options import read_client_config
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.reporting import message_of
 from moldau.cli.support.signals import Signals
 from moldau.cli.verifiable.events import Events
 from moldau.client.errors import FencedInstanceIdError, KafkaError, WakeupError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from moldau.client.consumer import Consumer, ConsumerRebalanceListener
+    from moldau.client.consumer_record import ConsumerRecord
 
 __all__ = ["add_arguments", "run"]
 
@@ -94,12 +101,12 @@ def run(arguments: argparse.Namespace) -> int:
             )
         finally:
             consumer.close()
-            reader.events.tell("shutdown_complete")
+            reader.events.report("shutdown_complete")
     return signals.exit_code
 
 
-def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
+def _settings(arguments: argparse.Namespace) -> dict[str, object]:
+    settings: dict[str, object] = {}
     if arguments.command_config:
         settings.update(read_client_config(arguments.command_config))
     settings["group.protocol"] = arguments.group_protocol
@@ -126,7 +133,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
 class _Reader:
     """The consumer's loop; also its rebalance listener."""
 
-    def __init__(self, consumer: Any, arguments: argparse.Namespace) -> None:
+    def __init__(self, consumer: Consumer[str, str], arguments: argparse.Namespace) -> None:
         self._consumer = consumer
         self._arguments = arguments
         self._count = 0
@@ -134,21 +141,23 @@ class _Reader:
         self.events = Events(sys.stdout)
 
     def stop(self) -> None:
-        self.events.tell("shutdown_requested")
+        self.events.report("shutdown_requested")
         self._consumer.wakeup()
 
-    def on_partitions_assigned(self, partitions: Any) -> None:
-        self.events.tell("partitions_assigned", partitions=_named(partitions))
+    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        self.events.report("partitions_assigned", partitions=_named(partitions))
 
-    def on_partitions_revoked(self, partitions: Any) -> None:
-        self.events.tell("partitions_revoked", partitions=_named(partitions))
+    def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        self.events.report("partitions_revoked", partitions=_named(partitions))
 
-    def on_partitions_lost(self, partitions: Any) -> None:
+    def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
         self.on_partitions_revoked(partitions)
 
     def run(self) -> None:
-        self.events.tell("startup_complete")
-        self._consumer.subscribe([self._arguments.topic], listener=self)
+        self.events.report("startup_complete")
+        self._consumer.subscribe(
+            [self._arguments.topic], listener=cast("ConsumerRebalanceListener", self)
+        )
         while not self._is_finished():
             records = list(self._consumer.poll(POLL_SECONDS_MAX))
             offsets = self._received(records) if records else {}
@@ -158,8 +167,10 @@ class _Reader:
     def _is_finished(self) -> bool:
         return bool(0 <= self._count_max <= self._count)
 
-    def _received(self, records: list[Any]) -> dict[TopicPartition, OffsetAndMetadata]:
-        by_partition: dict[TopicPartition, list[Any]] = {}
+    def _received(
+        self, records: list[ConsumerRecord[str, str]]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        by_partition: dict[TopicPartition, list[ConsumerRecord[str, str]]] = {}
         for record in records:
             partition = TopicPartition(record.topic, record.partition)
             by_partition.setdefault(partition, []).append(record)
@@ -181,18 +192,18 @@ class _Reader:
             )
             if self._arguments.verbose:
                 for record in found:
-                    tell_record(self.events, record)
+                    report_record(self.events, record)
             self._count += len(found)
             if self._is_finished():
                 break
-        self.events.tell("records_consumed", count=len(records), partitions=summaries)
+        self.events.report("records_consumed", count=len(records), partitions=summaries)
         return offsets
 
     def _commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         try:
             self._consumer.commit_sync(offsets)
         except WakeupError:
-            # It comes once, to end us: what was read is committed before.
+            # A signal ends the loop, but what was read is committed first.
             self._commit(offsets)
             raise
         except FencedInstanceIdError:
@@ -205,16 +216,16 @@ class _Reader:
     def _committed(
         self, offsets: dict[TopicPartition, OffsetAndMetadata], error: str | None
     ) -> None:
-        told = [
+        reported = [
             partition._asdict() | {"offset": found.offset} for partition, found in offsets.items()
         ]
         problem = {} if error is None else {"error": error}
-        self.events.tell("offsets_committed", offsets=told, **problem, success=error is None)
+        self.events.report("offsets_committed", offsets=reported, **problem, success=error is None)
 
 
-def tell_record(events: Events, record: Any) -> None:
+def report_record(events: Events, record: ConsumerRecord[str, str]) -> None:
     """One record as an event."""
-    events.tell(
+    events.report(
         "record_data",
         key=record.key,
         value=record.value,
@@ -224,5 +235,5 @@ def tell_record(events: Events, record: Any) -> None:
     )
 
 
-def _named(partitions: Any) -> list[dict[str, Any]]:
+def _named(partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
     return [TopicPartition(*partition)._asdict() for partition in sorted(partitions)]

@@ -1,4 +1,4 @@
-"""`kafka-verifiable-producer`: produces numbers and tells of each, as JSON, what became of it."""
+"""`kafka-verifiable-producer`: produces numbers and reports the result of each as JSON."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import math
 import sys
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moldau.cli.perf.machine.statistics import Throttle
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import (
-    message_of,
-    read_client_config,
-    wait_until_reachable,
-)
+from moldau.cli.support.client_options import read_client_config
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.reporting import message_of
 from moldau.cli.support.signals import Signals
 from moldau.cli.verifiable.events import Events, java_class
+from moldau.invariant import present
+
+if TYPE_CHECKING:
+    from moldau.client.producer import Producer, RecordMetadata
 
 __all__ = ["add_arguments", "run"]
 
@@ -81,10 +83,10 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    settings: dict[str, Any] = {
+    settings: dict[str, object] = {
         "bootstrap.servers": arguments.bootstrap_server,
         "acks": str(arguments.acks),
-        # What fails shall be seen to fail.
+        # Failures must be reported, not retried.
         "retries": "0",
     }
     if arguments.command_config:
@@ -101,9 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
             sender.run(stop, start_ms)
         finally:
             producer.close()
-            sender.events.tell("shutdown_complete")
+            sender.events.report("shutdown_complete")
             elapsed_ms = max(_now_ms() - start_ms, 1)
-            sender.events.tell(
+            sender.events.report(
                 "tool_data",
                 sent=sender.sent,
                 acked=sender.acked,
@@ -118,7 +120,7 @@ def _now_ms() -> int:
 
 
 class _Sender:
-    def __init__(self, producer: Any, arguments: argparse.Namespace) -> None:
+    def __init__(self, producer: Producer, arguments: argparse.Namespace) -> None:
         self._producer = producer
         self._topic = arguments.topic
         self._arguments = arguments
@@ -131,7 +133,7 @@ class _Sender:
 
     def run(self, stop: threading.Event, start_ms: int) -> None:
         arguments = self._arguments
-        self.events.tell("startup_complete")
+        self.events.report("startup_complete")
         throttle = Throttle(arguments.throughput, start_ms)
         numbers = itertools.count() if arguments.max_messages < 0 else range(arguments.max_messages)
         for number in numbers:
@@ -150,18 +152,19 @@ class _Sender:
         value = str(number) if prefix is None else f"{prefix}.{number}"
         self.sent += 1
 
-        def on_delivery(metadata: Any, error: Exception | None) -> None:
+        def on_delivery(metadata: RecordMetadata | None, error: Exception | None) -> None:
             if error is not None:
                 self._failed(key, value, error)
                 return
+            written = present(metadata, "a delivered record has metadata")
             self.acked += 1
-            self.events.tell(
+            self.events.report(
                 "producer_send_success",
                 key=key,
                 value=value,
-                topic=metadata.topic,
-                partition=metadata.partition,
-                offset=metadata.offset,
+                topic=written.topic,
+                partition=written.partition,
+                offset=written.offset,
             )
 
         timestamp = self._create_time
@@ -171,11 +174,11 @@ class _Sender:
             self._producer.send(
                 self._topic, value, key=key, timestamp=timestamp, on_delivery=on_delivery
             )
-        except Exception as error:  # Whatever it is, it is this message's event.
+        except Exception as error:  # Any error is the event of this message.
             self._failed(key, value, error)
 
     def _failed(self, key: str | None, value: str, error: Exception) -> None:
-        self.events.tell(
+        self.events.report(
             "producer_send_error",
             key=key,
             value=value,

@@ -1,19 +1,25 @@
-"""`kafka-verifiable-share-consumer`: consumes in a share group and tells, as JSON, what happens."""
+"""`kafka-verifiable-share-consumer`: consumes in a share group and reports every event as JSON."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau.cli.console.loop import POLL_SECONDS_MAX
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.common import message_of, read_client_config, wait_until_reachable
+from moldau.cli.support.client_options import read_client_config
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.reporting import message_of
 from moldau.cli.support.signals import Signals
 from moldau.cli.verifiable.events import Events
-from moldau.cli.verifiable.verifiable_consumer import tell_record
+from moldau.cli.verifiable.verifiable_consumer import report_record
 from moldau.client.errors import KafkaError, WakeupError
 from moldau.client.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from moldau.client.consumer_record import ConsumerRecord
+    from moldau.client.share import ShareConsumer
 
 __all__ = ["add_arguments", "run"]
 
@@ -65,7 +71,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    config: dict[str, Any] = {}
+    config: dict[str, object] = {}
     if arguments.command_config:
         config.update(read_client_config(arguments.command_config))
     config["bootstrap.servers"] = arguments.bootstrap_server
@@ -81,10 +87,10 @@ def run(arguments: argparse.Namespace) -> int:
     reader = _Reader(consumer, arguments)
     with Signals(consumer.wakeup) as signals:
         try:
-            reader.events.tell("startup_complete")
+            reader.events.report("startup_complete")
             if arguments.offset_reset_strategy:
                 _set_reset_strategy(config, arguments)
-                reader.events.tell(
+                reader.events.report(
                     "offset_reset_strategy_set",
                     offsetResetStrategy=arguments.offset_reset_strategy,
                 )
@@ -98,11 +104,11 @@ def run(arguments: argparse.Namespace) -> int:
             )
         finally:
             consumer.close()
-            reader.events.tell("shutdown_complete")
+            reader.events.report("shutdown_complete")
     return signals.exit_code
 
 
-def _set_reset_strategy(config: dict[str, Any], arguments: argparse.Namespace) -> None:
+def _set_reset_strategy(config: dict[str, object], arguments: argparse.Namespace) -> None:
     from moldau.client.admin import Admin, AlterConfigOp, ConfigResource, ConfigResourceType
 
     group = ConfigResource(ConfigResourceType.GROUP, arguments.group_id)
@@ -112,7 +118,7 @@ def _set_reset_strategy(config: dict[str, Any], arguments: argparse.Namespace) -
 
 
 class _Reader:
-    def __init__(self, consumer: Any, arguments: argparse.Namespace) -> None:
+    def __init__(self, consumer: ShareConsumer[str, str], arguments: argparse.Namespace) -> None:
         self._consumer = consumer
         self._arguments = arguments
         self._acknowledged = 0
@@ -129,8 +135,8 @@ class _Reader:
                 self._received(records)
                 self._acknowledge()
 
-    def _received(self, records: list[Any]) -> None:
-        by_partition: dict[TopicPartition, list[Any]] = {}
+    def _received(self, records: list[ConsumerRecord[str, str]]) -> None:
+        by_partition: dict[TopicPartition, list[ConsumerRecord[str, str]]] = {}
         for record in records:
             partition = TopicPartition(record.topic, record.partition)
             by_partition.setdefault(partition, []).append(record)
@@ -139,8 +145,8 @@ class _Reader:
             summaries.append(_offsets(partition, {record.offset for record in found}))
             if self._arguments.verbose:
                 for record in found:
-                    tell_record(self.events, record)
-        self.events.tell("records_consumed", count=len(records), partitions=summaries)
+                    report_record(self.events, record)
+        self.events.report("records_consumed", count=len(records), partitions=summaries)
 
     def _acknowledge(self) -> None:
         if self._arguments.acknowledgement_mode == "async":
@@ -155,16 +161,16 @@ class _Reader:
                     )
 
     def _on_acknowledged(self, offsets: Any, error: Exception | None) -> None:
-        told = [
+        reported = [
             _offsets(TopicPartition(partition.topic, partition.partition), found)
             for partition, found in offsets.items()
         ]
         count = sum(len(found) for found in offsets.values())
         problem = {} if error is None else {"error": message_of(error)}
-        self.events.tell(
+        self.events.report(
             "offsets_acknowledged",
             count=count,
-            partitions=told,
+            partitions=reported,
             success=error is None,
             **problem,
         )
@@ -172,5 +178,5 @@ class _Reader:
             self._acknowledged += count
 
 
-def _offsets(partition: TopicPartition, offsets: Any) -> dict[str, Any]:
+def _offsets(partition: TopicPartition, offsets: Any) -> dict[str, object]:
     return partition._asdict() | {"count": len(offsets), "offsets": sorted(offsets)}

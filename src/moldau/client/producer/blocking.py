@@ -81,7 +81,7 @@ class Producer(BlockingProducer):
         >>> with producer.transaction():
         ...     producer.send("bills", b"5 EUR")
         """
-        if self._core.needs_init:
+        if self._core.transaction_calls.needs_init:
             self.init_transactions()
         self.begin_transaction()
         try:
@@ -89,7 +89,7 @@ class Producer(BlockingProducer):
         except BaseException:
             self._abort_if_open()
             raise
-        if not self._core.in_transaction:
+        if not self._core.transaction_calls.is_open:
             return
         try:
             self.commit_transaction()
@@ -102,7 +102,7 @@ class Producer(BlockingProducer):
     def _abort_if_open(self) -> None:
         # What is raised already says more than why it could not be aborted.
         with suppress(KafkaError):
-            if self._core.in_transaction:
+            if self._core.transaction_calls.is_open:
                 self.abort_transaction()
 
     def init_transactions(self, timeout: float | None = None) -> None:
@@ -111,14 +111,14 @@ class Producer(BlockingProducer):
 
         >>> producer.init_transactions()
         """
-        self._thread.call(self._core.init_transactions(timeout))
+        self._thread.call(self._core.transaction_calls.init(timeout))
 
     def begin_transaction(self) -> None:
         """Begin a transaction: what is sent from now on belongs to it.
 
         >>> producer.begin_transaction()
         """
-        self._thread.call(self._core.begin_transaction())
+        self._thread.call(self._core.transaction_calls.begin())
 
     def send_offsets_to_transaction(
         self,
@@ -131,18 +131,20 @@ class Producer(BlockingProducer):
         >>> offsets = {TopicPartition("orders", 0): 42}
         >>> producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
         """
-        self._thread.call(self._core.send_offsets_to_transaction(offsets, group_metadata, timeout))
+        self._thread.call(
+            self._core.transaction_calls.send_offsets(offsets, group_metadata, timeout)
+        )
 
     def commit_transaction(self, timeout: float | None = None) -> None:
         """Send what is left and commit; raises if a record of the transaction failed.
 
         >>> producer.commit_transaction()
         """
-        self._thread.call(self._core.commit_transaction(timeout))
+        self._thread.call(self._core.transaction_calls.commit(timeout))
 
     def abort_transaction(self, timeout: float | None = None) -> None:
         """Drop what the transaction has sent; readers of committed records never see it.
 
         >>> producer.abort_transaction()
         """
-        self._thread.call(self._core.abort_transaction(timeout))
+        self._thread.call(self._core.transaction_calls.abort(timeout))

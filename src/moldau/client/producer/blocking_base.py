@@ -16,12 +16,12 @@ from weakref import WeakSet
 from moldau.client.config.keywords import ProducerKeywords
 from moldau.client.errors import KafkaError
 from moldau.client.loop_thread import LoopThread
+from moldau.client.machine.producer_records import ProducerRecord
 from moldau.client.other_clients import PRODUCER_NAMES, point_from
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.at_exit import watch
 from moldau.client.producer.core import ProducerCore
-from moldau.client.producer.machine.records import ProducerRecord
 from moldau.client.producer.settings import producer_settings
 
 if TYPE_CHECKING:
@@ -103,13 +103,13 @@ class BlockingProducer:
                     return future
                 if core.lacks_memory(outgoing):
                     self._thread.check()
-                    core.wait_for_memory(outgoing, until_ms)
+                    core.memory.wait_in_thread(outgoing, until_ms)
                 else:
                     self._thread.call(core.await_room(outgoing, until_ms))
         except KafkaError as error:
             return core.refused(outgoing, error)
         finally:
-            core.release(outgoing)
+            core.memory.release(outgoing)
 
     def close(self, timeout: float | None = None) -> None:
         """Send what is left, and fail what is not done within `timeout` seconds. In a delivery

@@ -409,7 +409,7 @@ def test_a_group_of_another_kind_is_none_of_ours(broker: Broker) -> None:
         assert (await broker.alter({0: 1}, "other")).error_code == ErrorCode.GROUP_ID_NOT_FOUND
         response = await broker.delete_offsets("t", group="other")
         assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-        assert broker.service.describe("other").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        assert (await broker.service.describe("other")).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
     play(broker, script)
 
@@ -450,7 +450,7 @@ def test_without_the_feature_there_are_no_share_groups(broker: Broker) -> None:
             await broker.heartbeat("m", 0),
             await broker.alter({0: 1}),
             await broker.delete_offsets("t"),
-            broker.service.describe("g"),
+            await broker.service.describe("g"),
             offsets,
         ):
             assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -465,7 +465,7 @@ def test_an_empty_share_group_does_not_expire(broker: Broker) -> None:
         await broker.runtime.run(
             0, lambda shard, now_ms: shard.on_timer(ExpiryTimer(), now_ms + 10**12)
         )
-        assert broker.service.describe("g").group_state == "Empty"
+        assert (await broker.service.describe("g")).group_state == "Empty"
 
     play(broker, script)
 

@@ -191,9 +191,9 @@ def test_validate_needs_no_cluster(capsys: Capture, tmp_path: Path) -> None:
 
 
 def test_no_broker_is_one_line(capsys: Capture, tmp_path: Path, monkeypatch: Any) -> None:
-    from moldau.cli.support import common as _common
+    from moldau.cli.support import connecting
 
-    monkeypatch.setattr(_common, "REACHABLE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(connecting, "REACHABLE_SECONDS_MAX", 0.05)
     words = ["--bootstrap-server", "127.0.0.1:1", "--data", str(tmp_path)]
     assert main(["pipelines", *words, "list"]) == 1
     assert "no broker can be reached at 127.0.0.1:1" in capsys.readouterr().err

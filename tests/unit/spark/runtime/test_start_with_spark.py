@@ -90,6 +90,6 @@ def test_all_comes_up_and_goes_down_together(tmp_path: Path) -> None:
     assert code == 0, output.read_text()
     assert not server.alive()
     assert not daemon.status(folder).alive
-    assert "everything is on disk" in output.read_text()
+    assert "all data is on disk" in output.read_text()
     # Apache Kafka refuses a data folder that has more than partitions in it.
     assert not [each for each in data.iterdir() if each.is_dir() and "-" not in each.name]

@@ -32,6 +32,7 @@ from moldau.broker.raft.machine.record_versions import (
     CORDONED_DIRECTORIES_METADATA_VERSION,
     DIRECTORY_METADATA_VERSION,
 )
+from moldau.times import ELAPSED_ZERO, ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     BrokerRegistrationChangeRecord,
@@ -53,7 +54,7 @@ def register_broker(
     controller: ControllerView,
     request: BrokerRegistrationRequest,
     *,
-    now_ms: int = 0,
+    now_ms: ElapsedMs = ELAPSED_ZERO,
     api_version: int = CLEAN_SHUTDOWN_API_VERSION,
 ) -> Decision[BrokerRegistrationResponse]:
     if request.cluster_id != controller.config.cluster_id:
@@ -104,7 +105,10 @@ def register_broker(
 
 
 def _took_over(
-    controller: ControllerView, existing: Broker, request: BrokerRegistrationRequest, now_ms: int
+    controller: ControllerView,
+    existing: Broker,
+    request: BrokerRegistrationRequest,
+    now_ms: ElapsedMs,
 ) -> bool:
     """Whether the new incarnation listens where the silent old one did.
 

@@ -37,6 +37,7 @@ from moldau.broker.metadata.machine.topics import has_collision_chars, unify_col
 from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.broker.raft.machine.record_versions import DIRECTORY_METADATA_VERSION
 from moldau.invariant import invariant
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import RegisterBrokerRecord
 
@@ -153,7 +154,7 @@ class Controller:
 
     # While it is the active one ---------------------------------------------------------
 
-    def lead(self, now_ms: int, *, departed: Collection[int] = ()) -> None:
+    def lead(self, now_ms: ElapsedMs, *, departed: Collection[int] = ()) -> None:
         """Track heartbeats from now on.
 
         Every unfenced broker has a session at first, except those in `departed`, which are known to
@@ -171,21 +172,21 @@ class Controller:
         """Another controller is the active one."""
         self.heartbeats = self._periodic = None
 
-    def due_at_ms(self) -> int | None:
+    def due_at_ms(self) -> ElapsedMs | None:
         """When `on_time` has something to do next, None while this controller does not lead."""
         if self.heartbeats is None or self._periodic is None:
             return None
         due = (self.heartbeats.expires_at_ms(), self._periodic.due_at_ms())
         return min((each for each in due if each is not None), default=None)
 
-    def on_time(self, now_ms: int) -> Decision[None] | None:
+    def on_time(self, now_ms: ElapsedMs) -> Decision[None] | None:
         """The next thing that time has made due, None if there is none now."""
         if self.heartbeats is None or self._periodic is None:
             return None
         fencing = fence_expired(self, self.heartbeats, now_ms)
         return self._periodic.on_time(self, now_ms) if fencing is None else fencing
 
-    def was_away(self, now_ms: int) -> None:
+    def was_away(self, now_ms: ElapsedMs) -> None:
         """Renew all sessions: this process did nothing for a while, and heartbeats that arrived
         meanwhile have not been processed yet."""
         if self.heartbeats is not None:
@@ -196,11 +197,11 @@ class Controller:
         it still has a session."""
         return self.heartbeats is not None and self.heartbeats.disconnected(broker_id, broker_epoch)
 
-    def is_silent(self, broker: Broker, now_ms: int) -> bool:
+    def is_silent(self, broker: Broker, now_ms: ElapsedMs) -> bool:
         """Whether a registered broker has no connection to this controller."""
         return self.heartbeats is None or self.heartbeats.is_silent(broker.id, now_ms=now_ms)
 
-    def has_session(self, broker: Broker, now_ms: int) -> bool:
+    def has_session(self, broker: Broker, now_ms: ElapsedMs) -> bool:
         """Whether a registered broker still sends heartbeats."""
         return self.heartbeats is not None and self.heartbeats.has_session(
             broker.id, broker.epoch, now_ms=now_ms

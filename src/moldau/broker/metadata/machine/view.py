@@ -14,6 +14,7 @@ from moldau.broker.metadata.machine.model import Broker, Topic
 from moldau.broker.metadata.machine.partition_index import PartitionIndex
 from moldau.broker.metadata.machine.placement import RandomSource
 from moldau.config.section import Section
+from moldau.times import ElapsedMs
 
 
 class ControllerConfig(Section, keys=BROKER_KEYS):
@@ -66,11 +67,11 @@ class ControllerView(Protocol):
         """An existing topic that differs from `name` only in '.' and '_'."""
         ...
 
-    def is_silent(self, broker: Broker, now_ms: int) -> bool:
+    def is_silent(self, broker: Broker, now_ms: ElapsedMs) -> bool:
         """Whether a registered broker has no connection to this controller."""
         ...
 
-    def has_session(self, broker: Broker, now_ms: int) -> bool:
+    def has_session(self, broker: Broker, now_ms: ElapsedMs) -> bool:
         """Whether a registered broker still sends heartbeats."""
         ...
 

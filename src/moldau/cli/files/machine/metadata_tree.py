@@ -4,7 +4,7 @@
             scram,topics}
     /local/{commitId,version}
 
-Children are made when somebody looks at them: an image may hold a hundred thousand partitions.
+Children are created on demand: an image may have a hundred thousand partitions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from moldau import __version__
 from moldau.broker.metadata.machine.features import METADATA_VERSION, METADATA_VERSION_NAMES
@@ -42,6 +42,8 @@ _SECURITY_PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_S
 _SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _VERSION_MAX = 32767
 _ESCAPED = re.compile(r"[\\()]")
+
+_T = TypeVar("_T")
 
 
 class Directory:
@@ -110,7 +112,7 @@ def _texts(items: Mapping[str, str]) -> Directory:
     return Directory(items, str)
 
 
-def _by_text(items: Mapping[int, Any]) -> dict[str, Any]:
+def _by_text(items: Mapping[int, _T]) -> dict[str, _T]:
     return {str(key): value for key, value in items.items()}
 
 
@@ -142,7 +144,7 @@ _ENTITY_WORDS = {"client-id": "clientId", "ip": "ip", "user": "user"}
 
 
 def _entity_name(entity: QuotaEntity) -> str:
-    """`clientId(a)_user(b)`. A default entity has no name to show, so it leaves nothing."""
+    """`clientId(a)_user(b)`. A default entity has no name and adds nothing."""
     names = dict(entity)
     parts = []
     for kind, word in _ENTITY_WORDS.items():
@@ -179,7 +181,7 @@ def _features(image: MetadataImage) -> Directory:
 
 
 def _scram(image: MetadataImage) -> Directory:
-    users: dict[str, dict[str, Any]] = {name: {} for name in _SCRAM_MECHANISMS.values()}
+    users: dict[str, dict[str, object]] = {name: {} for name in _SCRAM_MECHANISMS.values()}
     for (mechanism, user), record in image.scram.items():
         users[_SCRAM_MECHANISMS[mechanism]][user] = record
     return Directory(users, lambda records: Directory(records, _scram_text))
@@ -316,7 +318,7 @@ def split_path(path: str, working_directory: str = "/") -> list[str]:
 
 
 def find_nodes(root: Directory, pattern: str, working_directory: str = "/") -> Iterator[Found]:
-    """Whatever the pattern matches, in the order of names; *, ? and {a,b} are understood."""
+    """The nodes that a glob with *, ? and {a,b} matches, in the order of names."""
     yield from _match(root, split_path(pattern, working_directory), ())
 
 
@@ -335,7 +337,7 @@ def _match(node: Node, parts: Sequence[str], path: tuple[str, ...]) -> Iterator[
 
 
 def _expression(glob: str) -> re.Pattern[str] | None:
-    """A regular expression for a glob; None for a plain name, which a broken glob also is."""
+    """A regular expression for a glob; None for a plain name or an invalid glob."""
     output: list[str] = []
     in_group = False
     plain = True

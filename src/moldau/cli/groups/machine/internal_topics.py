@@ -1,4 +1,4 @@
-"""Which topics a Streams application made for itself: told by its topology and by their names."""
+"""Which topics are internal to a Streams application, by its topology and by their names."""
 
 from __future__ import annotations
 

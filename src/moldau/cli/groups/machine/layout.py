@@ -1,4 +1,4 @@
-"""Column layouts of the group tools in a pipe: each column at least so wide, blanks between."""
+"""Column layouts of the group tools in a pipe: columns of a minimum width, with blanks between."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PlainLayout = Callable[[Sequence[str], Sequence[Sequence[str]]], Iterator[str]]
 
 
 class Column(NamedTuple):
-    """`width` None: as long as each cell is. `gap` is what follows the column."""
+    """`width` None is the width of each cell. `gap` follows the column."""
 
     width: int | None
     grows: bool = False

@@ -1,8 +1,7 @@
 """Decides which offsets a reset gives to which partitions, and reads and writes such plans as CSV.
 
-Pure: what the brokers know (starts, ends, committed offsets, offsets of a time) is passed in. What
-always holds: a planned offset lies between the start and the end of its log, except those taken
-over from a commit as they are (`to_current`).
+Starts, ends, committed offsets and offsets at a time are passed in. Invariant: a planned offset is
+between the start and the end of its log, except those copied from a commit (`to_current`).
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ _NUMBER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 
 
 class OffsetPlanError(ValueError):
-    """What was asked for cannot be planned: the message says which part and why."""
+    """The requested offsets cannot be planned: the message names the part and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """New offsets, and what the user should know about how they came about."""
+    """New offsets, and notes for the user."""
 
     offsets: Offsets
     warnings: tuple[str, ...] = ()
@@ -148,7 +147,7 @@ def shift(
     starts: Offsets,
     ends: Offsets,
 ) -> Planned:
-    """The committed offsets moved by so many."""
+    """The committed offsets moved by a number."""
     wanted = {}
     for partition in partitions:
         if partition not in committed:
@@ -163,14 +162,14 @@ def shift(
 def to_current(
     partitions: Iterable[TopicPartition], committed: Mapping[TopicPartition, int], ends: Offsets
 ) -> Planned:
-    """The committed offsets; the end where there is none."""
+    """The committed offsets; the end if there is none."""
     return Planned({p: committed[p] if p in committed else ends[p] for p in partitions})
 
 
 def to_time(
     partitions: Iterable[TopicPartition], found: Mapping[TopicPartition, int], ends: Offsets
 ) -> Planned:
-    """The offsets found for a time; the end where no record is that young (found is -1)."""
+    """The offsets found for a time; the end if all records are older (found is -1)."""
     offsets: Offsets = {}
     warnings = []
     for partition in partitions:
@@ -188,7 +187,7 @@ def to_time(
 def export_csv(plan: Mapping[str, Mapping[TopicPartition, int]], *, with_group: bool) -> str:
     """Lines `topic,partition,offset`, led by the group where there may be several."""
     out = StringIO()
-    # Only what needs them gets quotes, and lines end as Kafka's do.
+    # Quotes only where needed, and Kafka's line ends.
     writer = csv.writer(out, lineterminator="\n")
     for group, offsets in plan.items():
         for (topic, partition), offset in offsets.items():

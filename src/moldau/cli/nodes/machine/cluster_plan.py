@@ -1,9 +1,10 @@
 """What `moldau cluster` runs: which nodes, on which ports, with which settings.
 
-The first start draws the cluster's id, fixes how many of its nodes are controllers and writes both
+The first start chooses the cluster ID, fixes how many of its nodes are controllers and writes both
 into cluster.properties. Later starts keep them: brokers may be added and ports may change, but a
-set of voters that changed by itself could forget what the old one had agreed on. For the same
-reason the quorum is static: its addresses come from the configuration, not from the folders.
+set of voters that changed by itself could lose what the old one had committed. For the same
+reason the quorum is static: its addresses come from the configuration, not from the data
+directories.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Layout:
     cluster_id: str
     brokers: int
     controllers: int
-    formatted: int = 0  # so many nodes have had folders: one that is missing now was lost
+    formatted: int = 0  # number of nodes formatted so far: a data directory missing now was lost
 
     def to_properties(self) -> dict[str, str]:
         return {
@@ -43,7 +44,7 @@ class Layout:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Layout:
-        """ValueError where the file is not one of ours."""
+        """ValueError if the file was not written by `moldau cluster`."""
         try:
             layout = cls(
                 cluster_id=properties["cluster.id"],
@@ -60,7 +61,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePlan:
-    """One node, as its configuration file will say."""
+    """One node, as its configuration file describes it."""
 
     node_id: int
     port: int
@@ -81,13 +82,13 @@ class NodePlan:
 
 
 def ports_of(first: int, *, brokers: int, controllers: int) -> tuple[list[int], list[int]]:
-    """Ports of clients, one after the other from `first`, and behind them those of controllers."""
+    """Ports of clients, one after the other from `first`, and after them those of controllers."""
     behind = first + brokers
     return list(range(first, behind)), list(range(behind, behind + controllers))
 
 
 def replication_settings(factor: int) -> dict[str, str]:
-    """As many replicas for every topic, and one of them may fail without stopping writers."""
+    """This many replicas for every topic, of which one may fail without blocking producers."""
     in_sync = "2" if factor >= 3 else "1"
     return {
         "default.replication.factor": str(factor),

@@ -10,7 +10,7 @@ __all__ = ["Restarts", "last_lines"]
 
 DELAY_S_FIRST: Final = 1.0
 DELAY_S_MAX: Final = 30.0
-# A node that ran so long was well: the next failure is a first one.
+# After this long a node counts as healthy: its next failure is the first again.
 WELL_AFTER_S: Final = 60.0
 IN_A_ROW_MAX: Final = 10
 LINES_MAX: Final = 12

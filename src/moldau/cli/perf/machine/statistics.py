@@ -1,6 +1,6 @@
-"""What the performance tools count, and the lines they print of it.
+"""The figures of the performance tools, and the lines that report them.
 
-Pure: moments are passed in. The lines are Kafka's, column for column.
+Times are passed in. The lines are Kafka's, column for column.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SHARE_HEADER = (
 
 
 def _divide(a: float, b: float) -> float:
-    """As Java divides: nothing ends in an error, much in Infinity and NaN."""
+    """Divides as Java does: a division by zero is Infinity or NaN, not an error."""
     if b == 0:
         return math.nan if a == 0 else math.copysign(math.inf, a)
     return a / b
@@ -180,7 +180,7 @@ class ProducerStats:
 
 @dataclass(slots=True)
 class Throttle:
-    """Says how long to pause so that things happen at about `per_second` (below 0: as they come).
+    """How long to pause so that things happen at about `per_second`; no pauses if that is negative.
 
     Pauses below two milliseconds are saved up: sleeping that short is not worth the wake-up.
     """

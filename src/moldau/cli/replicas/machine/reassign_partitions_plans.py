@@ -1,7 +1,7 @@
-"""What a reassignment of partitions says: its JSON, its moves, its throttles, and its state.
+"""Plans to reassign partitions: their JSON, moves, throttles and state.
 
-Pure. A plan names for each partition the brokers that shall have its replicas, and for replicas a
-log directory if it is not just any.
+A plan names the brokers of each partition's replicas, and optionally a log directory for each
+replica.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Plan(NamedTuple):
-    """In the order of the file, where a partition may wrongly come twice."""
+    """In the order of the file, in which a partition may be repeated by mistake."""
 
     partitions: tuple[tuple[TopicPartition, tuple[int, ...]], ...]
     log_dirs: Mapping[TopicPartitionReplica, str]
@@ -71,7 +71,7 @@ class PartitionState(NamedTuple):
 
 
 def parse_plan(text: str) -> Plan:
-    """A plan from Kafka's JSON; Refused tells what is wrong with it."""
+    """A plan from Kafka's JSON; Refused if it is not valid."""
     document = _document(text)
     partitions = []
     log_dirs: dict[TopicPartitionReplica, str] = {}
@@ -94,7 +94,7 @@ def parse_plan(text: str) -> Plan:
 
 
 def parse_executable(text: str) -> Plan:
-    """A plan that can be carried out: each partition once, each with replicas, each once."""
+    """A plan that can be executed: no partition twice, none without replicas, no replica twice."""
     plan = parse_plan(text)
     if not plan.partitions:
         raise Refused("Partition reassignment list cannot be empty")
@@ -157,7 +157,7 @@ def plan_json(
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
-def _document(text: str) -> dict[str, Any]:
+def _document(text: str) -> dict[str, object]:
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -170,7 +170,7 @@ def _document(text: str) -> dict[str, Any]:
     return document
 
 
-def _list(document: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
+def _list(document: Mapping[str, Any], field: str) -> list[dict[str, object]]:
     entries = document.get(field, [])
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise Refused(f"The field {field} is not a list of objects")
@@ -187,14 +187,14 @@ def _listed(entry: Mapping[str, Any], field: str, kind: type[T]) -> list[T]:
     if field not in entry:
         raise Refused(f"No such field exists: `{field}` in {json.dumps(entry)}")
     if not isinstance(entry[field], list):
-        raise Refused(f"The field {field} is no list in {json.dumps(entry)}")
+        raise Refused(f"The field {field} is not a list in {json.dumps(entry)}")
     return [_checked(entry, field, each, kind) for each in entry[field]]
 
 
 def _checked(entry: Mapping[str, Any], field: str, value: Any, kind: type[T]) -> T:
     if not isinstance(value, kind) or isinstance(value, bool):
-        what = "text" if kind is str else "number"
-        raise Refused(f"The field {field} is no {what} in {json.dumps(entry)}")
+        what = "string" if kind is str else "number"
+        raise Refused(f"The field {field} is not a {what} in {json.dumps(entry)}")
     return value
 
 
@@ -214,7 +214,7 @@ def moves(
     proposed: Mapping[TopicPartition, Sequence[int]],
     current: Mapping[TopicPartition, Sequence[int]],
 ) -> dict[TopicPartition, Move]:
-    """All that moves: what is under way, and what is proposed in its place or beside it."""
+    """All moves: those in progress, and those proposed in their place or in addition."""
     found = {
         key: Move(
             frozenset(each.replicas) - frozenset(each.adding_replicas),
@@ -251,7 +251,7 @@ def reassigning_brokers(moving: Mapping[TopicPartition, Move]) -> list[int]:
     return sorted({each for move in moving.values() for each in move.sources | move.destinations})
 
 
-# Words.
+# Texts.
 
 
 def state_text(key: TopicPartition, state: PartitionState) -> str:
@@ -269,7 +269,7 @@ def state_text(key: TopicPartition, state: PartitionState) -> str:
 def move_text(
     replica: TopicPartitionReplica, target: str, where: ReplicaLogDirInfo | None
 ) -> tuple[str, bool]:
-    """What became of a move to another log directory, and whether it is over."""
+    """The state of a move to another log directory, and whether it is complete."""
     key = TopicPartition(replica.topic, replica.partition)
     broker = replica.broker_id
     if where is None:

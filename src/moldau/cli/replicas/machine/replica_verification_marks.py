@@ -1,6 +1,6 @@
-"""Decides whether replicas hold the same: batch by batch, by last offset and checksum.
+"""Decides whether replicas are equal: batch by batch, by last offset and checksum.
 
-Pure. What always holds: a partition's verified offset only grows, and only past batches that every
+Invariant: a partition's verified offset only grows, and only past batches that every
 replica has shown below its high watermark.
 """
 
@@ -24,7 +24,7 @@ class BatchMark(NamedTuple):
 
 
 def batch_marks(records: bytes | bytearray | memoryview | None) -> Iterator[BatchMark]:
-    """The marks of the whole batches in a fetch's answer."""
+    """The marks of the complete batches in a fetch response."""
     view = memoryview(records or b"")
     position = 0
     while position + _HEAD.size <= len(view):
@@ -36,7 +36,7 @@ def batch_marks(records: bytes | bytearray | memoryview | None) -> Iterator[Batc
 
 
 class Fetched(NamedTuple):
-    """What one replica answered."""
+    """The response of one replica."""
 
     high_watermark: int
     marks: Sequence[BatchMark]
@@ -58,13 +58,13 @@ class PartitionCheck:
         return self.high_watermark - self.offset
 
     def compare(self, fetched: Mapping[int, Fetched]) -> list[str]:
-        """Go on as far as all replicas have answered; what does not match."""
+        """Advance as far as all replicas have responded; returns mismatches."""
         self.high_watermark = max(
             (each.high_watermark for each in fetched.values()), default=self.high_watermark
         )
         found: list[str] = []
         if len(fetched) < self.replica_count:
-            # A broker is down: what it holds is verified when it is back.
+            # A broker is down: its replica is verified when it is back.
             return found
         first_id, *others = sorted(fetched)
         for number, mark in enumerate(fetched[first_id].marks):

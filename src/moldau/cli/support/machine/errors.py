@@ -1,5 +1,5 @@
-"""What a tool itself refuses."""
+"""Errors that a tool finds by itself."""
 
 
 class Refused(Exception):
-    """What a tool itself finds wrong; `told_as` puts Kafka's words before it."""
+    """An error that the tool finds by itself; `reporting_as` adds Kafka's prefix."""

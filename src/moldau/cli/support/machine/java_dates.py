@@ -1,4 +1,4 @@
-"""Moments written by a pattern of Java's SimpleDateFormat, in the machine's time zone."""
+"""Times in a format of Java's SimpleDateFormat, in the local time zone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _FIELDS: dict[str, Callable[[datetime, int], str]] = {
 
 
 class DateFormat:
-    """Raises ValueError for a pattern with a letter that means nothing."""
+    """Raises ValueError for a pattern with an unknown letter."""
 
     def __init__(self, pattern: str) -> None:
         self._parts: list[str | tuple[Callable[[datetime, int], str], int]] = []

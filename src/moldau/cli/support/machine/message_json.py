@@ -13,9 +13,9 @@ from moldau.wire.uuids import ZERO_UUID, uuid_to_text
 __all__ = ["compact_json", "message_to_json"]
 
 
-def message_to_json(message: Message, version: int) -> dict[str, Any]:
-    """The fields that exist in `version`; a tagged one only where it is not at its default."""
-    found: dict[str, Any] = {}
+def message_to_json(message: Message, version: int) -> dict[str, object]:
+    """The fields that exist in `version`; tagged fields only if they differ from their default."""
+    found: dict[str, object] = {}
     for name, _, first, last, _, tag, default, _ in message.FIELDS:
         if not first <= version <= last:
             continue
@@ -33,7 +33,7 @@ def compact_json(value: object) -> str:
 
 def _is_default(value: Any, default: Any) -> bool:
     if default == ():
-        # Of arrays, structs and uuids: what is empty.
+        # Arrays, structs and UUIDs: the empty value.
         if isinstance(value, Message):
             return value == type(value)()
         return value == ZERO_UUID or (isinstance(value, list) and not value)

@@ -1,4 +1,4 @@
-"""How a table is fitted to a terminal: nothing of it may be cut into pieces that nobody can read.
+"""How a table is fitted to a terminal: no cell is cut into pieces that cannot be read.
 
 What does not fit is made narrower in this order: columns with the same text in every row become
 a line above the table, headers are broken between their words, long texts are broken into lines.
@@ -15,7 +15,7 @@ __all__ = ["Column", "Layout", "fitted", "is_number", "lines_of"]
 
 # Blanks on both sides of a cell, and one between columns.
 _GAP = 3
-# Narrower than this a text in several lines is no longer a text.
+# A text that is wrapped to less than this cannot be read.
 _TEXT_WIDTH_MIN = 16
 _WORDS = re.compile(r"[^-_ ]+[-_ ]*|[-_ ]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -44,7 +44,7 @@ def is_number(cell: str) -> bool:
 
 
 def fitted(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Layout:
-    """The layout of a table with at least one row for a terminal of so many columns."""
+    """The layout of a table with at least one row for a terminal of `width` columns."""
     cells = list(zip(*rows, strict=True))
     everything = [_column(index, header, cells[index]) for index, header in enumerate(headers)]
     if _needed(everything, cells) <= width:
@@ -68,7 +68,7 @@ def fitted(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
 
 
 def lines_of(shared: Iterable[tuple[str, str]], width: int) -> list[str]:
-    """What all rows share, as many of it in a line as fit."""
+    """What all rows share, as many in a line as fit."""
     lines: list[str] = []
     for header, value in shared:
         entry = f"  {header} {value}"

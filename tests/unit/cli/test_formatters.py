@@ -10,8 +10,9 @@ from uuid import UUID
 
 import pytest
 
-from moldau.cli.console.formatters import FORMATTERS, java_text, make_formatter
+from moldau.cli.console.formatters import FORMATTERS, make_formatter
 from moldau.cli.console.formatters_lines import JsonLinesFormatter
+from moldau.cli.support.machine.java_text import Float32, java_text
 from moldau.cli.support.machine.message_json import message_to_json
 from moldau.client._records import ConsumerRecord
 from moldau.wire.messages import (
@@ -122,6 +123,9 @@ def test_an_unknown_deserializer_is_told_and_the_bytes_are_printed(
         (float("inf"), b"Infinity"),
         (float("nan"), b"NaN"),
         (-0.001, b"-0.001"),
+        (9999999.9, b"9999999.9"),
+        (Float32(9999999), b"9999999.0"),
+        (Float32(0.1), b"0.1"),
         (True, b"true"),
         (None, b"null"),
         (["a", 1], b"[a, 1]"),

@@ -14,7 +14,7 @@ from moldau.cli.console.console_producer import producer_settings
 from moldau.cli.console.console_share_consumer import share_settings
 from moldau.cli.main import parser_of
 from moldau.cli.perf.options import perf_settings
-from moldau.cli.support.common import ToolError
+from moldau.cli.support.failures import ToolError
 
 
 def parsed(tool: str, words: str) -> argparse.Namespace:

@@ -72,7 +72,7 @@ def test_it_ends_when_nothing_comes_for_so_long(capsys: pytest.CaptureFixture[st
         (WakeupError("woken"), ""),
         (
             GroupAuthorizationFailedError("Not authorized"),
-            "errors.GroupAuthorizationException: Not authorized",
+            "terminating consumer process: Not authorized\n",
         ),
     ],
 )
