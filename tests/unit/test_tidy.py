@@ -132,8 +132,6 @@ _STATE = "one state that its methods share; to be divided"
 LARGE = {
     "moldau.broker.coordinator.transaction.machine.shard.TransactionShard": (380, _STATE),
     "moldau.broker.coordinators.Coordinators.__init__": (75, "wires; nothing else to see"),
-    "moldau.broker.log.manager": (640, _STATE),
-    "moldau.broker.log.manager.LogManager": (570, _STATE),
     "moldau.broker.metadata.machine.controller.Controller": (390, _STATE),
     "moldau.broker.metadata.shell.MetadataShell": (450, _STATE),
     "moldau.broker.network.connection.Connection": (400, _STATE),
