@@ -111,8 +111,6 @@ _LOOP = "one loop in C over a record's fields: calls would cost more than they e
 _STATE = "one state that its methods share; to be divided"
 #: What is larger than allowed, how large it may be, and why.
 LARGE = {
-    "moldau.broker.log.manager": (640, _STATE),
-    "moldau.broker.log.manager.LogManager": (570, _STATE),
     "moldau.client._records.BatchReader.fill": (89, _LOOP),
     "moldau.client.admin.blocking": (1250, "generated"),
     "moldau.client.admin.blocking.Admin": (1150, "generated"),
