@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from moldau.pipelines import Parquet, Pipeline, PipelineError, Python, RowStep, Sql, Topic, build
-from moldau.pipelines.errors import explain
+from moldau.pipelines.machine.explaining import explain
 from moldau.testing import Broker
 from spark.running import committed, finished
 from support.processes import ROOT

@@ -111,17 +111,6 @@ CYCLES: dict[frozenset[str], str] = {
     _cycle(
         "client.producer.machine", "transaction_requests", "transactions"
     ): "one machine in two files",
-    _cycle("pipelines", "definition", "errors"): "errors name the step that they are about",
-    _cycle(
-        "pipelines.definition",
-        "checks",
-        "code",
-        "documents",
-        "model",
-        "reading",
-        "topic_options",
-        "triggers",
-    ): "a pipeline reads, checks and explains itself",
     _cycle("testing", "groups", "intruder"): "a group's test intrudes into it",
     _cycle(
         "testing", "aio", "cluster", "disturbance", "nodes", "registry", "topics"
@@ -158,11 +147,7 @@ LARGE = {
     "moldau.client.producer.machine.transactions.TransactionManager": (510, _STATE),
     "moldau.client.producer.sender.Sender": (500, _STATE),
     "moldau.client.share.nodes.ShareNodes": (440, _STATE),
-    "moldau.pipelines.control.machine.decisions.Reconciler": (380, _STATE),
-    "moldau.sim.fleet_faults.FleetFaults": (420, _STATE),
-    "moldau.sim.logs.scenario.LogScenario": (570, _STATE),
     "moldau.spark.columns._decoder.ColumnDecoder._append_rows": (80, _LOOP),
-    "moldau.spark.runtime.server.ConnectServer": (370, _STATE),
     "moldau.wire._record_codec._scan": (102, _LOOP),
     "moldau.wire._record_codec.encode_records": (81, _LOOP),
 }

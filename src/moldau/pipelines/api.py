@@ -39,7 +39,7 @@ from moldau.pipelines.registry import Registry
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
-    from moldau.pipelines.definition.model import Pipeline
+    from moldau.pipelines.definition.pipeline import Pipeline
 
 __all__ = ["PipelineInfo", "Pipelines"]
 

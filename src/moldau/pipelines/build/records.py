@@ -78,7 +78,7 @@ def _said(text: str) -> Any:
 
 def _schema(spark: Any, source: Topic) -> Any:
     """The schema's columns; Spark itself reads the DDL."""
-    from moldau.pipelines.errors import short
+    from moldau.pipelines.machine.explaining import short
 
     try:
         schema = spark.createDataFrame([], str(source.schema)).schema

@@ -103,14 +103,13 @@ class Rounds:
         self._reconciler = reconciler
         self._ending = ending
         self._published = published
-        # Bounded by what is under way: each pipeline has one job and one look at a time.
-        # No SimpleQueue: a signal near the end of its timed wait makes it wait for ever.
+        # Bounded: each pipeline has one job and one look at a time. No SimpleQueue: a signal near
+        # the end of its timed wait makes it wait for ever.
         self._events: queue.Queue[Event | tuple[StatusRecord, Look]] = queue.Queue()
         self._logs = PipelineLogs(folder.logs, now=time.time)
         self._server = ServerWatch(server)
         self._workers = Workers(config["bootstrap.servers"], config, self._logs, self._server)
-        # Of their own each: where a server hangs, everybody who asks it waits, and the one that
-        # looks after the server must not wait behind them.
+        # Three: callers of a server that hangs all wait, and its check must not wait behind them.
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pipelines")
         self._lookers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="looks")
         self._server_pool = ThreadPoolExecutor(1, thread_name_prefix="server")

@@ -173,7 +173,7 @@ class Workers:
         return bool(getattr(self._explained(error, None), "retriable", True))
 
     def _explained(self, error: BaseException, record: PipelineRecord | None) -> PipelineError:
-        from moldau.pipelines.errors import explain
+        from moldau.pipelines.machine.explaining import explain
 
         if isinstance(error, PipelineError):
             return error

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from moldau.pipelines import DefinitionError, Pipeline, PipelineError
-from moldau.pipelines.definition.documents import loads
-from moldau.pipelines.errors import explain, short
+from moldau.pipelines.definition.pipeline import loads
+from moldau.pipelines.machine.explaining import explain, short
 
 CAPTURED = Path(__file__).with_name("captured")
 YAML = """\

@@ -22,7 +22,7 @@ from moldau.pipelines.definition import (
     Trigger,
     Watermark,
 )
-from moldau.pipelines.definition.documents import loads
+from moldau.pipelines.definition.pipeline import loads
 
 GOOD = """\
 name: big-orders
