@@ -149,7 +149,7 @@ class Rounds:
                 return
 
     def _poll(self, *, to_the_end: bool = False) -> None:
-        """What users want now; while nobody can tell, it is what they wanted."""
+        """What users want now; while the registry cannot be read, what they wanted last."""
         try:
             if to_the_end:
                 self._registry.read()
@@ -221,7 +221,7 @@ class Rounds:
 
     def _unseen(self, error: BaseException) -> Event:
         """A look that failed says nothing about the server: it is as it was."""
-        log.warning("the Spark server cannot be looked at: %s", error)
+        log.warning("the Spark server cannot be checked: %s", error)
         return events.ServerSeen(self._server.server_id)
 
     def _look_at_queries(self) -> None:
@@ -239,7 +239,7 @@ class Rounds:
             look = self._workers.look(status.name, record, status)
         except Exception as error:
             # Whether the server is there is looked at by itself.
-            log.info("%s cannot be looked at: %s", status.name, str(error).partition("\n")[0])
+            log.info("%s cannot be checked: %s", status.name, str(error).partition("\n")[0])
             look = Look((), None, None)
         self._events.put((status, look))
 
@@ -254,7 +254,7 @@ class Rounds:
         if status is None or status.state is not State.RUNNING or not look.active:
             return
         if status.session_id != looked_at.session_id:
-            # It has been started anew meanwhile.
+            # It has been started again meanwhile.
             return
         if look.progress is not None:
             self._on_progress(name, watch, progress_record(look.progress))
@@ -322,7 +322,7 @@ class Rounds:
         record = self._own().get(name)
         watch = self._watches[name]
         if record is None or watch.is_unwritten:
-            reason = "the registry cannot be written: nothing is started that nobody could find"
+            reason = "not started, because the registry cannot be written"
             self._logs.write(name, "WARN", reason)
             error = ErrorRecord(message=reason, at_ms=_now_ms())
             self._events.put(events.StartFailed(name, error, lasting=False))

@@ -140,7 +140,7 @@ def _name(pipeline: Checkable) -> Iterable[PipelineError]:
         )
     elif name.endswith(_DEAD_LETTER_QUERY):
         yield _mistake(
-            pipeline.place, f"name: must not end with {_DEAD_LETTER_QUERY!r}: so queries are named"
+            pipeline.place, f"name: must not end with {_DEAD_LETTER_QUERY!r}, which names queries"
         )
 
 
@@ -274,7 +274,7 @@ def _steps(pipeline: Checkable) -> Iterable[PipelineError]:
         if several and index == 0 and step.source is None and not isinstance(step, Sql):
             yield _mistake(
                 step.place,
-                f"{where}: with several sources the first step must say which it is from",
+                f"{where}: with several sources the first step must name its source",
                 f"from: {next(iter(pipeline.sources))}",
             )
         yield from _step(step, where)
@@ -290,7 +290,7 @@ def _step(step: Step, where: str) -> Iterable[PipelineError]:
     if isinstance(step, Sql) and not step.query.strip():
         yield _mistake(step.place, f"{where}: sql: empty")
     if isinstance(step, Sql) and step.source is not None:
-        yield _mistake(step.place, f"{where}: from: SQL says itself which view it reads")
+        yield _mistake(step.place, f"{where}: from: a SQL step names its view in the query")
     if isinstance(step, Cast | Drop | Rename) and not step.columns:
         yield _mistake(step.place, f"{where}: no column is named")
 
@@ -393,7 +393,7 @@ def _errors(pipeline: Checkable) -> Iterable[PipelineError]:
         if pipeline.dead_letter in inputs:
             yield _mistake(
                 pipeline.place,
-                "dead_letter: is also the source, so bad records would go in circles",
+                "dead_letter: is also the source, so bad records would be read again and again",
             )
     if pipeline.connector not in CONNECTORS:
         yield _mistake(

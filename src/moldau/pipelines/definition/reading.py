@@ -183,7 +183,7 @@ class _Reader:
                 return
         self._wrong(
             path,
-            f"{where}: says neither a topic nor a kind of table",
+            f"{where}: names neither a topic nor a kind of table",
             f"one of {', '.join(known)}",
         )
 
@@ -230,7 +230,7 @@ class _Reader:
         )
 
     def _settings(self, settings: Mapping[str, Any], path: PipelinePath, where: str) -> None:
-        """Unknown names are told here, where the option's own line is known."""
+        """Unknown names are reported here, where the option's own line is known."""
         from moldau.pipelines.definition.checks import unknown_settings
 
         for name, hint in unknown_settings(settings, sink=path == ("sink",)):
@@ -338,7 +338,7 @@ class _Reader:
             self._wrong(("trigger",), f"trigger: {error}")
             return Trigger()
 
-    # What is told
+    # Messages
 
     def _mapping(self, data: object, path: PipelinePath, what: str) -> Mapping[Any, Any]:
         if isinstance(data, Mapping):

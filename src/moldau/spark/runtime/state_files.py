@@ -19,7 +19,7 @@ def read_settings(places: Places) -> ServerSettings:
         return ServerSettings()
     except ValueError as error:
         raise SparkRuntimeError(
-            f"{places.settings} is damaged: {error}. Delete it to begin with the defaults"
+            f"{places.settings} is damaged: {error}. Delete it to start with the defaults"
         ) from None
 
 

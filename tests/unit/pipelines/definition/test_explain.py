@@ -22,7 +22,7 @@ steps:
 sink: {topic: big-orders}
 """
 BAD_RECORD = (
-    "orders.yaml:2: bad record orders-0 at offset 2: the value is no JSON object: nope "
+    "orders.yaml:2: bad record orders-0 at offset 2: the value is not a JSON object: nope "
     "(dead_letter: TOPIC sends such records there, errors: ignore leaves them out)"
 )
 CAST = (
