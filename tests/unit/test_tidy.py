@@ -94,17 +94,7 @@ def _cycle(package: str, *names: str) -> frozenset[str]:
 
 #: Import cycles that are left.
 CYCLES: dict[frozenset[str], str] = {
-    _cycle("pipelines", "definition", "errors"): "errors name the step that they are about",
     _cycle(
-        "pipelines.definition",
-        "checks",
-        "code",
-        "documents",
-        "model",
-        "reading",
-        "topic_options",
-        "triggers",
-    ): "a pipeline reads, checks and explains itself",
 }
 
 _LOOP = "one loop in C over a record's fields: calls would cost more than they explain"
@@ -118,11 +108,7 @@ LARGE = {
     "moldau.client.consumer.membership.classic_shell.ClassicMembership": (400, _STATE),
     "moldau.client.errors.broker": (606, "a class for each of Kafka's error codes"),
     "moldau.client.share.nodes.ShareNodes": (440, _STATE),
-    "moldau.pipelines.control.machine.decisions.Reconciler": (380, _STATE),
-    "moldau.sim.fleet_faults.FleetFaults": (420, _STATE),
-    "moldau.sim.logs.scenario.LogScenario": (570, _STATE),
     "moldau.spark.columns._decoder.ColumnDecoder._append_rows": (80, _LOOP),
-    "moldau.spark.runtime.server.ConnectServer": (370, _STATE),
     "moldau.wire._record_codec._scan": (102, _LOOP),
     "moldau.wire._record_codec.encode_records": (81, _LOOP),
 }
