@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -114,7 +115,8 @@ class Connection:
 
     def produce(self, topic: str, partitions: Iterable[int], *, acks: int = -1) -> set[int]:
         """One record to each partition; those that did not take it."""
-        batch = encode_batch([(None, b"x" * 100, 0, ())])
+        # A record of 1970 would be past its retention.
+        batch = encode_batch([(None, b"x" * 100, int(time.time() * 1000), ())])
         data = [
             ProduceRequest.PartitionProduceData(index=index, records=batch) for index in partitions
         ]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from moldau.broker.coordinator.machine.hashing import partition_for
-from moldau.cli.tools.console_reader import LineMessageReader, LineRecord
+from moldau.cli.console.reader import LineMessageReader, LineRecord
 from moldau.client.admin import Admin, NewTopic
 from moldau.client.consumer import Consumer
 from moldau.client.producer import Producer

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.tools import doctor
-from moldau.cli.tools.completion import candidates
+from moldau.cli.setup import doctor
+from moldau.cli.setup.completion import candidates
 from support.cli import Tools, moldau_cli
 from support.processes import BrokerProcess
 from support.waiting import eventually

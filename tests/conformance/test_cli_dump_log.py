@@ -34,7 +34,6 @@ from moldau.wire.record_values import (
     encode_coordinator_key,
     encode_coordinator_value,
     encode_metadata_record,
-    encode_remote_log_record,
     encode_versioned,
 )
 from moldau.wire.records import (
@@ -46,6 +45,7 @@ from moldau.wire.records import (
 )
 from support.java import KafkaTools
 from support.processes import apache_kafka, kafka_missing, moldau
+from support.remote_log import encode_remote_log_record
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 

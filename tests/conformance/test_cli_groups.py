@@ -257,7 +257,7 @@ def test_json_and_an_unreachable_broker(tools: Tools, monkeypatch: pytest.Monkey
         ("orders", 1, 0),
         ("a-topic-with-a-long-name", 0, 0),
     }
-    monkeypatch.setattr("moldau.cli.tools.common.REACHABLE_SECONDS_MAX", 0.1)
+    monkeypatch.setattr("moldau.cli.support.connecting.REACHABLE_SECONDS_MAX", 0.1)
     nobody = Tools("127.0.0.1:1").ask("consumer-groups", "--list")
     assert nobody.status == 1
     assert len(nobody.err.splitlines()) == 1

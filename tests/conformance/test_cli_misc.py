@@ -237,7 +237,7 @@ def test_a_file_that_is_none(log: Path, tmp_path: Path) -> None:
     (tmp_path / "damaged.log").write_bytes(data)
     for name, words in (
         ("missing.log", "No such file"),
-        ("empty.log", "holds no records"),
+        ("empty.log", "contains no records"),
         ("odd.log", "magic"),
         ("damaged.log", "damaged"),
     ):

@@ -170,9 +170,9 @@ def test_groups_are_refused_in_the_same_words(tools: Tools, words: str) -> None:
 
 
 def test_an_unreachable_broker_is_one_line(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
-    from moldau.cli.tools import common as _common
+    from moldau.cli.support import connecting
 
-    monkeypatch.setattr(_common, "REACHABLE_SECONDS_MAX", 1.0)
+    monkeypatch.setattr(connecting, "REACHABLE_SECONDS_MAX", 1.0)
     nobody = Tools("127.0.0.1:1")
     for tool, words in (("get-offsets", []), ("groups", ["--list"]), ("topics", ["--list"])):
         ended = nobody.ask(tool, *words)

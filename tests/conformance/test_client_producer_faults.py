@@ -252,13 +252,13 @@ def test_a_full_buffer_blocks_and_then_says_so(broker: Broker) -> None:
         producer.flush(30)
         good = [future for future in outcomes if future.exception() is None]
         assert len(good) >= len(outcomes) - 2
-        assert producer._core.accumulator.free == 50_000
+        assert producer._core.accumulator.memory.free == 50_000
     assert broker.end_offsets("t")[0] == 1 + len(good)
 
 
 def test_an_asyncio_producer_waits_for_memory_without_blocking_the_loop(broker: Broker) -> None:
     def resume_when_full(producer: AsyncProducer) -> None:
-        wait_until(lambda: bool(producer._core.accumulator.waiters), timeout=30)
+        wait_until(lambda: bool(producer._core.accumulator.memory.waiters), timeout=30)
         broker.resume()
 
     async def run() -> int:

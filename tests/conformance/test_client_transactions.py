@@ -295,11 +295,11 @@ def test_a_producer_is_usable_by_the_version_that_the_cluster_has(
 ) -> None:
     producer = make()
     producer.init_transactions()
-    before = producer._core.transactions.producer_id  # type: ignore[union-attr]
+    before = producer._core.transactions.status.producer_id  # type: ignore[union-attr]
     producer.begin_transaction()
     producer.send(f"made-{uuid4().hex[:8]}", b"value")
     producer.commit_transaction()
-    after = producer._core.transactions.producer_id  # type: ignore[union-attr]
+    after = producer._core.transactions.status.producer_id  # type: ignore[union-attr]
     # With version 2 every transaction has an epoch of its own.
     is_v2 = "version 2" in request.node.name
     assert (after.epoch > before.epoch or after.producer_id != before.producer_id) is is_v2

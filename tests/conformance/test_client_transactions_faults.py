@@ -252,5 +252,5 @@ def test_an_upgrade_to_version_2_takes_effect_with_the_next_transaction() -> Non
                     producer.commit_transaction()
                 manager = producer._core.transactions
                 assert manager is not None
-                assert manager.is_v2
+                assert manager.status.is_v2
         assert committed(broker) == [b"version 1", b"0", b"1", b"2"]

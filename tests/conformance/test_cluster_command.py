@@ -155,7 +155,7 @@ def test_three_nodes_of_which_one_dies(tmp_path: Path) -> None:
     assert sorted(second.nodes()) == ["node-1", "node-2", "node-3"]
     assert read(second.bootstrap, 300) == list(range(300))
     assert second.interrupt() == 0
-    assert second.output().endswith("everything is on disk.\n")
+    assert second.output().endswith("all data is on disk.\n")
     assert len(list(data.glob("node-*/.kafka_cleanshutdown"))) == 3
     assert _processes_of(data) == []
 

@@ -17,11 +17,25 @@ from uuid import UUID
 import pytest
 
 from moldau.broker.metadata.formatting import default_bootstrap_records
+from moldau.broker.metadata.machine.activation import activate
+from moldau.broker.metadata.machine.broker_lifecycle import process_heartbeat
+from moldau.broker.metadata.machine.brokers import register_broker, unregister_broker
+from moldau.broker.metadata.machine.configs import incremental_alter_configs
 from moldau.broker.metadata.machine.controller import Controller
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
-from moldau.broker.metadata.machine.leadership import preferred_elections, unclean_elections
+from moldau.broker.metadata.machine.leadership import (
+    elect_leaders,
+    preferred_elections,
+    unclean_elections,
+)
 from moldau.broker.metadata.machine.model import Broker, Partition, ResourceType, Topic
+from moldau.broker.metadata.machine.partitions import alter_partition, assign_replicas_to_dirs
+from moldau.broker.metadata.machine.reassignments import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
+from moldau.broker.metadata.machine.topics import create_topics, delete_topics
 from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.broker.raft.machine.record_versions import record_version
 from moldau.wire.codec import decode, encode
@@ -148,7 +162,7 @@ class Life:
             node_id=0, cluster_id=CLUSTER_ID, broker_session_timeout_ms=SESSION_MS
         )
         self.controller = Controller(config, AnyRules(), self.rng)
-        records = self.controller.activate(default_bootstrap_records()).records
+        records = activate(self.controller, default_bootstrap_records()).records
         self.controller.replay(records, base_offset=0)
         kafka.ask(f"new {CLUSTER_ID} {SESSION_MS} {self.controller.next_offset}")
         for name, level in self.controller.image.features.items():
@@ -275,7 +289,7 @@ class Life:
             "register",
             4,
             request,
-            lambda: self.controller.register_broker(request, now_ms=self.now_ms),
+            lambda: register_broker(self.controller, request, now_ms=self.now_ms),
             BrokerRegistrationResponse,
         )
         if response is not None:
@@ -312,7 +326,7 @@ class Life:
             "heartbeat",
             2,
             request,
-            lambda: self.controller.process_heartbeat(request, now_ms=self.now_ms),
+            lambda: process_heartbeat(self.controller, request, now_ms=self.now_ms),
             BrokerHeartbeatResponse,
         )
         if response is not None and response.should_shut_down:
@@ -384,14 +398,14 @@ class Life:
                 )
             ]
         )
-        self.ours_alone(self.controller.create_topics(request))
+        self.ours_alone(create_topics(self.controller, request))
 
     def delete(self) -> None:
         if not self.topics:
             return
         name = self.rng.choice(self.topics).name
         topics = [DeleteTopicsRequest.DeleteTopicState(name=name)]
-        self.ours_alone(self.controller.delete_topics(DeleteTopicsRequest(topics=topics)))
+        self.ours_alone(delete_topics(self.controller, DeleteTopicsRequest(topics=topics)))
 
     def configure(self) -> None:
         """Another minimum for one topic or for all.
@@ -418,7 +432,7 @@ class Life:
                 )
             ]
         )
-        self.ours_alone(self.controller.incremental_alter_configs(request))
+        self.ours_alone(incremental_alter_configs(self.controller, request))
 
     def ours_alone(self, decision: Decision[Any]) -> None:
         """Topic ids are random and configs have rules of their own: Kafka's takes our word."""
@@ -487,7 +501,7 @@ class Life:
             "alter",
             3,
             request,
-            lambda: self.controller.alter_partition(request),
+            lambda: alter_partition(self.controller, request),
             AlterPartitionResponse,
         )
 
@@ -512,7 +526,7 @@ class Life:
             "elect",
             2,
             request,
-            lambda: self.controller.elect_leaders(request),
+            lambda: elect_leaders(self.controller, request),
             ElectLeadersResponse,
         )
 
@@ -542,7 +556,7 @@ class Life:
             "reassign",
             1,
             request,
-            lambda: self.controller.alter_partition_reassignments(request),
+            lambda: alter_partition_reassignments(self.controller, request),
             AlterPartitionReassignmentsResponse,
         )
 
@@ -560,7 +574,7 @@ class Life:
             "list",
             0,
             request,
-            lambda: Decision((), self.controller.list_partition_reassignments(request)),
+            lambda: Decision((), list_partition_reassignments(self.controller, request)),
             ListPartitionReassignmentsResponse,
         )
 
@@ -596,7 +610,7 @@ class Life:
             "assign",
             0,
             request,
-            lambda: self.controller.assign_replicas_to_dirs(request),
+            lambda: assign_replicas_to_dirs(self.controller, request),
             AssignReplicasToDirsResponse,
         )
 
@@ -605,7 +619,7 @@ class Life:
         request = UnregisterBrokerRequest(broker_id=broker_id)
 
         def decide() -> Decision[UnregisterBrokerResponse]:
-            decision = self.controller.unregister_broker(broker_id=broker_id)
+            decision = unregister_broker(self.controller, broker_id=broker_id)
             return Decision(decision.records, UnregisterBrokerResponse(error_message=None))
 
         self.both("unregister", 0, request, decide, UnregisterBrokerResponse)

@@ -133,12 +133,15 @@ def a_coordinator_answers_before_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def markers_written_by_nobody_else(patch: pytest.MonkeyPatch) -> None:
-    """Partitions that other nodes lead count as told."""
+    """Markers of partitions that other brokers lead are reported as written, but never sent."""
+    write_part = ClusterMarkers._write_part
 
-    async def trusting(self: Any, leader: int, marker: Any, result: dict[Any, ErrorCode]) -> None:
-        result.update(dict.fromkeys(marker.partitions, ErrorCode.NONE))
+    async def trusting(self: Any, leader: int, marker: Any) -> dict[Any, ErrorCode]:
+        if leader == self._calls._brokers.node_id:
+            return await write_part(self, leader, marker)
+        return dict.fromkeys(marker.partitions, ErrorCode.NONE)
 
-    patch.setattr(ClusterMarkers, "_write_remotely", trusting)
+    patch.setattr(ClusterMarkers, "_write_part", trusting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ import pytest
 
 from moldau.broker.raft import log as raft_log
 from moldau.broker.raft.log import RaftLog
-from moldau.broker.raft.machine import requests
-from moldau.broker.raft.machine.leadership import Leadership
-from moldau.broker.raft.machine.quorum import QuorumMachine
-from moldau.broker.raft.machine.quorum_state import Election
+from moldau.broker.raft.machine.election_file import Election
+from moldau.broker.raft.machine.quorum import elections
+from moldau.broker.raft.machine.quorum.leadership import Leadership
+from moldau.broker.raft.machine.quorum.state import QuorumState
 from moldau.broker.raft.machine.rpcs import EndOfEpoch
 from moldau.sim.quorum import QuorumScenario
 from moldau.sim.runner import Outcome, run_seed
@@ -30,7 +30,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def a_vote_not_remembered(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(QuorumMachine, "_vote_for", lambda self, candidate: None)
+    patch.setattr(QuorumState, "record_vote", lambda self, candidate: None)
 
 
 def a_vote_not_written(patch: pytest.MonkeyPatch) -> None:
@@ -48,12 +48,12 @@ def an_epoch_not_written(patch: pytest.MonkeyPatch) -> None:
 
 
 def any_log_gets_the_vote(patch: pytest.MonkeyPatch) -> None:
-    may_grant = requests.may_grant
+    may_grant = elections.may_grant
 
     def generous(*args: Any, up_to_date: bool, **more: Any) -> bool:
         return may_grant(*args, up_to_date=True, **more)
 
-    patch.setattr(requests, "may_grant", generous)
+    patch.setattr(elections, "may_grant", generous)
 
 
 def an_older_epoch_committed_by_counting(patch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,10 @@ from moldau.broker.log.disk import OsDisk
 from moldau.broker.log.manager import LogManager
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.replication.machine.names import NodeEndpoint
 from moldau.broker.replication.manager import ReplicaManager, Replication
 from moldau.broker.replication.partition import Partition
-from moldau.times import ElapsedMs, WallMs
+from moldau.times import ELAPSED_ZERO, ElapsedMs, WallMs
 from moldau.wire.messages import (
     ConfigRecord,
     PartitionChangeRecord,
@@ -72,6 +73,27 @@ class VirtualFuture:
         self._outcome = (kind, value)
         for callback in self._callbacks:
             callback(self)
+
+
+class NoFetchers:
+    """Fetchers that copy nothing."""
+
+    def follow(self, partition: Partition, leader: NodeEndpoint) -> None: ...
+
+    def leave(self, partition: Partition) -> None: ...
+
+    def relocate(self, leader: NodeEndpoint) -> None: ...
+
+
+def alone(elapsed_ms: Callable[[], ElapsedMs] = lambda: ELAPSED_ZERO) -> Replication:
+    """For a node that copies nothing and whose proposals reach no controller."""
+    return Replication(
+        fetchers=NoFetchers(),
+        propose=lambda partition, proposal: None,
+        elapsed_ms=elapsed_ms,
+        lag_ms_max=lambda: 30_000,
+        inter_broker_listener="PLAINTEXT",
+    )
 
 
 class _Timer:
@@ -184,7 +206,7 @@ class Host:
             logs=self.logs,
             log_config=self.log_config,
             report_directory=lambda *told: self.reported.append(told),
-            replication=replication,
+            replication=replication or alone(),
         )
         if image is not None:
             self.replicas.apply_image(image)

@@ -17,10 +17,13 @@ from moldau.broker.config import BrokerConfig
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
 from moldau.broker.metadata.formatting import format_storage
+from moldau.broker.metadata.machine.broker_lifecycle import process_heartbeat
+from moldau.broker.metadata.machine.brokers import register_broker
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import Endpoint
+from moldau.broker.metadata.machine.topics import create_topics, delete_topics
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.raft.machine.voters import ReplicaKey
 from moldau.broker.raft.service import RaftService
@@ -320,13 +323,15 @@ class Quorum:
 
     # Requests ---------------------------------------------------------------------------
 
-    async def run(self, decide: Callable[[Any], Any]) -> Any:
+    async def run(self, decide: Callable[..., Any], *args: Any, **options: Any) -> Any:
         active = await self.active()
-        return await self.run_on(active.raft.machine.local.id, decide)
+        return await self.run_on(active.raft.machine.local.id, decide, *args, **options)
 
-    async def run_on(self, node_id: int, decide: Callable[[Any], Any]) -> Any:
+    async def run_on(
+        self, node_id: int, decide: Callable[..., Any], *args: Any, **options: Any
+    ) -> Any:
         node = self.nodes[node_id]
-        return await node.within(node.shell.run(decide))
+        return await node.within(node.shell.run(decide, *args, **options))
 
     def addition(self, node_id: int) -> AddRaftVoterRequest:
         listener = AddRaftVoterRequest.Listener(name=LISTENER, host="localhost", port=node_id)
@@ -356,12 +361,12 @@ def create(*names: str, partitions: int = 1) -> Callable[[Any], Any]:
             for name in names
         ]
     )
-    return lambda controller: controller.create_topics(request)
+    return lambda controller: create_topics(controller, request)
 
 
 def delete(name: str) -> Callable[[Any], Any]:
     request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=name)])
-    return lambda controller: controller.delete_topics(request)
+    return lambda controller: delete_topics(controller, request)
 
 
 def registration(broker_id: int, incarnation: int = 1) -> BrokerRegistrationRequest:
@@ -391,9 +396,7 @@ def now_ms() -> int:
 async def register(quorum: Quorum, broker_id: int = 11, incarnation: int = 1) -> int:
     """Register a broker and unfence it; its epoch."""
     response = await quorum.run(
-        lambda controller: controller.register_broker(
-            registration(broker_id, incarnation), now_ms=now_ms()
-        )
+        register_broker, registration(broker_id, incarnation), now_ms=now_ms()
     )
     await beat(quorum, broker_id, response.broker_epoch)
     return int(response.broker_epoch)
@@ -408,9 +411,7 @@ async def beat(quorum: Quorum, broker_id: int, broker_epoch: int) -> Any:
         want_fence=False,
         want_shut_down=False,
     )
-    return await quorum.run(
-        lambda controller: controller.process_heartbeat(request, now_ms=now_ms())
-    )
+    return await quorum.run(process_heartbeat, request, now_ms=now_ms())
 
 
 def play(main: Coroutine[Any, Any, None]) -> None:

@@ -1,5 +1,5 @@
-"""A cluster of three brokers as one of them sees it: metadata to change, and peers that answer as
-they are told. What is said goes through its encoded form."""
+"""A cluster of three brokers as one of them sees it: metadata to change, and peers with responses
+that a test chooses. Requests and responses are encoded and decoded."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from moldau.broker.calls.brokers import BrokerChannels, PartitionLeaders
+from moldau.broker.calls.leader_calls import Brokers
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.peers.channel import ChannelError, RawResponse
@@ -93,6 +94,9 @@ class OtherBrokers:
         self.channels: list[_Channel] = []
         self.leaders = PartitionLeaders(lambda: self.image, LISTENER)
         self.out = BrokerChannels(self, self.leaders)
+        self.brokers = Brokers(
+            node_id=ME, leaders=self.leaders, channels=self.out, timeout_ms=lambda: 30_000
+        )
         for broker_id in (ME, NEAR, FAR):
             self.register(broker_id)
 

@@ -65,8 +65,8 @@ class Stage:
 
     def lead(self, topics: dict[str, list[int]], epoch: int = 0) -> None:
         for name in topics:
-            self.accumulator.topic(name)
-        self.accumulator.update_leaders(picture(topics, epoch))
+            self.accumulator.table.topic(name)
+        self.accumulator.table.update_leaders(picture(topics, epoch))
 
     def queue(self, partition: int = 0, topic: str = "t") -> PartitionQueue:
         return self.accumulator.topics[topic].queues[partition]
@@ -76,7 +76,7 @@ class Stage:
     ) -> ProducerBatch:
         """A new batch at the end of a queue."""
         queue = self.queue(partition)
-        assert self.accumulator.take_memory(BATCH)
+        assert self.accumulator.memory.take(BATCH)
         batch = self.accumulator.open_batch(queue, BATCH, now_ms)
         for _ in range(records):
             assert batch.builder.append(0, None, bytes(size)) >= 0

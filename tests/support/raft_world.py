@@ -1,8 +1,9 @@
 """Many quorum machines over a bad network and bad disks, in virtual time, from one seed.
 
 Each node is the real QuorumMachine with a log in memory. Requests and answers are lost, delayed and
-doubled; nodes are cut off, crash and lose what they had not synced. After every step the world
-checks what a quorum promises; `Broken` names the promise.
+doubled; nodes are cut off, crash and lose what they had not synced. After every step a QuorumWatch
+checks the invariants, as in the simulator, and here also that a majority has on disk what is
+committed; a Violation names the invariant.
 """
 
 from __future__ import annotations
@@ -12,16 +13,13 @@ import pickle
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
-from moldau.broker.raft.machine import quorum_events as e
-from moldau.broker.raft.machine.core import QuorumSettings
-from moldau.broker.raft.machine.quorum import QuorumMachine
-from moldau.broker.raft.machine.quorum_state import Election
-from moldau.broker.raft.machine.roles import Leader
+from moldau.broker.raft.machine.election_file import Election
+from moldau.broker.raft.machine.quorum import events as e
+from moldau.broker.raft.machine.quorum.machine import QuorumMachine
+from moldau.broker.raft.machine.quorum.roles import Follower, Leader
 from moldau.broker.raft.machine.rpcs import (
-    EndOfEpoch,
     Peer,
     Reply,
     Request,
@@ -29,113 +27,17 @@ from moldau.broker.raft.machine.rpcs import (
     VoterAdditionAsked,
     VoterRemovalAsked,
 )
-from moldau.broker.raft.machine.voter_history import VoterHistory
+from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.snapshots import SnapshotId
+from moldau.sim.quorum_watch import QuorumWatch
+from moldau.sim.world import Invariant, require
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode
+from support.memory_log import Entry, MemoryLog, StoredSnapshot
 
 LISTENER = "CONTROLLER"
 REQUEST_TIMEOUT_MS = 2000
-
-
-class Broken(AssertionError):
-    """A promise of the quorum is broken."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    epoch: int
-    payload: Any
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSnapshot:
-    payloads: tuple[Any, ...]
-    kraft_version: int
-    voters: VoterSet | None
-
-
-class MemoryLog:
-    """A log in memory that knows which part of it would survive a power failure."""
-
-    def __init__(self, *, keep_diverging: bool = False) -> None:
-        self.start_offset = 0
-        self.entries: list[Entry] = []
-        self.synced_offset = 0
-        self.stored: dict[SnapshotId, StoredSnapshot] = {}
-        self._keep_diverging = keep_diverging
-        # What a truncation that is not synced yet might bring back at a crash.
-        self._cut_off: list[Entry] = []
-
-    @property
-    def end_offset(self) -> int:
-        return self.start_offset + len(self.entries)
-
-    @property
-    def snapshots(self) -> list[SnapshotId]:
-        return sorted(self.stored)
-
-    @property
-    def last_epoch(self) -> int:
-        if self.entries:
-            return self.entries[-1].epoch
-        return self.snapshots[-1].epoch if self.stored else 0
-
-    def end_of_epoch(self, epoch: int) -> EndOfEpoch:
-        if self._keep_diverging:
-            return EndOfEpoch(epoch=epoch, end_offset=self.end_offset)
-        known = [x.epoch for x in self.entries if x.epoch <= epoch]
-        if not self.entries or epoch > self.entries[-1].epoch:
-            return EndOfEpoch(epoch=self.last_epoch, end_offset=self.end_offset)
-        if not known:
-            if self.stored and self.snapshots[0].epoch <= epoch:
-                oldest = self.snapshots[0]
-                return EndOfEpoch(epoch=oldest.epoch, end_offset=self.start_offset)
-            return EndOfEpoch(epoch=epoch, end_offset=self.start_offset)
-        return EndOfEpoch(epoch=known[-1], end_offset=self.start_offset + len(known))
-
-    def entry(self, offset: int) -> Entry | None:
-        index = offset - self.start_offset
-        return self.entries[index] if 0 <= index < len(self.entries) else None
-
-    def append(self, entries: list[Entry]) -> int:
-        offset = self.end_offset
-        self.entries += entries
-        return offset
-
-    def truncate_to(self, offset: int) -> None:
-        index = offset - self.start_offset
-        self._cut_off = self.entries[index:]
-        del self.entries[index:]
-        self.synced_offset = min(self.synced_offset, offset)
-
-    def sync(self, offset: int) -> None:
-        self.synced_offset = max(self.synced_offset, min(offset, self.end_offset))
-        self._cut_off = []
-
-    def install(self, snapshot_id: SnapshotId, snapshot: StoredSnapshot) -> None:
-        self.stored = {snapshot_id: snapshot}
-        self.start_offset = self.synced_offset = snapshot_id.end_offset
-        self.entries, self._cut_off = [], []
-
-    def compact(self, snapshot_id: SnapshotId, snapshot: StoredSnapshot) -> None:
-        """Take a snapshot and drop the log before the one before it."""
-        older = self.snapshots[-1:]
-        self.stored[snapshot_id] = snapshot
-        for old in older:
-            if old.end_offset > self.start_offset:
-                del self.entries[: old.end_offset - self.start_offset]
-                self.start_offset = old.end_offset
-            self.stored = {i: s for i, s in self.stored.items() if i >= old}
-
-    def lose_power(self, rng: random.Random) -> None:
-        kept = rng.randint(self.synced_offset, self.end_offset)
-        if self._cut_off and kept == self.end_offset and rng.random() < 0.5:
-            self.entries += self._cut_off
-        else:
-            del self.entries[kept - self.start_offset :]
-        self._cut_off = []
-        self.synced_offset = min(self.synced_offset, self.end_offset)
 
 
 @dataclass
@@ -149,9 +51,11 @@ class Faults:
     keep_diverging: bool = False  # logs are not compared, so nothing is cut
 
 
-class _Forgetful(QuorumMachine):
-    def _vote_for(self, candidate: ReplicaKey) -> None:
+def forget_votes(machine: QuorumMachine) -> None:
+    def record_vote(candidate: ReplicaKey) -> None:
         pass
+
+    machine.state.record_vote = record_vote  # type: ignore[method-assign]
 
 
 @dataclass
@@ -191,8 +95,7 @@ class World:
         self._token = 0
         self._answers: dict[int, Callable[[Reply], None]] = {}
         self._proposed = 0
-        self.leaders: dict[int, int] = {}
-        self.committed: dict[int, Entry] = {}
+        self.watch = QuorumWatch()
         self.commit_count = 0
         self.changes_done = 0
         self.nodes: dict[int, Node] = {}
@@ -218,18 +121,7 @@ class World:
     def start(self, node_id: int) -> None:
         node = self.nodes[node_id]
         static = VoterSet() if self.dynamic else self.first_voters
-        history = VoterHistory(static)
-        known = 0
-        if node.log.stored:
-            newest = node.log.snapshots[-1]
-            stored = node.log.stored[newest]
-            known = newest.end_offset
-            history.reset(known - 1, stored.kraft_version, stored.voters)
-        for offset in range(max(known, node.log.start_offset), node.log.end_offset):
-            entry = node.log.entry(offset)
-            if entry is not None and isinstance(entry.payload, VoterSet):
-                history.add_kraft_version(offset, 1)
-                history.add_voters(offset, entry.payload)
+        history, known = node.log.history(static)
         election = node.election
         if self.faults.lose_vote_file:
             election = Election(epoch=election.epoch, leader_id=election.leader_id)
@@ -240,8 +132,7 @@ class World:
             ),
         )
         local = Voter(key=node.key, endpoints=self.voter_of(node_id).endpoints)
-        cls = _Forgetful if self.faults.forget_vote else QuorumMachine
-        node.machine = cls(
+        node.machine = QuorumMachine(
             local,
             history,
             election,
@@ -250,6 +141,8 @@ class World:
             random_below=self.rng.randrange,
             high_watermark=known,
         )
+        if self.faults.forget_vote:
+            forget_votes(node.machine)
         node.incarnation += 1
         node.committed = known
         node.incoming = []
@@ -293,11 +186,11 @@ class World:
     def step(self, node: Node, event: e.Event) -> None:
         events = [event]
         while events and node.machine is not None:
-            before = node.machine.high_watermark
-            for effect in node.machine.step(events.pop(0), self.now_ms):
+            now_ms = ElapsedMs(self.now_ms)
+            for effect in node.machine.step(events.pop(0), now_ms):
                 self._perform(node, effect, events)
-            if node.machine.high_watermark < before:
-                raise Broken("the high watermark retreated")
+            if node.machine is not None:
+                self.watch.look(node.key.id, node.incarnation, node.machine, node.log)
         self._arm(node)
 
     def _arm(self, node: Node) -> None:
@@ -318,8 +211,6 @@ class World:
         log = node.log
         match effect:
             case e.PersistElection(election):
-                if election.epoch < node.election.epoch:
-                    raise Broken("the epoch went back")
                 node.election = election
                 if election.voted is not None and self.rng.random() < self.falls_after_vote:
                     self.at(self.rng.randint(1, 60), self._on_node(node, lambda: self.bounce(node)))
@@ -328,38 +219,23 @@ class World:
             case e.Answer():
                 self._answer(effect.token, effect.reply)
             case e.AnswerRecords():
-                offset = effect.reply.read_from or 0
-                found = log.entries[offset - log.start_offset :][
-                    : self.rng.randint(1, self.batch_max)
-                ]
-                self._answer(effect.token, effect.reply.with_records(_packed(found)))
+                count = self.rng.randint(1, self.batch_max)
+                records = log.packed(effect.reply.read_from or 0, count)
+                self._answer(effect.token, effect.reply.with_records(records))
             case e.AnswerChunk():
                 self._answer(effect.token, self._chunk(node, effect))
-            case e.BecomeLeader():
-                self._on_leader(node, effect)
+            case e.BecomeLeader() | e.AppendVoters() | e.AppendRecords():
                 role = None if node.machine is None else node.machine.role
                 if self.faults.commit_older_epoch and isinstance(role, Leader):
                     role.leadership.epoch_start_offset = -1
-                new = [Entry(effect.epoch, f"leader {node.key.id}")]
-                offset = log.append(new)
-                changes: tuple[e.QuorumChange, ...] = ()
-                if effect.voters_record is not None:
-                    offset = log.append([Entry(effect.epoch, effect.voters_record)])
-                    changes = (
-                        e.QuorumChange(offset=offset, voters=effect.voters_record, kraft_version=1),
-                    )
-                events.append(e.Appended(changes=changes))
+                events.append(log.perform(effect, node.key.id, self._epoch(node)))
                 self._sync_later(node)
-            case e.AppendVoters(voters):
-                offset = log.append([Entry(self._epoch(node), voters)])
-                change = e.QuorumChange(offset=offset, voters=voters, kraft_version=1)
-                events.append(e.Appended(changes=(change,)))
-                self._sync_later(node)
-            case e.AppendRecords(records):
-                self._append_fetched(node, pickle.loads(bytes(records)), events)
             case e.TruncateTo(offset):
-                if offset < node.committed:
-                    raise Broken("a committed entry was cut off")
+                require(
+                    offset >= node.committed,
+                    Invariant.METADATA_SURVIVES,
+                    lambda: f"{node.committed} is committed, the log is truncated to {offset}",
+                )
                 log.truncate_to(offset)
                 self._sync_later(node)
             case e.StartSnapshot():
@@ -375,16 +251,6 @@ class World:
 
     def _epoch(self, node: Node) -> int:
         return 0 if node.machine is None else node.machine.epoch
-
-    def _append_fetched(self, node: Node, entries: list[Entry], events: list[e.Event]) -> None:
-        offset = node.log.append(entries)
-        changes = tuple(
-            e.QuorumChange(offset=offset + i, voters=entry.payload, kraft_version=1)
-            for i, entry in enumerate(entries)
-            if isinstance(entry.payload, VoterSet)
-        )
-        events.append(e.Appended(changes=changes))
-        self._sync_later(node)
 
     def _sync_later(self, node: Node) -> None:
         up_to = node.log.end_offset
@@ -412,7 +278,7 @@ class World:
         if entry is None or any(s.end_offset >= end for s in log.stored):
             return
         version, voters = node.machine.history.at(end)
-        payloads = tuple(self.committed[i].payload for i in range(end))
+        payloads = tuple(self.watch.committed[i].content for i in range(end))
         stored = StoredSnapshot(payloads, version, voters if self.dynamic else None)
         log.compact(SnapshotId(end, entry.epoch), stored)
 
@@ -440,9 +306,14 @@ class World:
         stored: StoredSnapshot = pickle.loads(b"".join(node.incoming))
 
         def installed() -> None:
+            if not self._is_awaited(node, snapshot_id):
+                return
             for offset, payload in enumerate(stored.payloads):
-                if self.committed[offset].payload != payload:
-                    raise Broken("a snapshot differs from what was committed")
+                require(
+                    self.watch.committed[offset].content == payload,
+                    Invariant.QUORUM_COMMIT_AGREES,
+                    lambda: "a snapshot differs from what was committed",
+                )
             node.log.install(snapshot_id, stored)
             node.committed = max(node.committed, snapshot_id.end_offset)
             event = e.SnapshotInstalled(
@@ -451,6 +322,11 @@ class World:
             self.step(node, event)
 
         self.at(self.rng.randint(0, 10), self._on_node(node, installed))
+
+    def _is_awaited(self, node: Node, snapshot_id: SnapshotId) -> bool:
+        role = None if node.machine is None else node.machine.role
+        progress = role.snapshot if isinstance(role, Follower) else None
+        return progress is not None and progress.installing and progress.snapshot_id == snapshot_id
 
     # The network ------------------------------------------------------------------------
 
@@ -530,47 +406,24 @@ class World:
 
         self.ask(leader, request, done)
 
-    # Promises ---------------------------------------------------------------------------
-
-    def _on_leader(self, node: Node, effect: e.BecomeLeader) -> None:
-        known = self.leaders.setdefault(effect.epoch, node.key.id)
-        if known != node.key.id:
-            raise Broken(f"epoch {effect.epoch} has the leaders {known} and {node.key.id}")
-        for offset, entry in self.committed.items():
-            if offset >= node.log.start_offset and node.log.entry(offset) != entry:
-                raise Broken(f"leader {node.key.id} lacks the committed entry {offset}")
+    # What is committed ------------------------------------------------------------------
 
     def _on_commit(self, node: Node, offset: int) -> None:
-        for at in range(max(node.committed, node.log.start_offset), offset):
-            entry = node.log.entry(at)
-            if entry is None:
-                raise Broken(f"node {node.key.id} commits {at}, which it does not have")
-            if self.committed.setdefault(at, entry) != entry:
-                raise Broken(f"the committed entry {at} differs between nodes")
         node.committed = max(node.committed, offset)
         self.commit_count += 1
-        machine = node.machine
-        if machine is not None and isinstance(machine.role, Leader):
-            self._check_durable(machine, offset)
-            last = node.log.entry(offset - 1)
-            if last is not None and last.epoch != machine.epoch:
-                # A later leader with an entry of an epoch in between could still overwrite it.
-                raise Broken(f"{offset} is committed by an entry of the older epoch {last.epoch}")
+        if node.machine is not None and node.machine.is_leader:
+            self._check_durable(node, node.machine.voters, offset)
 
-    def _check_durable(self, machine: QuorumMachine, offset: int) -> None:
+    def _check_durable(self, leader: Node, voters: VoterSet, offset: int) -> None:
         """A majority would still have it if the power failed everywhere now."""
-        holders = sum(
-            1
-            for node_id in machine.voters.voters
-            if self.nodes[node_id].log.synced_offset >= offset
-            and self._agrees(self.nodes[node_id].log, offset)
+        last = leader.log.entry(offset - 1)
+        holders = 0
+        for node_id in voters.voters:
+            log = self.nodes[node_id].log
+            agrees = offset <= log.start_offset or log.entry(offset - 1) == last
+            holders += log.synced_offset >= offset and agrees
+        require(
+            holders >= voters.majority,
+            Invariant.METADATA_SURVIVES,
+            lambda: f"{offset} is committed, but only {holders} voters have it on disk",
         )
-        if holders < machine.voters.majority:
-            raise Broken(f"{offset} is committed, but only {holders} voters have it on disk")
-
-    def _agrees(self, log: MemoryLog, offset: int) -> bool:
-        return offset <= log.start_offset or log.entry(offset - 1) == self.committed[offset - 1]
-
-
-def _packed(entries: list[Entry]) -> bytes:
-    return pickle.dumps(entries) if entries else b""

@@ -15,6 +15,7 @@ from uuid import UUID
 from moldau.broker.handlers.fetch import FetchHandler
 from moldau.broker.handlers.list_offsets import ListOffsetsHandler
 from moldau.broker.network.context import RequestContext
+from moldau.broker.replication import reading
 from moldau.broker.replication.fetchers import FetcherNode, FetcherSettings, ReplicaFetchers
 from moldau.broker.replication.isr_proposals import IsrProposals
 from moldau.broker.replication.manager import Replication
@@ -286,7 +287,9 @@ async def until(condition: Callable[[], bool]) -> None:
 def values(partition: Partition) -> list[bytes | None]:
     """All that is in the log, committed or not."""
     log = partition.log
-    read = partition.read(log.log_start_offset, 1 << 20, min_one_batch=True, up_to_log_end=True)
+    read = reading.read(
+        partition.log, log.log_start_offset, 1 << 20, min_one_batch=True, up_to_log_end=True
+    )
     return [
         record.value for _, records in decode_batches(b"".join(read.buffers)) for record in records
     ]

@@ -90,7 +90,7 @@ class MemoryLog:
         self.high_watermark = min(self.high_watermark, offset)
         self.synced = min(self.synced, offset)
 
-    def start_anew_at(self, offset: int) -> None:
+    def restart_at(self, offset: int) -> None:
         raise Violation("nobody deletes records here")
 
     def take_watermarks(self, *, high_watermark: int, log_start_offset: int) -> None:

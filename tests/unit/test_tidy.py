@@ -31,9 +31,8 @@ _COMPILED = "compiled, and compiled modules stay where they are"
 BESIDE = {
     "moldau.broker.network.context": "what every handler is given",
     "moldau.broker.network.settings": "the settings of a listener",
-    "moldau.broker.replication.surroundings": "what a partition asks of its node: only types",
-    "moldau.cli.catalogue": "the table of all commands",
-    "moldau.cli.tools.perf_metrics": "prints what a client has measured",
+    "moldau.broker.replication.surroundings": "what a partition needs from its node: only types",
+    "moldau.cli.perf.metrics": "prints what a client has measured",
     "moldau.client._fetch_reader": _COMPILED,
     "moldau.client._records": _COMPILED,
     "moldau.client.admin.acl_values": _VALUES,
@@ -61,7 +60,6 @@ BESIDE = {
     "moldau.spark.tables.jdbc.by_driver": "writes through the DataFrame it is given",
     "moldau.testing.errors": _VALUES,
     "moldau.testing.registry": "the clusters that run in this process",
-    "moldau.testing.topics": "acts through the cluster it is given",
 }
 
 #: Inside the broker, from top to bottom. Who is in a line uses only the lines below.
@@ -96,21 +94,6 @@ def _cycle(package: str, *names: str) -> frozenset[str]:
 
 #: Import cycles that are left.
 CYCLES: dict[frozenset[str], str] = {
-    _cycle(
-        "broker.config", "broker_config", "checks", "log_config"
-    ): "checks and sections name the configuration that is made of them",
-    _cycle(
-        "broker.log", "context", "copying", "flusher", "log", "surgery"
-    ): "parts of `Log` that name it in their signatures",
-    _cycle(
-        "broker.replication", "partition", "surroundings"
-    ): "a partition passes itself on with its proposals",
-    _cycle(
-        "client.producer", "_batch", "machine"
-    ): "machines name the batch, which is compiled with its futures",
-    _cycle(
-        "client.producer.machine", "transaction_requests", "transactions"
-    ): "one machine in two files",
     _cycle("pipelines", "definition", "errors"): "errors name the step that they are about",
     _cycle(
         "pipelines.definition",
@@ -122,41 +105,20 @@ CYCLES: dict[frozenset[str], str] = {
         "topic_options",
         "triggers",
     ): "a pipeline reads, checks and explains itself",
-    _cycle("testing", "groups", "intruder"): "a group's test intrudes into it",
-    _cycle(
-        "testing", "aio", "cluster", "disturbance", "nodes", "registry", "topics"
-    ): "parts of a cluster that name it in their signatures",
-    _cycle("testing.process", "control", "node"): "the control connection acts on its own node",
 }
 
 _LOOP = "one loop in C over a record's fields: calls would cost more than they explain"
 _STATE = "one state that its methods share; to be divided"
 #: What is larger than allowed, how large it may be, and why.
 LARGE = {
-    "moldau.broker.coordinator.transaction.machine.shard.TransactionShard": (380, _STATE),
-    "moldau.broker.coordinators.Coordinators.__init__": (75, "wires; nothing else to see"),
-    "moldau.broker.log.log.Log": (550, _STATE),
     "moldau.broker.log.manager": (640, _STATE),
     "moldau.broker.log.manager.LogManager": (570, _STATE),
-    "moldau.broker.log.segment.Segment": (450, _STATE),
-    "moldau.broker.metadata.machine.controller.Controller": (390, _STATE),
-    "moldau.broker.metadata.shell.MetadataShell": (450, _STATE),
-    "moldau.broker.network.connection.Connection": (400, _STATE),
-    "moldau.broker.raft.node.RaftNode": (520, _STATE),
-    "moldau.broker.replication.manager.ReplicaManager": (430, _STATE),
-    "moldau.broker.replication.partition.Partition": (570, _STATE),
     "moldau.client._records.BatchReader.fill": (89, _LOOP),
     "moldau.client.admin.blocking": (1250, "generated"),
     "moldau.client.admin.blocking.Admin": (1150, "generated"),
-    "moldau.client.cluster.ClusterClient": (520, _STATE),
-    "moldau.client.consumer.core.ConsumerCore": (500, _STATE),
     "moldau.client.consumer.fetcher.Fetcher": (380, _STATE),
     "moldau.client.consumer.membership.classic_shell.ClassicMembership": (400, _STATE),
     "moldau.client.errors.broker": (606, "a class for each of Kafka's error codes"),
-    "moldau.client.producer.accumulator.Accumulator": (470, _STATE),
-    "moldau.client.producer.core.ProducerCore": (540, _STATE),
-    "moldau.client.producer.machine.transactions.TransactionManager": (510, _STATE),
-    "moldau.client.producer.sender.Sender": (500, _STATE),
     "moldau.client.share.nodes.ShareNodes": (440, _STATE),
     "moldau.pipelines.control.machine.decisions.Reconciler": (380, _STATE),
     "moldau.sim.fleet_faults.FleetFaults": (420, _STATE),

@@ -1,6 +1,6 @@
-"""Which API is answered by whom: the broker's table of contents.
+"""Which handler answers which API: the broker's table of contents.
 
-ApiVersions answers from the same table, so what is not here is not promised.
+ApiVersions answers from the same table, so an API that is not here is not advertised.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Parts:
         return alive[0]
 
     def serves_groups(self, protocol: str, feature: str) -> bool:
-        """Whether the operator wants groups of this protocol, and the cluster has them."""
+        """Whether groups of this protocol are enabled, and the cluster has the feature."""
         wanted = self.config()["group.coordinator.rebalance.protocols"]
         return protocol in wanted and self.shared.metadata.finalized_features.get(feature, 0) >= 1
 
@@ -143,14 +143,14 @@ TELEMETRY_APIS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PU
 
 
 def broker_routes(parts: Parts) -> Routes:
-    """What clients and other brokers may ask on a broker's listener."""
+    """The APIs of a broker's listener, for clients and other brokers."""
     routes = _data_routes(parts) | _transaction_routes(parts)
     routes |= _group_routes(parts) | _newer_group_routes(parts) | _share_routes(parts)
     routes |= _admin_routes(parts) | _controller_routes(parts)
     versions = ApiVersionsHandler(
         routes,
         parts.shared.feature_levels,
-        # librdkafka logs that its instance id has changed when it finds them without need.
+        # librdkafka logs a change of its instance id if these are listed without need.
         unadvertised=lambda: frozenset() if parts.telemetry.is_wanted else TELEMETRY_APIS,
     )
     routes[ApiKey.API_VERSIONS] = Route(versions.handle)
@@ -260,7 +260,7 @@ def _share_routes(parts: Parts) -> Routes:
 
 
 def _admin_routes(parts: Parts) -> Routes:
-    """What this broker answers by itself, from the metadata as it knows them."""
+    """What this broker answers itself, from its metadata image."""
     image, cluster_id, shared = parts.image, parts.cluster_id, parts.shared
     metadata = MetadataHandler(
         image,
@@ -268,7 +268,7 @@ def _admin_routes(parts: Parts) -> Routes:
         cluster_id=cluster_id,
         controller_id=parts.controller_id,
         auto_create=lambda: bool(parts.config().topics.auto_create_topics_enable),
-        create_missing=parts.creation.create_missing,
+        start_creation=parts.creation.start,
     )
     partitions_max = parts.config().topics.max_request_partition_size_limit
     partitions = DescribeTopicPartitionsHandler(image, partitions_max=partitions_max)

@@ -1,13 +1,14 @@
 """One node, wired: start reading here.
 
-`Node` opens the folders, binds the listeners and follows the metadata; `ControllerServer` and
-`BrokerServer` are its parts, one of them or both (process.roles). Nothing else constructs anything,
-and no part knows more of another than it is handed here.
+`Node` opens the log directories, binds the listeners and follows the metadata; `ControllerServer`
+and `BrokerServer` are its parts, one of them or both (process.roles). They get from here what they
+need from one another.
 
-Start: folders are locked, listeners bound, marks of a clean stop taken away, metadata loaded, the
-controller answers, the broker registers and lets clients in. Stop is the reverse; what a client was
-told is on disk before the mark of a clean stop is written. A start that fails or is given up is
-stopped the same way, as far as it had come, and leaves the marks where nothing was changed.
+Start: log directories are locked, listeners bound, the clean shutdown files removed, metadata
+loaded, the controller answers, the broker registers and accepts clients. Stop is the reverse;
+everything that a client got a response about is on disk before the clean shutdown files are
+written. A start that fails or is cancelled is undone the same way, as far as it had come, and keeps
+the clean shutdown files where nothing was changed.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Node:
         *,
         on_failure: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
-        """`on_failure` hears of a failure after which this node cannot go on."""
+        """`on_failure` is called on an unrecoverable error."""
         self._environment = environment
         self._report_failure = on_failure
         self._failed = False
@@ -79,7 +80,7 @@ class Node:
         )
         self._configure_logs()
         self._metadata_dir = self._metadata_log_dir(config)
-        # Whether the metadata log is open, or was left in a state that is not known.
+        # Whether the metadata log is open, or was left in an unknown state.
         self._metadata_changed = False
         self._metadata_started = False
         self.metadata: MetadataShell
@@ -88,13 +89,13 @@ class Node:
 
     @property
     def config(self) -> BrokerConfig:
-        """The configuration in force now, dynamic changes included."""
+        """The current configuration, including dynamic changes."""
         return self._configs.current
 
     # Start.
 
     async def start(self) -> NodeInfo:
-        """If it fails or is cancelled everything is let go of again."""
+        """If it fails or is cancelled, everything is released again."""
         try:
             return await self._start()
         except BaseException:
@@ -103,13 +104,13 @@ class Node:
 
     async def _start(self) -> NodeInfo:
         network, started = self._environment.network, self._started
-        cluster_id = self._owner_of_folders()
+        cluster_id = self._formatted_cluster_id()
         started.callback(self._close_folders)
         self._claim_folders(cluster_id)
         started.push_async_callback(self._finish)
         started.push_async_callback(network.stop, STOP_GRACE_S)
         await network.bind()
-        self._begin_folders()
+        self._remove_clean_shutdown_files()
         self.metadata = self._metadata_shell(cluster_id)
         started.push_async_callback(self._stop_metadata)
         await self._start_metadata()
@@ -142,22 +143,22 @@ class Node:
         found = self.logs.dir_by_path(config.metadata_log_dir)
         return found or LogDir(self._environment.disk, config.metadata_log_dir)
 
-    def _owner_of_folders(self) -> str:
-        """The cluster id that the folders were formatted with, all of them."""
-        cluster_id = self._cluster_of_folders()
+    def _formatted_cluster_id(self) -> str:
+        """The cluster id that all log directories were formatted with."""
+        cluster_id = self._first_cluster_id()
         disk = self._environment.disk
         for directory in self.logs.dirs:
             path = directory.path
             usable = disk.is_dir(path) or not disk.exists(path)
             if usable and not disk.exists(f"{path}/{META_PROPERTIES}"):
-                # An empty folder in the place of one that has replicas would look like all lost.
+                # An empty directory in place of one with replicas would look as if all were lost.
                 raise WrongLogDir(
-                    f"{path} has no meta.properties: mount its disk, or if the folder is new, run "
+                    f"{path} has no meta.properties: mount its disk, or if it is new, run "
                     f"moldau storage format --ignore-formatted -t {cluster_id} -c FILE"
                 )
         return cluster_id
 
-    def _cluster_of_folders(self) -> str:
+    def _first_cluster_id(self) -> str:
         disk = self._environment.disk
         for directory in (self._metadata_dir, *self.logs.dirs):
             path = f"{directory.path}/{META_PROPERTIES}"
@@ -167,7 +168,7 @@ class Node:
                     return cluster_id
         raise WrongLogDir(
             f"no meta.properties with a cluster id in {', '.join(self.config.log_dirs)}: "
-            "format the folders first (moldau storage format)"
+            "format the log directories first (moldau storage format)"
         )
 
     def _claim_folders(self, cluster_id: str) -> None:
@@ -180,7 +181,7 @@ class Node:
             )
         self._check_metadata_dir()
 
-    def _begin_folders(self) -> None:
+    def _remove_clean_shutdown_files(self) -> None:
         """From here on a crash is an unclean stop."""
         self.logs.begin_dirs()
         if self._metadata_dir not in self.logs.dirs:
@@ -190,7 +191,7 @@ class Node:
     def _check_metadata_dir(self) -> None:
         if self._metadata_dir.failure is not None:
             raise WrongLogDir(
-                "the folder of the metadata log cannot be used: "
+                "the log directory of the metadata log cannot be used: "
                 f"{self._metadata_dir.failure.message}"
             )
 
@@ -226,17 +227,17 @@ class Node:
 
     async def _stop_metadata(self) -> None:
         await self.metadata.stop()
-        # As good as before only if nothing went wrong on the way.
+        # As before only if nothing has failed.
         self._metadata_changed = self._failed or not self._metadata_started
 
     def _bound_listeners(self) -> tuple[Listener, ...]:
         addresses = self._environment.network.addresses
         return tuple(each._replace(port=addresses[each.name][1]) for each in self.config.listeners)
 
-    # What may change while it runs.
+    # Changes while it runs.
 
     def _on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Configuration first: the parts that hear of the same change go by it."""
+        """The configuration first: the parts that get the same delta use it."""
         own = ((ResourceType.BROKER, ""), (ResourceType.BROKER, str(self._node_id)))
         if delta.from_snapshot or any(key in delta.configs for key in own):
             self._take_configs(image)
@@ -249,7 +250,7 @@ class Node:
             logger.warning("%s", problem)
         if not changed:
             return
-        logger.info("dynamic configuration now differs in %s", ", ".join(sorted(changed)))
+        logger.info("dynamic configuration changed: %s", ", ".join(sorted(changed)))
         if without_effect := changed.intersection(self.config.without_effect):
             logger.warning("these settings have no effect: %s", ", ".join(sorted(without_effect)))
         self._configure_logs()
@@ -275,12 +276,12 @@ class Node:
     # Stop.
 
     async def stop(self) -> None:
-        """Leave the cluster, answer what is under way, then make everything durable and leave the
-        folders clean."""
+        """Leave the cluster, answer requests in flight, then flush everything and write the clean
+        shutdown files."""
         await self._started.aclose()
 
     def hurry(self) -> None:
-        """A stop under way no longer waits until others have taken over what this node leads."""
+        """Do not wait any longer for other nodes to take over this node's partitions."""
         if self.broker is not None:
             self.broker.lifecycle.close()
 
@@ -289,11 +290,11 @@ class Node:
         self._report_failure(error)
 
     async def _stop_broker(self, broker: BrokerServer) -> None:
-        # After a failure there may be no way to say good-bye.
+        # After a failure a controlled shutdown may be impossible.
         await broker.stop(controlled=not self._failed)
 
     async def _finish(self) -> None:
-        """The network has stopped: nothing new comes."""
+        """The network has stopped: there are no new requests."""
         if self.broker is not None:
             await self.broker.finish()
         if self.controller is not None:
@@ -309,14 +310,19 @@ class Node:
 
 
 def _spare_the_collector() -> None:
-    """What is alive after the start stays alive: looking for garbage in it only costs latency."""
+    """Look for garbage less often: a start makes very many objects, and nearly all stay alive."""
+    gc.set_threshold(50_000, 20, 50)
+
+
+def _freeze_what_is_alive() -> None:
+    """Objects alive after the start stay alive: collecting them only costs latency."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 async def serve(config: BrokerConfig, on_ready: Callable[[NodeInfo], None]) -> int:
     """Run until a signal or a failure; the exit code."""
+    _spare_the_collector()
     environment = Environment.real(config)
     stopping = asyncio.Event()
     failures: list[BaseException] = []
@@ -336,13 +342,13 @@ async def serve(config: BrokerConfig, on_ready: Callable[[NodeInfo], None]) -> i
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
     try:
-        # A start may wait for a quorum for ever; who is tired of it stops it.
+        # A start may wait for a quorum without limit; a signal stops it.
         starting = loop.create_task(node.start())
         ended = loop.create_task(stopping.wait())
         await asyncio.wait([starting, ended], return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             on_ready(starting.result())
-            _spare_the_collector()
+            _freeze_what_is_alive()
             await ended
             await node.stop()
         else:

@@ -1,12 +1,13 @@
 """The broker's part of a node: what clients and other brokers connect to.
 
-`start` constructs every part, joins them, and lets clients in when they can be served:
+`start` constructs every part, connects them, and accepts clients when they can be served:
 
     register -> follow the metadata past the registration -> load logs -> host partitions
     -> be unfenced -> coordinators load -> accept
 
-`stop` is the reverse: leaderships move away first, and what a client was told is on disk before
-the mark of a clean stop is written (by the node, when the network has stopped).
+`stop` is the reverse: leaderships move away first, and everything that a client got a response
+about is on disk before the clean shutdown file is written (by the node, after the network has
+stopped).
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ from moldau.wire.apis import ApiKey
 from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
 from moldau.wire.uuids import random_uuid
 
-#: How long a broker that stops waits for a quorum that has no leader before it goes on without.
+#: How long a broker that stops waits for a quorum without a leader.
 LEADERLESS_STOP_MS: Final = 5_000
-#: How long the start waits for its own unfencing to come by the metadata, and for coordinators.
+#: How long the start waits to see its own unfencing in the metadata, and for coordinators.
 UNFENCED_MS_MAX: Final = 30_000
 
-#: How many partitions that are yet to be opened the answer about new ones waits for.
+#: A response about new partitions waits only if no more than this many are yet to be opened.
 UNOPENED_AWAITED_MAX: Final = 100
 
-#: How many logs are loaded before others get their turn.
+#: How many logs are loaded in one turn of the loop.
 LOADED_PER_TURN: Final = 4
 
 logger = logging.getLogger(__name__)
@@ -113,7 +114,7 @@ class BrokerServer:
         await network.start(self._requests, listeners)
 
     async def _load_logs(self) -> None:
-        """In turns: a controller in the same process must go on, and heartbeats must leave."""
+        """In turns: a controller in this process must keep running, and heartbeats must be sent."""
         for number, _ in enumerate(self._shared.logs.loading(self._log_config)):
             if number % LOADED_PER_TURN == 0:
                 await asyncio.sleep(0)
@@ -254,7 +255,7 @@ class BrokerServer:
         )
 
     async def _settled(self) -> None:
-        """Wait until every partition that the metadata put here is open."""
+        """Wait until every partition assigned to this node is open."""
         settled = asyncio.Event()
         self.replicas.when_settled(settled.set)
         await settled.wait()
@@ -275,14 +276,14 @@ class BrokerServer:
                 ):
                     await self._settled()
 
-    # What the metadata log says.
+    # Metadata.
 
     def _log_config(self, topic: str) -> LogConfig:
         shared = self._shared
         return LogConfig.for_topic(shared.config, shared.metadata.image.topic_configs(topic))
 
     def _on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Committed changes, in the order in which the parts may rely on one another."""
+        """Pass on committed changes, in the order in which the parts depend on one another."""
         self._take_subscriptions(delta, image)
         self.replicas.apply(delta, image)
         self.share_partitions.apply(delta, image)
@@ -322,9 +323,9 @@ class BrokerServer:
     # Stop.
 
     async def stop(self, *, controlled: bool) -> None:
-        """Have the leaderships moved away if it is `controlled`, then begin nothing new."""
+        """Move leaderships away if it is `controlled`, then start nothing new."""
         if self._built:
-            # First: to copy on would only make the rest take longer.
+            # First: more copying would only make the rest take longer.
             await self._moves.stop()
         await self._leave(controlled)
         if self._built:
@@ -335,7 +336,7 @@ class BrokerServer:
             await self._reports.stop()
             self._maintenance.stop()
             await self._cleaner.stop()
-            # Another may have been asked for meanwhile.
+            # Another move may have been requested in the meantime.
             await self._moves.stop()
         for task in tuple(self._tasks):
             task.cancel()
@@ -353,12 +354,12 @@ class BrokerServer:
             self.lifecycle.close()
 
     async def _watch_quorum(self) -> None:
-        """Returns when nobody has led the quorum for a while: it may not come back at all."""
+        """Returns when the quorum has had no leader for a while: it may not come back at all."""
         clock, metadata = self._shared.environment.clock, self._shared.metadata
         leaderless_ms = 0
         while leaderless_ms < LEADERLESS_STOP_MS:
             await pause(clock, 100)
-            # Whoever led last stays known while another is looked for.
+            # The last leader stays known during an election.
             leaderless_ms = 0 if metadata.raft.has_contact else leaderless_ms + 100
         logger.warning("stopping without a controlled shutdown: the quorum has no leader")
 

@@ -1,9 +1,10 @@
-"""The way from a node to the active controller, whoever that is at the moment.
+"""Sends requests from a node to the active controller.
 
 Decided here: when a request is sent again. It is if the connection broke, if no controller is
-known, or if the one that was asked is not the active one any more, until its time is over; as in
-Kafka a request may then have been carried out twice. What always holds: there is one channel, to
-the last known controller.
+known, or if the controller is no longer the active one, until the timeout; as in Kafka a request
+may then be carried out twice.
+
+Invariants: there is one channel, to the last known controller.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import CreateTopicsResponse
 
-#: The pause before looking again for a controller that was not known, or not the right one.
+#: The pause before the next attempt if the controller was unknown, or not the active one.
 RETRY_MS: Final = 100
 
 
 class ControllerNode(NamedTuple):
-    """The active controller and the endpoint under which it takes requests."""
+    """The active controller and its endpoint."""
 
     node_id: int
     host: str
@@ -33,11 +34,11 @@ class ControllerNode(NamedTuple):
 
 
 class ControllerUnavailable(ChannelError):
-    """No active controller has answered in time; the message says what was last seen."""
+    """No active controller responded in time; the message has the last error."""
 
 
 class ControllerChannel:
-    """One per purpose, as a long answer holds up those behind it."""
+    """One per purpose, since a slow response delays those behind it."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class ControllerChannel:
         *,
         request_timeout_ms: int,
     ) -> None:
-        """`controller` gives the active one if it is known; `request_timeout_ms` is for one try
+        """`controller` returns the active one if it is known; `request_timeout_ms` is for one try
         (controller.socket.timeout.ms)."""
         self._transport = transport
         self._controller = controller
@@ -61,7 +62,7 @@ class ControllerChannel:
     async def call(self, key: ApiKey, request: Message, *, timeout_ms: int) -> Message:
         """The active controller's response.
 
-        Raises ControllerUnavailable after `timeout_ms`, UnsupportedVersion at once, and
+        Raises ControllerUnavailable after `timeout_ms`, UnsupportedVersion immediately, and
         ChannelError when closed.
         """
         deadline_ms = self._clock.elapsed_ms() + timeout_ms
@@ -69,7 +70,7 @@ class ControllerChannel:
         while True:
             left_ms = deadline_ms - self._clock.elapsed_ms()
             if self._closed:
-                raise ChannelError(f"{API_BY_KEY[key].name}: the way to the controller is closed")
+                raise ChannelError(f"{API_BY_KEY[key].name}: the controller channel is closed")
             if left_ms <= 0:
                 name = API_BY_KEY[key].name
                 raise ControllerUnavailable(f"{name} not answered in {timeout_ms} ms: {problem}")
@@ -93,28 +94,28 @@ class ControllerChannel:
             await self._pause(min(RETRY_MS, left_ms))
 
     def on_controller_changed(self) -> None:
-        """Send what waits for the former controller to the new one, instead of waiting for an
-        answer that it may never give; who waited for one to be known goes on."""
+        """Send requests that wait for the previous controller to the new one, instead of waiting
+        for a response that may never come; requests that waited for a controller continue."""
         if self._controller() != self._node:
             self._drop()
         self._end_pauses()
 
     def close(self) -> None:
-        """Fail what waits and every later call."""
+        """Fail waiting calls and all later ones."""
         self._closed = True
         self._drop()
         self._end_pauses()
 
     def _channel_to(self, node: ControllerNode) -> Channel:
         if self._channel is None or node != self._node:
-            # Who still waits for the former one is sent on by its error.
+            # Calls that wait for the previous one fail, and are sent again.
             self._drop()
             self._node = node
             self._channel = self._transport.channel(*node)
         return self._channel
 
     async def _pause(self, delay_ms: int) -> None:
-        """At most so long: a change of controllers ends it."""
+        """Pause, until the controller changes at the latest."""
         over = asyncio.get_running_loop().create_future()
         alarm = self._clock.call_later(delay_ms, lambda: _end(over))
         self._pauses.add(over)
@@ -135,7 +136,7 @@ class ControllerChannel:
 
 
 def _says_not_controller(response: Message) -> bool:
-    """Whether the response, or one of its topics, has that error; it comes for all of them."""
+    """Whether the response, or one of its topics, has that error; all topics have it or none."""
     if isinstance(response, CreateTopicsResponse):
         return any(topic.error_code == ErrorCode.NOT_CONTROLLER for topic in response.topics)
     code: int = getattr(response, "error_code", ErrorCode.NONE)

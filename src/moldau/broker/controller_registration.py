@@ -1,7 +1,7 @@
-"""A controller makes itself known: ControllerRegistration (70), sent until the metadata have it.
+"""Registers a controller: ControllerRegistration (70), sent until the metadata has it.
 
-What always holds: one request is under way at a time; whatever happens to the registration later
-(a snapshot from before it, another process with this id) it is sent again.
+Invariants: one request is in flight at a time; if the registration is lost later (a snapshot from
+before it, another process with this id), it is sent again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import ControllerRegistrationRequest
 
-#: How long one request may take, and the pause after one that came to nothing.
+#: The timeout of one request, and the pause after one that failed.
 CALL_TIMEOUT_MS: Final = 10_000
 RETRY_MS: Final = 500
 
@@ -70,7 +70,7 @@ class ControllerRegistrationManager:
                 problem = await self._register()
                 if problem is not None:
                     logger.warning("controller %d is not registered: %s", self._node_id, problem)
-                # The metadata say when it is done; a lost record is told again.
+                # It is complete once the metadata has it; a lost record is sent again.
                 await pause(self._clock, RETRY_MS)
         finally:
             self._sending = None

@@ -1,7 +1,7 @@
 """The controller's part of a node: its listeners, and its registration with the active one.
 
-The quorum itself and the decisions of the active controller run in `MetadataShell`; here they are
-made to be reached.
+The quorum itself and the decisions of the active controller run in `MetadataShell`; this part makes
+them reachable.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ControllerServer:
                 elapsed_ms=shared.environment.clock.elapsed_ms,
             )
         )
-        # What is in an envelope is answered as if it had come by itself.
+        # A request in an envelope is handled like one without.
         inside = Dispatcher(dict(routes))
         routes[ApiKey.ENVELOPE] = Route(EnvelopeHandler(inside.dispatch).handle)
         return Dispatcher(routes)

@@ -1,7 +1,7 @@
-"""Which API a controller's listener answers, and by whom.
+"""Which handler answers which API on a controller's listener.
 
-Brokers, other controllers and tools that ask the controllers directly (KIP-919) come here;
-requests of clients come here in envelopes. ApiVersions answers from the same table.
+Brokers, other controllers and tools that use the controllers directly (KIP-919) connect here;
+requests of clients arrive in envelopes. ApiVersions answers from the same table.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _quorum_routes(parts: ControllerParts) -> Routes:
 
 
 def _cluster_routes(parts: ControllerParts) -> Routes:
-    """What brokers and controllers tell and ask the active controller."""
+    """Requests of brokers and controllers to the active controller."""
     metadata, elapsed_ms = parts.metadata, parts.elapsed_ms
     return {
         ApiKey.BROKER_REGISTRATION: Route(

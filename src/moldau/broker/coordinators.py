@@ -14,6 +14,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from moldau.broker.calls.brokers import BrokerChannels, PartitionLeaders
+from moldau.broker.calls.leader_calls import Brokers
+from moldau.broker.calls.retries import pauses_of
 from moldau.broker.config import BrokerConfig
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
 from moldau.broker.coordinator.group.machine.config import GroupConfig
@@ -47,6 +49,7 @@ from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import ResourceType, Topic
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.replication.deletion import delete_records
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.partition import Partition
 from moldau.broker.share.cluster_persister import ClusterShareCoordinator
@@ -121,7 +124,7 @@ class Coordinators:
         self._leaders = PartitionLeaders(
             lambda: around.metadata.image, around.inter_broker_listener
         )
-        self._channels: list[BrokerChannels] = []
+        self._brokers: list[Brokers] = []
         self._told_of: dict[str, Topic] = {}
         self.topics = ImageClusterTopics()
         self.settings = LayeredGroupSettings(self._group_configs, around.config)
@@ -134,24 +137,14 @@ class Coordinators:
             )
         )
         self.share_states = self._share_coordinator()
-        self._share_coordinators = ClusterShareCoordinator(
-            self.share_states,
-            self._leaders,
-            self._new_channels(),
-            node_id=around.node_id,
-            timeout_ms=self._request_timeout_ms,
-        )
+        share_coordinators = ClusterShareCoordinator(self.share_states, self._new_brokers())
         self.persister = RetryingPersister(
-            self._share_coordinators,
+            share_coordinators,
             lambda: around.creation.ensure_internal_topic(SHARE_STATE_TOPIC),
+            pauses_of(around.environment.clock),
         )
         self._latest_offsets = LatestOffsets(
-            around.replicas,
-            self._leaders,
-            self._new_channels(),
-            around.environment.clock,
-            node_id=around.node_id,
-            timeout_ms=self._request_timeout_ms,
+            around.replicas, self._new_brokers(), around.environment.clock
         )
         self.groups = self._group_coordinator()
         self.share_groups = self._share_group_service()
@@ -165,21 +158,11 @@ class Coordinators:
             clock=around.environment.clock,
             timeout_ms=self._request_timeout_ms,
         )
-        self._cluster_markers = ClusterMarkers(
-            self.markers,
-            self._leaders,
-            self._new_channels(),
-            node_id=around.node_id,
-            timeout_ms=self._request_timeout_ms,
-        )
+        self._cluster_markers = ClusterMarkers(self.markers, self._new_brokers())
         self._lost_transactions_ended = asyncio.Event()
         self.transactions = self._transaction_coordinator()
         self._transaction_partitions = ClusterTransactionPartitions(
-            self.transactions,
-            self._leaders,
-            self._new_channels(),
-            node_id=around.node_id,
-            timeout_ms=self._request_timeout_ms,
+            self.transactions, self._new_brokers()
         )
         self.verifier = self._transaction_verifier()
         self._by_topic: Mapping[str, Coordinator] = {
@@ -190,10 +173,16 @@ class Coordinators:
 
     # Building.
 
-    def _new_channels(self) -> BrokerChannels:
-        channels = BrokerChannels(self._around.transport, self._leaders)
-        self._channels.append(channels)
-        return channels
+    def _new_brokers(self) -> Brokers:
+        """The brokers, with channels for one purpose."""
+        brokers = Brokers(
+            node_id=self._around.node_id,
+            leaders=self._leaders,
+            channels=BrokerChannels(self._around.transport, self._leaders),
+            timeout_ms=self._request_timeout_ms,
+        )
+        self._brokers.append(brokers)
+        return brokers
 
     def _request_timeout_ms(self) -> int:
         return int(self._around.config()["request.timeout.ms"])
@@ -306,14 +295,14 @@ class Coordinators:
             raise ApiError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{SHARE_STATE_TOPIC}-{index} is not here"
             )
-        partition.delete_records(offset)
+        delete_records(partition, offset)
 
     # What the metadata log says.
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.topics.apply(delta, image)
-        for channels in self._channels:
-            channels.apply(delta, image)
+        for brokers in self._brokers:
+            brokers.channels.apply(delta, image)
         for name, coordinator in self._by_topic.items():
             topic, former = image.topic(name), self._told_of.get(name)
             if former is not None and (topic is None or topic.id != former.id):
@@ -405,9 +394,5 @@ class Coordinators:
         self.producer_ids.close()
         for coordinator in self._by_topic.values():
             coordinator.close()
-        self._cluster_markers.close()
-        self._transaction_partitions.close()
-        self._share_coordinators.close()
-        self._latest_offsets.close()
-        for channels in self._channels:
-            channels.close()
+        for brokers in self._brokers:
+            brokers.channels.close()

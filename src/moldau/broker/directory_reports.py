@@ -1,10 +1,11 @@
-"""Tells the controller in which log folder each replica of this broker lies (KIP-858).
+"""Reports to the controller in which log directory each replica of this broker is (KIP-858).
 
-Decided here: what goes into one request, and when it is sent again. One request is under way at a
-time; what is reported meanwhile waits for the next, so reports that come together, as when a topic
-is created, go together. What always holds: a report is kept until the controller has taken it, has
-said that there is no such replica here any more, or a later report about the same replica has
-overtaken it.
+Decided here: what goes into one request, and when it is sent again. One request is in flight at a
+time; what is reported in the meantime waits for the next, so reports that come together, as when a
+topic is created, are sent together.
+
+Invariants: a report is kept until the controller has accepted it, has responded that there is no
+such replica here any more, or a later report about the same replica has replaced it.
 """
 
 from __future__ import annotations
@@ -73,12 +74,12 @@ class DirectoryReports:
             self._sending = asyncio.get_running_loop().create_task(self._send_all())
 
     async def drain(self) -> None:
-        """Wait until everything reported so far is known to the controller."""
+        """Wait until the controller has accepted everything reported so far."""
         while self._sending is not None:
             await asyncio.wait([self._sending])
 
     async def stop(self) -> None:
-        """What is not told yet is told after the next start: the folders are looked at again."""
+        """What is not sent yet is sent after the next start, which reports all replicas."""
         self._closed = True
         if self._sending is not None:
             self._sending.cancel()
@@ -106,7 +107,7 @@ class DirectoryReports:
         return {replica: waiting.pop(replica) for replica in chosen}
 
     async def _send(self, reports: dict[ReplicaKey, UUID]) -> Iterable[ReplicaKey]:
-        """Those that must be told again."""
+        """The reports that must be sent again."""
         request = _request(self._node_id, self._broker_epoch(), reports)
         try:
             response = await self._controller.call(
@@ -131,7 +132,7 @@ class DirectoryReports:
 
     def _complain(self, reports: dict[ReplicaKey, UUID], problem: str) -> Iterable[ReplicaKey]:
         logger.warning(
-            "the controller was not told where %d replicas lie, trying again: %s",
+            "reporting the log directories of %d replicas failed, trying again: %s",
             len(reports),
             problem,
         )

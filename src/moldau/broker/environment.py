@@ -1,6 +1,6 @@
 """Everything a broker takes from outside itself: time, randomness, disk, threads and network.
 
-The simulator hands in its own; nothing in the broker reaches around this.
+The simulator provides its own; nothing in the broker bypasses this.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moldau.peers.node_channel import ChannelSettings, NodeTransport, response_b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What the world offers one broker."""
+    """The outside world of one broker."""
 
     disk: Disk
     background: Background

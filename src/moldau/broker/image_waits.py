@@ -1,4 +1,4 @@
-"""Waiting until this node has heard of something that the controller has decided."""
+"""Waiting until the metadata image of this node has a change that the controller made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Condition = Callable[[MetadataImage], bool]
 
 
 class ImageWaits:
-    """A listener of the metadata, after those that must have acted before the wait is over."""
+    """A listener of the metadata, after those that must apply a change before the wait ends."""
 
     def __init__(self, image: Callable[[], MetadataImage], clock: Clock) -> None:
         self._image = image

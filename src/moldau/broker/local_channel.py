@@ -1,8 +1,10 @@
-"""Calls of a node to itself: answered in process, through the routes that serve its listeners.
+"""Calls of a node to itself: answered in process, through the routes of its listeners.
 
-A broker asks the active controller, coordinators ask the leaders of partitions, and either may be
-the node itself. What always holds: nobody can tell such a call from one over the network, but for
-its speed; also its errors are the route's, and it fails while nobody serves that listener yet.
+A broker calls the active controller, coordinators call the leaders of partitions, and either may be
+the node itself.
+
+Invariants: such a call behaves like one over the network, except for its speed; its errors are
+those of the route, and it fails while the listener is not served yet.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from moldau.wire.message import Message
 
 
 class LoopbackTransport:
-    """Implements `Transport`: the given one, and a shorter way to the node itself."""
+    """Implements `Transport`: the given one, and a shortcut to the node itself."""
 
     def __init__(self, node_id: int, others: Transport) -> None:
         self._node_id = node_id
@@ -33,7 +35,7 @@ class LoopbackTransport:
         self._served: dict[str, Dispatcher] = {}
 
     def serve(self, listener_name: str, dispatcher: Dispatcher) -> None:
-        """From now on calls to the own listener are answered by `dispatcher`."""
+        """Answer calls to this node's own listener by `dispatcher` from now on."""
         self._served[listener_name] = dispatcher
 
     def channel(self, node_id: int, host: str, port: int, listener_name: str) -> Channel:
@@ -81,4 +83,4 @@ class _LocalChannel:
         raise UnsupportedVersion(f"{API_BY_KEY[key].name}: a node does not fetch from itself")
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """There is nothing to release."""

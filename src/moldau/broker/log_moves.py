@@ -1,9 +1,10 @@
-"""Moves replicas between this broker's log folders while they are written and read.
+"""Moves replicas between this broker's log directories while they are written and read.
 
-A move copies the log into a future log in the other folder, a piece at a time so that clients get
-their turn in between, and swaps the two in one step on the loop when nothing is left to copy.
-What always holds: until the swap the current log is the only one that is served, a move that fails
-leaves it as it was, and what was durable before the swap is durable after it.
+A move copies the log into a future log in the other directory, a piece at a time so that clients
+are served in between, and swaps the two in one step on the loop when nothing is left to copy.
+
+Invariants: until the swap only the current log is served, a move that fails leaves it unchanged,
+and what was durable before the swap is durable after it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class LogMoves:
         self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
 
     def start(self, topic: str, index: int, path: str) -> None:
-        """Begin to move a replica to the folder `path`; ApiError if that is not possible."""
+        """Begin to move a replica to the log directory `path`; ApiError if that is not possible."""
         directory = self._logs.dir_by_path(path)
         if directory is None:
             known = ", ".join(each.path for each in self._logs.dirs)
@@ -58,7 +59,7 @@ class LogMoves:
         self._tasks[topic, index] = task
 
     def resume(self) -> None:
-        """Go on with the moves that a restart interrupted."""
+        """Continue the moves that a restart interrupted."""
         for partition in self._replicas.partitions():
             future = self._logs.get_future_log(partition.topic, partition.index)
             if future is not None and isinstance(future.dir_state, LogDir):
@@ -79,9 +80,9 @@ class LogMoves:
         try:
             if await self._catch_up(topic, index, future):
                 self._replicas.move_to_future_log(topic, index, self._now_ms())
-                logger.info("%s-%d now lies in %s", topic, index, future.dir_state.path)
+                logger.info("%s-%d is now in %s", topic, index, future.dir_state.path)
         except ApiError as error:
-            # The partition is gone, or one of the two folders.
+            # The partition is gone, or one of the two log directories.
             logger.error("%s-%d was not moved: %s", topic, index, error.message)
             if self._logs.get_future_log(topic, index) is future:
                 self._logs.drop_future_log(topic, index)
@@ -90,13 +91,13 @@ class LogMoves:
                 del self._tasks[topic, index]
 
     async def _catch_up(self, topic: str, index: int, future: Log) -> bool:
-        """Copy until the two may be swapped; False when the move was given up meanwhile."""
+        """Copy until the two may be swapped; False if the move was cancelled in the meantime."""
         flush_rounds = 0
         while self._logs.get_future_log(topic, index) is future:
             current = self._replicas.get(topic, index).log
             now_ms = self._now_ms()
             if not copy_step(current, future, now_ms=now_ms):
-                # Clients have their turn between two pieces.
+                # Clients are served between two pieces.
                 await asyncio.sleep(0)
             elif flush_rounds and future.recovery_point >= current.recovery_point:
                 # At least one flush has covered all but the little that has come since: the

@@ -32,9 +32,7 @@ class BrokerLoggers:
             levels[name] = _word(logging.getLogger(name).getEffectiveLevel())
         return levels
 
-    def alter(
-        self, changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool
-    ) -> None:
+    def alter(self, changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool) -> None:
         """Check all changes, then make them: all or none."""
         validate_logger_changes(changes, self.levels())
         if validate_only:

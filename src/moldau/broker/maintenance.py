@@ -1,8 +1,8 @@
-"""What a broker does by the clock: retention, flushes, checkpoints, expiry, removing files.
+"""What a broker does periodically: retention, flushes, checkpoints, expiry, removing files.
 
 One timer per kind of work, each at the interval that Kafka's configuration gives it; a failure of
 one round is logged and does not stop the next. Slow system calls inside go through the log's
-background, so no round holds up clients.
+background, so no round delays clients.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ class Maintenance:
             try:
                 work()
             except Exception:
-                logger.exception("regular work failed: %s", name)
+                logger.exception("periodic task failed: %s", name)
             self._schedule(name, interval_ms, work)
 
         delay_ms = interval_ms()
         if is_first:
-            # What has piled up while the broker was down does not wait for a whole interval.
+            # Work from while the broker was down does not wait for a whole interval.
             delay_ms = min(delay_ms, int(self._config()["log.initial.task.delay.ms"]))
         self._timers[name] = self._loop.call_later(delay_ms / 1000, round_)

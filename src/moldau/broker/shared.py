@@ -31,15 +31,15 @@ class Shared:
     logs: LogManager
     loggers: BrokerLoggers
     on_failure: Callable[[BaseException], None]
-    """Hears of a failure after which this node cannot go on."""
+    """Called on an unrecoverable error."""
 
     @property
     def config(self) -> BrokerConfig:
-        """The configuration in force now, dynamic changes included."""
+        """The current configuration, including dynamic changes."""
         return self.configs.current
 
     def controller_channel(self) -> ControllerChannel:
-        """A new way to the active controller, whoever that is at the moment."""
+        """A new channel to the active controller."""
         channel = ControllerChannel(
             self.transport,
             self.metadata.controller_node,
@@ -59,7 +59,7 @@ class Shared:
 
 
 def endpoints_of(listeners: tuple[Listener, ...], environment: Environment) -> tuple[Endpoint, ...]:
-    """Where these listeners are reached, with the ports that were really bound."""
+    """The endpoints of these listeners, with the ports that are bound."""
     host = "" if all(each.host for each in listeners) else environment.host_name()
     ports = {name: port for name, (_, port) in environment.network.addresses.items()}
     return tuple(

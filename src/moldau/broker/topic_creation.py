@@ -1,10 +1,8 @@
-"""Topics that appear by themselves: those clients name in Metadata, and the coordinators' own.
+"""Topics that are created automatically: those that Metadata requests name, and the internal ones.
 
-Decided here: which topics are asked of the controller, and how long who asked is kept waiting. What
-always holds: one request per topic is under way, whoever and however many ask for it; who asked is
-answered within `ANSWER_MS_MAX`, if need be that the topic is not there yet, which clients ask again
-about. An answer that it is there comes when this broker has heard of it, so that the next question
-finds it.
+Invariants: at most one request per topic is in flight, however many clients ask for it. A Metadata
+request never waits for the creation; a coordinator waits for `ANSWER_MS_MAX` at most. A topic
+counts as created once this broker has it in its metadata, so the next request finds it.
 """
 
 from __future__ import annotations
@@ -35,10 +33,12 @@ logger = logging.getLogger(__name__)
 
 Creatable = CreateTopicsRequest.CreatableTopic
 CONTROLLER_DEFAULT: Final = -1
-#: How long somebody who asked about a topic waits for it.
+#: How long a coordinator waits for its topic.
 ANSWER_MS_MAX: Final = 1_000
 #: How long a topic that exists may take to be known here before others may ask for it again.
 KNOWN_MS_MAX: Final = 2_000
+#: Topics whose last rejection is remembered.
+REJECTIONS_MAX: Final = 1_000
 
 
 class Controller(Protocol):
@@ -61,17 +61,22 @@ class TopicCreation:
         self._in_flight: dict[str, asyncio.Future[ErrorCode]] = {}
         self._awaited: dict[str, asyncio.Future[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._rejections: dict[str, ErrorCode] = {}
 
-    async def create_missing(self, names: Iterable[str]) -> dict[str, ErrorCode]:
-        """Create topics that clients asked about; what is not there and why."""
+    def start(self, names: Iterable[str]) -> dict[str, ErrorCode]:
+        """Have topics created without waiting for them. Returns why a name is invalid, or why the
+        controller rejected the topic the last time: clients ask again, and get the reason then."""
         errors: dict[str, ErrorCode] = {}
         wanted = []
         for name in names:
             if topic_name_problem(name) is not None:
                 errors[name] = ErrorCode.INVALID_TOPIC_EXCEPTION
-            else:
-                wanted.append(name)
-        return errors | await self._ensure(wanted)
+                continue
+            wanted.append(name)
+            if (rejected := self._rejections.get(name)) is not None:
+                errors[name] = rejected
+        self._request(wanted)
+        return errors
 
     async def ensure_internal_topic(self, name: str) -> None:
         """Create a coordinator's topic; ApiError where that cannot be done now."""
@@ -114,21 +119,23 @@ class TopicCreation:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ensure(self, names: list[str]) -> dict[str, ErrorCode]:
-        """Those that are not there in time."""
-        new = [name for name in names if name not in self._in_flight]
-        if new:
-            loop = asyncio.get_running_loop()
-            self._in_flight.update((name, loop.create_future()) for name in new)
-            self._start(self._create(new))
+        """The topics that do not exist in time, and why."""
+        self._request(names)
         waiting = {name: self._in_flight[name] for name in names}
         await self._within(ANSWER_MS_MAX, waiting.values())
         errors: dict[str, ErrorCode] = {}
         for name, future in waiting.items():
-            # Clients ask again about a topic that they are told is not there.
             code = future.result() if future.done() else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if code is not ErrorCode.NONE:
                 errors[name] = code
         return errors
+
+    def _request(self, names: Iterable[str]) -> None:
+        new = [name for name in names if name not in self._in_flight]
+        if new:
+            loop = asyncio.get_running_loop()
+            self._in_flight.update((name, loop.create_future()) for name in new)
+            self._spawn(self._create(new))
 
     async def _create(self, names: list[str]) -> None:
         results = dict.fromkeys(names, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -136,7 +143,7 @@ class TopicCreation:
             results |= await self._ask(names)
         except ApiError as error:
             logger.warning(
-                "topics %s were not created by themselves: %s", ", ".join(names), error.message
+                "Topics %s were not created automatically: %s", ", ".join(names), error.message
             )
         finally:
             for name, code in results.items():
@@ -152,17 +159,25 @@ class TopicCreation:
         for result in response.topics:
             code = ErrorCode(result.error_code)
             if code is ErrorCode.TOPIC_ALREADY_EXISTS:
-                # Somebody else was faster: just as good.
+                # Another broker was faster.
                 existing.append(result.name)
                 code = ErrorCode.NONE
             elif code is not ErrorCode.NONE:
                 logger.warning(
-                    "topic %s was not created by itself: %s", result.name, result.error_message
+                    "Topic %s was not created automatically: %s", result.name, result.error_message
                 )
             if result.name in names:
                 results[result.name] = code
+                self._remember(result.name, code)
         await self._known(existing)
         return results
+
+    def _remember(self, name: str, code: ErrorCode) -> None:
+        self._rejections.pop(name, None)
+        if code is not ErrorCode.NONE:
+            self._rejections[name] = code
+            if len(self._rejections) > REJECTIONS_MAX:
+                del self._rejections[next(iter(self._rejections))]
 
     async def _known(self, names: Iterable[str]) -> None:
         """Wait, if not for long, until this broker has heard of topics that exist."""
@@ -186,7 +201,7 @@ class TopicCreation:
         finally:
             alarm.cancel()
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         # Not part of a request: its client may go away while others wait for the same topic.
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)

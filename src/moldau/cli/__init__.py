@@ -1,1 +1,1 @@
-"""The command line: `moldau start`, `moldau storage` and the rest. Only here is argv read."""
+"""The `moldau` command and its subcommands. Only this package reads argv."""

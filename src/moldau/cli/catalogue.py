@@ -1,13 +1,14 @@
 """All commands of `moldau`: their names, what each is for, and which module runs it.
 
 Only names are held here: a command's module is imported when it runs, so that `moldau --help` and
-a broker's start pay for nothing they do not use. A command also answers to its script's name
-(`moldau kafka-topics` is `moldau topics`).
+a broker's start load nothing they do not use. The module of `moldau get-offsets` is
+`get_offsets` in its family's package. A command can also be called by its script's name (`moldau
+kafka-topics` is `moldau topics`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 __all__ = ["TOOLS", "Tool", "find_tool", "help_listing"]
@@ -23,72 +24,147 @@ class Tool(NamedTuple):
     group: str
 
 
-_RUN = "Run brokers"
-_TOPICS = "Topics and records"
-_GROUPS = "Groups and transactions"
-_CLUSTER = "The cluster"
-_FILES = "Files on disk"
-_MEASURE = "Measure and test"
-_SETUP = "Your set-up"
+class _Family(NamedTuple):
+    """Commands whose modules are in one package, under one title in the list of commands."""
+
+    title: str
+    package: str
+    tools: tuple[tuple[str, str], ...]
+    """Names and descriptions."""
+    without_script: tuple[str, ...] = ()
+    """Those that Kafka does not have."""
 
 
-def _tool(group: str, name: str, help_text: str, script: str | None = "", module: str = "") -> Tool:
-    if script == "":
-        script = f"kafka-{name}"
-    path = module or name.replace("-", "_")
-    return Tool(name, f"moldau.cli.tools.{path}", help_text, script, group)
+_FAMILIES = (
+    _Family(
+        "Run brokers",
+        "brokers",
+        (
+            ("start", "start a broker, creating its data directory if needed"),
+            ("cluster", "run a cluster on this machine, or query a running one"),
+            ("server-start", "start a broker from a file; the storage must be formatted"),
+            ("server-stop", "stop the brokers of this machine"),
+            ("storage", "format and inspect storage"),
+        ),
+        without_script=("start", "cluster"),
+    ),
+    _Family(
+        "Run data pipelines",
+        "pipelines",
+        (
+            ("pipelines", "start, stop and watch data pipelines between topics and tables"),
+            ("spark", "start, show or stop the Spark that runs pipelines"),
+        ),
+        without_script=("pipelines", "spark"),
+    ),
+    _Family(
+        "Topics",
+        "topics",
+        (
+            ("topics", "create, delete, describe or change topics"),
+            ("get-offsets", "look up offsets of partitions, also by time"),
+            ("delete-records", "delete records below given offsets"),
+        ),
+    ),
+    _Family(
+        "Read and write records",
+        "console",
+        (
+            ("console-producer", "send lines of standard input to a topic"),
+            ("console-consumer", "print the records of topics"),
+            ("console-share-consumer", "print the records of topics, as a share group"),
+        ),
+    ),
+    _Family(
+        "Groups and transactions",
+        "groups",
+        (
+            ("groups", "list groups of all types"),
+            ("consumer-groups", "list, describe, delete or reset consumer groups"),
+            ("share-groups", "list, describe, delete or reset share groups"),
+            ("streams-groups", "list, describe, delete or reset streams groups"),
+            ("streams-application-reset", "reset a Kafka Streams application"),
+            ("transactions", "list, describe and abort transactions"),
+        ),
+    ),
+    _Family(
+        "Cluster and configuration",
+        "admin",
+        (
+            ("configs", "show and change configurations of any entity"),
+            ("client-metrics", "show and change subscriptions to client metrics"),
+            ("kafka-cluster", "show the cluster ID and endpoints, unregister brokers"),
+            ("features", "describe and change levels of features"),
+            ("metadata-quorum", "describe and change the controllers' quorum"),
+            ("broker-api-versions", "list the API versions that each broker supports"),
+            ("log-dirs", "show the contents of the brokers' log directories"),
+        ),
+    ),
+    _Family(
+        "Replicas",
+        "replicas",
+        (
+            ("reassign-partitions", "move partitions between brokers and log directories"),
+            ("leader-election", "elect leaders of partitions"),
+            ("replica-verification", "compare the replicas of partitions"),
+        ),
+    ),
+    _Family(
+        "Security",
+        "security",
+        (
+            ("acls", "add, remove and list access control lists"),
+            ("delegation-tokens", "create, renew, expire and describe delegation tokens"),
+        ),
+    ),
+    _Family(
+        "Files on disk",
+        "files",
+        (
+            ("dump-log", "print log segments, indexes and snapshots"),
+            ("metadata-shell", "browse a snapshot of the cluster's metadata"),
+        ),
+    ),
+    _Family(
+        "Performance",
+        "perf",
+        (
+            ("producer-perf-test", "measure a producer"),
+            ("consumer-perf-test", "measure a consumer"),
+            ("share-consumer-perf-test", "measure share consumers"),
+            ("e2e-latency", "measure end-to-end latency"),
+        ),
+    ),
+    _Family(
+        "Clients for system tests",
+        "verifiable",
+        (
+            ("verifiable-producer", "produce numbers and report each one as JSON"),
+            ("verifiable-consumer", "consume and report every event as JSON"),
+            ("verifiable-share-consumer", "consume as a share group and report events as JSON"),
+        ),
+    ),
+    _Family(
+        "This installation",
+        "setup",
+        (
+            ("doctor", "diagnose this installation and suggest fixes"),
+            ("profile", "name clusters and choose the one that commands use"),
+            ("completion", "print the shell's completion script"),
+        ),
+        without_script=("doctor", "profile", "completion"),
+    ),
+)
 
 
-TOOLS: dict[str, Tool] = {
-    tool.name: tool
-    for tool in (
-        _tool(_RUN, "start", "start a broker, creating its data directory if needed", None),
-        _tool(_RUN, "cluster", "run a cluster on this machine, or query a running one", None),
-        _tool(_RUN, "spark", "start, show or stop the Spark that runs pipelines", None),
-        _tool(_RUN, "pipelines", "start, stop and watch data pipelines between topics and tables",
-              None),
-        _tool(_RUN, "server-start", "start a broker from a file; the storage must be formatted"),
-        _tool(_RUN, "server-stop", "stop the brokers of this machine"),
-        _tool(_RUN, "storage", "format and inspect storage"),
-        _tool(_TOPICS, "topics", "create, delete, describe or change topics"),
-        _tool(_TOPICS, "console-producer", "send lines of standard input to a topic"),
-        _tool(_TOPICS, "console-consumer", "print the records of topics"),
-        _tool(_TOPICS, "console-share-consumer", "print the records of topics, as a share group"),
-        _tool(_TOPICS, "get-offsets", "look up offsets of partitions, also by time"),
-        _tool(_TOPICS, "delete-records", "delete records below given offsets"),
-        _tool(_GROUPS, "groups", "list groups of all types"),
-        _tool(_GROUPS, "consumer-groups", "list, describe, delete or reset consumer groups"),
-        _tool(_GROUPS, "share-groups", "list, describe, delete or reset share groups"),
-        _tool(_GROUPS, "streams-groups", "list, describe, delete or reset streams groups"),
-        _tool(_GROUPS, "streams-application-reset", "reset a Kafka Streams application"),
-        _tool(_GROUPS, "transactions", "list, describe and abort transactions"),
-        _tool(_CLUSTER, "configs", "show and change configurations of any entity"),
-        _tool(_CLUSTER, "acls", "add, remove and list access rights"),
-        _tool(_CLUSTER, "delegation-tokens", "create, renew, expire and describe tokens"),
-        _tool(_CLUSTER, "reassign-partitions", "move partitions between brokers and log dirs"),
-        _tool(_CLUSTER, "leader-election", "elect leaders of partitions"),
-        _tool(_CLUSTER, "kafka-cluster", "show the cluster ID and endpoints, unregister brokers",
-              "kafka-cluster", "cluster_tool"),
-        _tool(_CLUSTER, "features", "describe and change levels of features"),
-        _tool(_CLUSTER, "metadata-quorum", "describe and change the controllers' quorum"),
-        _tool(_CLUSTER, "broker-api-versions", "list the API versions that each broker supports"),
-        _tool(_CLUSTER, "log-dirs", "show the contents of the brokers' log directories"),
-        _tool(_CLUSTER, "client-metrics", "show and change subscriptions to client metrics"),
-        _tool(_FILES, "dump-log", "print log segments, indexes and snapshots"),
-        _tool(_FILES, "metadata-shell", "browse a snapshot of the cluster's metadata"),
-        _tool(_MEASURE, "producer-perf-test", "measure a producer"),
-        _tool(_MEASURE, "consumer-perf-test", "measure a consumer"),
-        _tool(_MEASURE, "share-consumer-perf-test", "measure share consumers"),
-        _tool(_MEASURE, "e2e-latency", "measure end-to-end latency"),
-        _tool(_MEASURE, "replica-verification", "compare the replicas of partitions"),
-        _tool(_MEASURE, "verifiable-producer", "produce numbers and report every one"),
-        _tool(_MEASURE, "verifiable-consumer", "consume and report everything that happens"),
-        _tool(_MEASURE, "verifiable-share-consumer", "consume as a share group and report it all"),
-        _tool(_SETUP, "doctor", "diagnose this installation and suggest fixes", None),
-        _tool(_SETUP, "profile", "name clusters and choose the one that commands use", None),
-        _tool(_SETUP, "completion", "print the shell's completion script", None),
-    )
-}  # fmt: skip
+def _tools_of(family: _Family) -> Iterator[Tool]:
+    for name, text in family.tools:
+        script = None if name in family.without_script else f"kafka-{name.removeprefix('kafka-')}"
+        module = f"moldau.cli.{family.package}.{name.replace('-', '_')}"
+        yield Tool(name, module, text, script, family.title)
+
+
+TOOLS: dict[str, Tool] = {tool.name: tool for family in _FAMILIES for tool in _tools_of(family)}
 
 _BY_SCRIPT = {tool.script: tool for tool in TOOLS.values() if tool.script is not None}
 # `moldau cluster` starts one; with these words it is Kafka's tool of that name.
@@ -103,12 +179,12 @@ def find_tool(argv: Sequence[str]) -> Tool | None:
 
 
 def help_listing() -> str:
-    """Every command with its line, in groups."""
+    """Every command with its description, by family."""
     lines: list[str] = []
     group = ""
     for tool in TOOLS.values():
         if tool.group != group:
             group = tool.group
             lines += ["", f"{group}:"]
-        lines.append(f"  {tool.name:<26}{tool.help}")
+        lines.append(f"  {tool.name:<27}{tool.help}")
     return "\n".join(lines[1:])

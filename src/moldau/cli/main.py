@@ -1,8 +1,8 @@
-"""The `moldau` command: finds the tool that is meant, parses its arguments and runs it.
+"""The `moldau` command: finds the tool, parses its arguments and runs it.
 
-Exit codes: 0 done, 1 refused or failed, 130 interrupted, 141 when the reader of the output has gone
-(as for any program in a shell's pipe); a tool may have others, as Kafka's has.
-What fails for a reason outside of this program is one line, never a traceback.
+Exit codes: 0 success, 1 bad usage or failure, 130 interrupted, 141 if the reader of the output has
+closed it (as for any program in a shell's pipe); some tools have more, as in Kafka.
+An error from outside of this program is one line, never a traceback.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from importlib import import_module
 from typing import TextIO
 
 from moldau import __version__
-from moldau.cli.addresses import fill_in, relax
-from moldau.cli.arguments import Parser
 from moldau.cli.catalogue import TOOLS, Tool, find_tool, help_listing
-from moldau.cli.output import CLOSED_PIPE_STATUS, discard, flushed
+from moldau.cli.support.addresses import fill_in, relax
+from moldau.cli.support.arguments import Parser
+from moldau.cli.support.output import CLOSED_PIPE_STATUS, discard, flushed
 from moldau.config.suggestions import did_you_mean
 
 __all__ = ["main", "parser_of"]
 
-# Commands that have a cluster of their own, or name one; those that need none.
+# Commands that find their cluster by themselves; commands that use a cluster only if one is named.
 _OWN_CLUSTER = frozenset({"pipelines", "profile", "spark"})
 _CLUSTER_IF_NAMED = frozenset({"doctor"})
-# Those whose parser in Kafka takes the last of several values; the others refuse them. So do those
-# with subcommands.
+# Tools that in Kafka use the last of several values of an option, as those with subcommands do; the
+# others refuse repeated options.
 _LAST_WINS = frozenset(
     {
         "metadata-shell",
@@ -40,29 +40,29 @@ _LAST_WINS = frozenset(
 _INTRODUCTION = """\
 usage: moldau COMMAND ...
 
-Moldau, the Kafka platform in one pip install.
+Moldau: Kafka brokers, tools and data pipelines in one Python package.
 
-Any Kafka client can talk to what `moldau start` starts. The tools take the options of Kafka's
-scripts of the same name and print what these print."""
+Any Kafka client can connect to a broker that `moldau start` runs. Commands that Kafka has as
+scripts take the same options and print the same output."""
 
 _EXAMPLES = """\
 examples:
-  moldau start                                  a broker on 127.0.0.1:9092, data in ./moldau-data
-  moldau start --port 19092 --data /var/moldau  the same elsewhere
+  moldau start                                  start a broker on 127.0.0.1:9092
+  moldau start --port 19092 --data /var/moldau  with this port and data directory
   moldau start server.properties                with a Kafka configuration file
-  moldau cluster                                three nodes on 127.0.0.1:9092 to 9094
+  moldau cluster                                start a cluster of three nodes
   moldau topics --create --topic orders --partitions 3
   moldau profile create prod --bootstrap-server kafka1:9092,kafka2:9092
-  moldau doctor                                 is everything here as it should be?
+  moldau doctor                                 check this installation
 
-`moldau help COMMAND` tells more about a command, `moldau --version` the version."""
+`moldau help COMMAND` describes a command, `moldau --version` prints the version."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     try:
         status = _main(list(sys.argv[1:] if argv is None else argv))
     except BrokenPipeError:
-        # The reader of our output went away, e.g. `| head`. Not an error of ours.
+        # The reader of the output has closed it, e.g. `| head`: not an error.
         discard(sys.stdout)
         return CLOSED_PIPE_STATUS
     except SystemExit:
@@ -87,7 +87,7 @@ def _main(words: list[str]) -> int:
         return 0
     tool = find_tool(words)
     if tool is None:
-        guess = did_you_mean(words[0], TOOLS) or " `moldau --help` lists the commands."
+        guess = did_you_mean(words[0], TOOLS) or " `moldau --help` lists all commands."
         print(f"moldau: error: there is no command {words[0]}.{guess}", file=sys.stderr)
         return 1
     # With `moldau cluster cluster-id` the second word is the tool's own.
@@ -109,7 +109,7 @@ def parser_of(tool: Tool) -> Parser:
 
 
 def _finds_cluster(tool: Tool) -> bool:
-    """Whether --bootstrap-server may be left out. Kafka's scripts insist on it."""
+    """Whether --bootstrap-server is optional. Kafka's scripts require it."""
     return tool.name not in _OWN_CLUSTER and not os.environ.get("MOLDAU_SCRIPT")
 
 
@@ -120,8 +120,8 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
         arguments.parser = parser
     arguments.tool_parser = parser
     arguments.given = list(argv)
-    # Imported late: usage errors and --version need none of it.
-    from moldau.cli.failures import Failure
+    # Imported late: usage errors and --version do not need it.
+    from moldau.cli.support.failures import Failure
 
     try:
         if _finds_cluster(tool):
@@ -148,7 +148,7 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
 
 
 def _is_expected(error: Exception) -> bool:
-    """Whether the error says what is wrong outside, rather than that the tool has a fault."""
+    """Whether the error has a cause outside of this program, so that a traceback would not help."""
     errors = sys.modules.get("moldau.client.errors")
     if errors is not None and isinstance(error, errors.KafkaError):
         return True

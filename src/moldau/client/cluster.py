@@ -1,12 +1,10 @@
-"""Finds the nodes of a cluster and calls them: what producer, consumer and admin stand on.
+"""Finds the nodes of a cluster and calls them: the foundation of producer, consumer and admin.
 
-Decided here: whom to ask (a node by id, any node, the controller, a coordinator), when the picture
-of the cluster is asked for again, and what a failed call becomes. What always holds: a call gives
-a response or raises a `KafkaError`; there is one refresh of the metadata at a time, and no two
-within `retry.backoff.ms`; a node that throttles us is left alone for as long as it asked.
-
-Nodes are reached over lanes: one connection per node and lane. Brokers answer a connection's
-requests one after the other, so what they may hold back (Fetch, JoinGroup) has lanes of its own.
+Decided here: which node is asked (a node by id, any node, the controller, a coordinator), and what
+becomes of the metadata that it returns. The parts: `connections.py` (one per node and lane),
+`metadata_refresh.py` (when metadata is asked for), `coordinator_finder.py`. Invariants: a call
+returns a response or raises a `KafkaError`; a node that throttles the client gets no request for as
+long as it asked.
 """
 
 from __future__ import annotations
@@ -14,59 +12,64 @@ from __future__ import annotations
 import asyncio
 import random as random_module
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
 from moldau.client.bootstrap import Bootstrap
+from moldau.client.connections import (
+    LANE_COORDINATOR,
+    LANE_DEFAULT,
+    LANE_FETCH,
+    Connections,
+    node_transport,
+)
+from moldau.client.coordinator_finder import CoordinatorFinder
 from moldau.client.deadline import Deadline
 from moldau.client.errors import (
-    ClosedError,
     DisconnectError,
     KafkaError,
     KafkaTimeoutError,
+    NotKafkaError,
     UnsupportedVersionError,
     error_for,
 )
 from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.machine.metadata import EMPTY, ClusterMetadata
+from moldau.client.metadata_refresh import MetadataRefresher
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.outages import OutageLog, addresses
 from moldau.client.topics import Node
-from moldau.clock import Alarm, Clock, LoopClock, pause
+from moldau.clock import Clock, LoopClock, pause
 from moldau.peers.channel import (
-    CallTimedOut,
     ChannelError,
     ConnectionObserver,
     NotConnected,
     RawResponse,
-    UnsupportedVersion,
 )
 from moldau.peers.machine.backoff import ExponentialBackoff, RandomSource
 from moldau.peers.machine.peer_versions import PeerVersions
-from moldau.peers.node_channel import ChannelSettings, NodeChannel, NodeTransport
+from moldau.peers.node_channel import NodeTransport
 from moldau.wire.apis import API_BY_KEY, Api
 from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (
     DescribeClusterRequest,
     DescribeClusterResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
     MetadataRequest,
     MetadataResponse,
 )
 
-__all__ = ["ClusterClient", "CoordinatorType", "api_of"]
+__all__ = [
+    "LANE_COORDINATOR",
+    "LANE_DEFAULT",
+    "LANE_FETCH",
+    "ClusterClient",
+    "CoordinatorType",
+    "api_of",
+]
 
 T = TypeVar("T")
 
-LANE_DEFAULT: Final = ""
-LANE_COORDINATOR: Final = "coordinator"
-LANE_FETCH: Final = "fetch"
-# FindCoordinator asks for several keys from this version on.
-_BATCHED_FIND_COORDINATOR = 4
-_BROKERS, _CONTROLLERS = 1, 2
-
+_CONTROLLERS: Final = 2
 
 _API_OF_REQUEST: dict[type[Message], Api] = {}
 
@@ -100,40 +103,28 @@ class ClusterClient:
         self.metadata: ClusterMetadata = EMPTY
         #: Called with each new picture; must not raise.
         self.on_metadata: list[Callable[[ClusterMetadata], None]] = []
+        #: Called when none of the addresses is a Kafka broker's; must not raise.
+        self.on_not_kafka: list[Callable[[NotKafkaError], None]] = []
         #: Topics to keep in the picture, all of them if None. The owner changes it.
         self.wanted_topics: set[str] | None = set()
         self.allow_auto_topic_creation = False
-        self._transport = transport or NodeTransport(
-            client_id=settings.client_id,
+        self._connections = Connections(
+            transport
+            or node_transport(settings, clock=self.clock, random=self.random, observer=observer),
+            self.clock,
+        )
+        self._coordinators = CoordinatorFinder(self.call_any, lambda: self._connections.closed)
+        self._refresher = MetadataRefresher(
+            settings,
             clock=self.clock,
             random=self.random,
-            observer=observer,
-            settings=ChannelSettings(
-                reconnect_backoff_ms=settings.reconnect_backoff_ms,
-                reconnect_backoff_max_ms=settings.reconnect_backoff_max_ms,
-                socket_connection_setup_timeout_ms=settings.socket_connection_setup_timeout_ms,
-                socket_connection_setup_timeout_max_ms=(
-                    settings.socket_connection_setup_timeout_max_ms
-                ),
-                response_bytes_max=2**31 - 1,
-                calls_in_flight_max=settings.calls_in_flight_max,
-                send_buffer_bytes=settings.send_buffer_bytes,
-                receive_buffer_bytes=settings.receive_buffer_bytes,
-                connections_max_idle_ms=settings.connections_max_idle_ms,
-            ),
+            backoff=self.backoff,
+            ask=self._ask_controllers if settings.controllers else self._ask_brokers,
+            on_refreshed=self._on_refreshed,
+            on_failed=self._on_refresh_failed,
+            rebootstrap=self._rebootstrap,
         )
-        # By address, so that a node that moved gets new ones. (host, port, lane)
-        self._channels: dict[tuple[str, int, str], NodeChannel] = {}
-        self._muted_until_ms: dict[int, int] = {}
-        self._coordinators: dict[tuple[CoordinatorType, str], Node] = {}
-        self._finding: dict[tuple[CoordinatorType, str], asyncio.Task[Node]] = {}
-        self._refreshing: asyncio.Task[ClusterMetadata] | None = None
-        self._refreshed_ms: int | None = None
-        self._refresh_alarm: Alarm | None = None
-        self._refresh_failures = 0
-        self._unreachable_since_ms: int | None = None
         self.outages = OutageLog(self.clock)
-        self._closed = False
 
     # Calls.
 
@@ -148,16 +139,16 @@ class ClusterClient:
     ) -> Any:
         """The response of a node, by id or as it is; raises KafkaError, never retries."""
         where = self._node(node)
-        await self._await_unmuted(where.id)
+        await self._connections.await_unthrottled(where.id)
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
-            response = await self._channel(where, lane).call(
+            response = await self._connections.channel(where, lane).call(
                 api_of(request).key, request, timeout_ms=max(1, limit_ms), max_version=max_version
             )
         except ChannelError as error:
-            raise self._failed(error) from error
+            raise self._connections.as_error(error) from error
         self.outages.answered(where)
-        self._note_throttle(where.id, getattr(response, "throttle_time_ms", 0))
+        self._connections.note_throttle(where.id, getattr(response, "throttle_time_ms", 0))
         return response
 
     async def call_raw(
@@ -171,14 +162,14 @@ class ClusterClient:
     ) -> RawResponse:
         """As `call`, with the response's bytes. Its throttle time is the caller's to note."""
         where = self._node(node)
-        await self._await_unmuted(where.id)
+        await self._connections.await_unthrottled(where.id)
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
-            response = await self._channel(where, lane).call_raw(
+            response = await self._connections.channel(where, lane).call_raw(
                 api_of(request).key, request, timeout_ms=max(1, limit_ms), max_version=max_version
             )
         except ChannelError as error:
-            raise self._failed(error) from error
+            raise self._connections.as_error(error) from error
         self.outages.answered(where)
         return response
 
@@ -195,7 +186,7 @@ class ClusterClient:
         """As `call_raw`, for who is called back when it is done: no task, no wait for a node that
         throttles (`throttled_ms`). Its error is a ChannelError: see `as_error`."""
         try:
-            return self._channel(self._node(node), lane).start_call(
+            return self._connections.channel(self._node(node), lane).start_call(
                 api_of(request).key,
                 request,
                 timeout_ms=max(1, timeout_ms),
@@ -203,16 +194,21 @@ class ClusterClient:
                 unanswered=unanswered,
             )
         except ChannelError as error:
-            raise self._failed(error) from error
+            raise self._connections.as_error(error) from error
 
     def as_error(self, error: BaseException) -> KafkaError:
         """What a failed `start_raw` means."""
-        return self._failed(error) if isinstance(error, ChannelError) else KafkaError(str(error))
+        if isinstance(error, ChannelError):
+            return self._connections.as_error(error)
+        return KafkaError(str(error))
 
     def throttled_ms(self, node_id: int) -> int:
         """For how long a node still wants to be left alone."""
-        until_ms = self._muted_until_ms.get(node_id)
-        return 0 if until_ms is None else max(0, until_ms - self.clock.elapsed_ms())
+        return self._connections.throttled_ms(node_id)
+
+    def note_throttle(self, node_id: int, throttle_time_ms: int) -> None:
+        """Leave a node alone for as long as it asked for in a response."""
+        self._connections.note_throttle(node_id, throttle_time_ms)
 
     async def send_only(
         self, node: int | Node, request: Message, *, timeout_ms: int, lane: str = LANE_DEFAULT
@@ -220,42 +216,45 @@ class ClusterClient:
         """Send what has no response (Produce with acks=0); returns when it has left."""
         where = self._node(node)
         try:
-            await self._channel(where, lane).send_only(
+            await self._connections.channel(where, lane).send_only(
                 api_of(request).key, request, timeout_ms=timeout_ms
             )
         except ChannelError as error:
-            raise self._failed(error) from error
+            raise self._connections.as_error(error) from error
 
     async def versions(self, node: int | Node, *, timeout_ms: int | None = None) -> PeerVersions:
         """What a node serves."""
         limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
-            return await self._channel(self._node(node), LANE_DEFAULT).versions(timeout_ms=limit_ms)
+            return await self._connections.channel(self._node(node), LANE_DEFAULT).versions(
+                timeout_ms=limit_ms
+            )
         except ChannelError as error:
-            raise self._failed(error) from error
+            raise self._connections.as_error(error) from error
 
     def finalized_features(self) -> tuple[int, Mapping[str, int]]:
         """The newest that a connected node knows: its epoch, and levels by name."""
-        best: tuple[int, Mapping[str, int]] = (-1, {})
-        for channel in self._channels.values():
-            known = channel.known_versions
-            if known is not None and known.finalized_features_epoch > best[0]:
-                best = (known.finalized_features_epoch, known.finalized_features)
-        return best
+        return self._connections.finalized_features()
 
     async def call_any(
         self, request: Message, *, timeout_ms: int | None = None, max_version: int | None = None
     ) -> Any:
         """The response of the first node that can be reached, beginning at a random one."""
         last: KafkaError | None = None
+        is_kafka = False
         await self.bootstrap.resolve()
         for node in self._candidates():
             try:
                 return await self.call(
                     node, request, timeout_ms=timeout_ms, max_version=max_version
                 )
-            except DisconnectError as error:
+            except NotKafkaError as error:
                 last = error
+            except DisconnectError as error:
+                last, is_kafka = error, True
+        if isinstance(last, NotKafkaError) and not is_kafka:
+            # Waiting does not help: nothing that was reached is a broker.
+            raise last
         where = addresses(self.metadata.nodes) or str(self.bootstrap)
         raise DisconnectError(
             f"no broker can be reached at {where}: {_reason(last)}",
@@ -329,8 +328,8 @@ class ClusterClient:
         if topics is not None and self.wanted_topics is not None:
             self.wanted_topics.update(topics)
         if deadline is None:
-            return await self._shared_refresh()
-        return await self.retrying(self._shared_refresh, deadline=deadline, what="Metadata")
+            return await self._refresher.refresh()
+        return await self.retrying(self._refresher.refresh, deadline=deadline, what="Metadata")
 
     def request_refresh(self, *, at_once: bool = False) -> None:
         """Ask for a newer picture soon, and nobody waits for it.
@@ -338,79 +337,30 @@ class ClusterClient:
         Not within `retry.backoff.ms` of the last one, unless `at_once`, which is for topics that
         are wanted for the first time.
         """
-        if self._closed or self._refreshing is not None:
-            return
-        age_ms = self.metadata_age_ms
-        if not at_once and age_ms is not None and age_ms < self.settings.retry_backoff_ms:
-            if self._refresh_alarm is None:
-                delay_ms = self.settings.retry_backoff_ms - age_ms
-                self._refresh_alarm = self.clock.call_later(delay_ms, self._on_refresh_alarm)
-            return
-        task = self._start_refresh()
-        # Whoever wants the picture looks at `metadata`; the failure is counted in _refresh.
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-    def _on_refresh_alarm(self) -> None:
-        self._refresh_alarm = None
-        self.request_refresh(at_once=True)
+        self._refresher.request(at_once=at_once)
 
     @property
     def metadata_age_ms(self) -> int | None:
         """Since the last good refresh; None before the first."""
-        if self._refreshed_ms is None:
-            return None
-        return self.clock.elapsed_ms() - self._refreshed_ms
+        return self._refresher.age_ms
 
     def apply_leader_hints(self, picture: ClusterMetadata) -> None:
         """Take over a picture made by `ClusterMetadata.with_leaders` from the present one."""
         if picture is not self.metadata:
             self._publish(picture)
 
-    async def _shared_refresh(self) -> ClusterMetadata:
-        # One that is under way may not have asked for what is wanted now.
-        if self._refreshing is not None:
-            with suppress(KafkaError):
-                await self._shared(self._refreshing)
-        return await self._shared(self._refreshing or self._start_refresh())
-
-    async def _shared(self, task: asyncio.Task[T]) -> T:
-        """The result of a task that others wait for too; it ends with the client."""
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if self._closed and task.cancelled():
-                raise ClosedError("the client was closed") from None
-            raise
-
-    def _start_refresh(self) -> asyncio.Task[ClusterMetadata]:
-        if self._closed:
-            raise ClosedError("the client is closed")
-        task = asyncio.get_running_loop().create_task(self._refresh())
-        self._refreshing = task
-        task.add_done_callback(self._on_refreshed)
-        return task
-
-    def _on_refreshed(self, task: asyncio.Task[ClusterMetadata]) -> None:
-        self._refreshing = None
-
-    async def _refresh(self) -> ClusterMetadata:
-        if self._refresh_failures:
-            await pause(self.clock, self.backoff.delay_ms(self._refresh_failures, self.random))
-        try:
-            if self.settings.controllers:
-                picture = await self._ask_controllers()
-            else:
-                picture = await self._ask_brokers()
-        except KafkaError as error:
-            self._refresh_failures += 1
-            self._note_unreachable(error)
-            raise
-        self._refresh_failures = 0
-        self._unreachable_since_ms = None
-        self._refreshed_ms = self.clock.elapsed_ms()
+    def _on_refreshed(self, picture: ClusterMetadata) -> None:
         self.outages.cluster_reached(picture.nodes)
         self._publish(picture)
-        return picture
+
+    def _on_refresh_failed(self, error: KafkaError, failures: int) -> None:
+        # A connection that breaks is no outage yet, one that cannot be made is. A consumer's poll
+        # raises nothing when no broker is there: the log shows the reason.
+        if isinstance(error.__cause__, NotConnected) or failures > 1:
+            self.outages.cluster_failed(error.message)
+        if isinstance(error, NotKafkaError):
+            for listener in tuple(self.on_not_kafka):
+                listener(error)
 
     async def _ask_brokers(self) -> ClusterMetadata:
         wanted = self.wanted_topics
@@ -432,40 +382,20 @@ class ClusterClient:
         response: DescribeClusterResponse = await self.call_any(request)
         if response.error_code != ErrorCode.NONE:
             raise error_for(response.error_code, response.error_message)
-        nodes = {
-            each.broker_id: Node(each.broker_id, each.host, each.port, each.rack, each.is_fenced)
-            for each in response.brokers
-        }
-        return self.metadata._replace(
-            cluster_id=response.cluster_id,
-            controller_id=response.controller_id,
-            nodes=nodes,
-            version=self.metadata.version + 1,
-        )
+        return self.metadata.with_controllers(response)
 
     def _publish(self, picture: ClusterMetadata) -> None:
         self.metadata = picture
-        self._drop_unused_channels(picture)
+        nodes = [*picture.nodes.values(), *self._coordinators.nodes()]
+        self._connections.drop_unused({(node.host, node.port) for node in nodes})
         for listener in tuple(self.on_metadata):
             listener(picture)
 
-    def _note_unreachable(self, error: KafkaError) -> None:
-        """Go back to the bootstrap addresses once no known node was reachable for a while."""
-        now_ms = self.clock.elapsed_ms()
-        # A connection that breaks is no outage yet, one that cannot be made is. A consumer's poll
-        # raises nothing when nobody is there: this is how one learns why.
-        if isinstance(error.__cause__, NotConnected) or self._refresh_failures > 1:
-            self.outages.cluster_failed(error.message)
-        if self._unreachable_since_ms is None:
-            self._unreachable_since_ms = now_ms
-        waited_ms = now_ms - self._unreachable_since_ms
-        if waited_ms >= self.settings.metadata_recovery_rebootstrap_trigger_ms:
-            self._rebootstrap()
-
     def _rebootstrap(self) -> None:
+        """Go back to the bootstrap addresses."""
         if self.settings.metadata_recovery_strategy == "rebootstrap":
             self.metadata = self.metadata._replace(nodes={}, controller_id=-1)
-            self._unreachable_since_ms = None
+            self._refresher.forget_outage()
 
     # Coordinators.
 
@@ -474,34 +404,12 @@ class ClusterClient:
 
         Raises KafkaError, retriable when there is none yet.
         """
-        known = self._coordinators.get((kind, key))
-        if known is not None:
-            return known
-        task = self._finding.get((kind, key))
-        if task is None:
-            task = asyncio.get_running_loop().create_task(self._find_coordinator(kind, key))
-            self._finding[kind, key] = task
-            task.add_done_callback(lambda done: self._finding.pop((kind, key), None))
-        node = await self._shared(task)
-        self._coordinators[kind, key] = node
-        return node
+        return await self._coordinators.find(kind, key)
 
     def forget_coordinator(self, kind: CoordinatorType, key: str) -> None:
-        self._coordinators.pop((kind, key), None)
+        self._coordinators.forget(kind, key)
 
-    async def _find_coordinator(self, kind: CoordinatorType, key: str) -> Node:
-        try:
-            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
-            response: FindCoordinatorResponse = await self.call_any(request)
-        except UnsupportedVersionError:
-            request = FindCoordinatorRequest(key_type=kind, key=key)
-            response = await self.call_any(request, max_version=_BATCHED_FIND_COORDINATOR - 1)
-        found: Any = response.coordinators[0] if response.coordinators else response
-        if found.error_code != ErrorCode.NONE:
-            raise error_for(found.error_code, found.error_message)
-        return Node(found.node_id, found.host, found.port)
-
-    # Connections.
+    # Nodes.
 
     def _node(self, node: int | Node) -> Node:
         if isinstance(node, Node):
@@ -518,69 +426,13 @@ class ClusterClient:
         start = self.random.randrange(len(known))
         ordered = known[start:] + known[:start]
         # Those that a connection exists to come first.
-        return sorted(ordered, key=lambda node: not self._is_connected(node))
-
-    def _is_connected(self, node: Node) -> bool:
-        channel = self._channels.get((node.host, node.port, LANE_DEFAULT))
-        return channel is not None and channel.connected
-
-    def _channel(self, node: Node, lane: str) -> NodeChannel:
-        if self._closed:
-            raise ClosedError("the client is closed")
-        where = (node.host, node.port, lane)
-        channel = self._channels.get(where)
-        if channel is None:
-            channel = self._transport.channel(node.id, node.host, node.port, "PLAINTEXT")
-            self._channels[where] = channel
-        return channel
-
-    def _drop_unused_channels(self, picture: ClusterMetadata) -> None:
-        used = {(node.host, node.port) for node in picture.nodes.values()}
-        used.update((node.host, node.port) for node in self._coordinators.values())
-        for where in [where for where in self._channels if where[:2] not in used]:
-            if self._channels[where].idle:
-                self._channels.pop(where).close()
-
-    def _failed(self, error: ChannelError) -> KafkaError:
-        if isinstance(error, UnsupportedVersion):
-            return UnsupportedVersionError(str(error))
-        if isinstance(error, CallTimedOut):
-            return error_for(ErrorCode.REQUEST_TIMED_OUT, str(error))
-        if self._closed:
-            return ClosedError("the client was closed")
-        if isinstance(error, NotConnected):
-            return DisconnectError(f"cannot connect to {error.peer}: {error.reason}")
-        return DisconnectError(str(error))
-
-    def note_throttle(self, node_id: int, throttle_time_ms: int) -> None:
-        """Leave a node alone for as long as it asked for in a response."""
-        self._note_throttle(node_id, throttle_time_ms)
-
-    def _note_throttle(self, node_id: int, throttle_time_ms: int) -> None:
-        if throttle_time_ms > 0:
-            self._muted_until_ms[node_id] = self.clock.elapsed_ms() + throttle_time_ms
-
-    async def _await_unmuted(self, node_id: int) -> None:
-        until_ms = self._muted_until_ms.get(node_id)
-        if until_ms is not None:
-            delay_ms = until_ms - self.clock.elapsed_ms()
-            if delay_ms > 0:
-                await pause(self.clock, delay_ms)
-            if self._muted_until_ms.get(node_id) == until_ms:
-                del self._muted_until_ms[node_id]
+        return sorted(ordered, key=lambda node: not self._connections.is_connected(node))
 
     async def close(self) -> None:
         """Fail what waits and let go of all connections."""
-        self._closed = True
-        if self._refresh_alarm is not None:
-            self._refresh_alarm.cancel()
-        tasks = [*self._finding.values()]
-        if self._refreshing is not None:
-            tasks.append(cast(Any, self._refreshing))
-        for task in tasks:
-            task.cancel()
-        self._transport.close()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        self._connections.close()
+        await self._refresher.close()
+        await self._coordinators.close()
 
 
 def _reason(error: KafkaError | None) -> str:

@@ -1,7 +1,7 @@
 """ConfigKey and ConfigDef: what keys exist, and how given texts become checked values.
 
 A ConfigDef never changes after it is built. `parse` returns a value for every defined key; keys it
-does not know are the caller's to judge (a broker only warns about them, a tool may refuse them).
+does not know are left to the caller (a broker only warns about them, a tool may reject them).
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class ConfigDef(Mapping[str, ConfigKey]):
         return values
 
     def parse_given(self, texts: Mapping[str, str]) -> dict[str, Any]:
-        """Checked values of the given keys only; a key that is not defined is refused."""
+        """Checked values of the given keys only; a key that is not defined is rejected."""
         values: dict[str, Any] = {}
         for name, text in texts.items():
             key = self._keys.get(name)

@@ -1,4 +1,4 @@
-"""The one error of configuration: bad input, always told in a single line."""
+"""ConfigError: invalid configuration, described in a single line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["ConfigError"]
 class ConfigError(ValueError):
     """Names the key, the value that was given and what is allowed, in one line.
 
-    `key` and `value` are kept apart for callers that must hide a secret or answer a client.
+    `key` and `value` are attributes too, for callers that hide a secret or respond to a client.
     """
 
     def __init__(self, message: str, *, key: str | None = None, value: str | None = None) -> None:
@@ -19,7 +19,7 @@ class ConfigError(ValueError):
 
     @classmethod
     def invalid(cls, key: str, value: object, allowed: str) -> ConfigError:
-        """Kafka's frame for a refused value, so that its users recognise it."""
+        """In Kafka's wording for an invalid value, so that its users recognise it."""
         shown = "null" if value is None else str(value)
         text = f"Invalid value {shown} for configuration {key}: {allowed}"
         return cls(text, key=key, value=shown)

@@ -1,6 +1,6 @@
-"""Keys that are accepted for compatibility and change nothing, with the reasons.
+"""Keys that are accepted for compatibility and have no effect, with the reasons.
 
-Lists are kept by broker/config/no_effect.py and client/config/no_effect.py.
+The lists are in broker/config/no_effect.py and client/config/no_effect.py.
 """
 
 from __future__ import annotations

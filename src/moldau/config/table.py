@@ -1,4 +1,4 @@
-"""Reads key tables: one line per key, as compact as a table in a book.
+"""Reads key tables: one line per key.
 
     name  type  default  flags  [allowed]
 

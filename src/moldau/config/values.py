@@ -31,7 +31,7 @@ class ConfigType(IntEnum):
 
 
 class Password:
-    """A secret that does not show itself when printed or logged."""
+    """A secret that is hidden when printed or logged."""
 
     __slots__ = ("value",)
 

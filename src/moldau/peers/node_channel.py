@@ -28,6 +28,7 @@ from moldau.peers.channel import (
     ConnectionObserver,
     ConnectionRefused,
     NotConnected,
+    NotKafka,
     RawResponse,
     Reach,
 )
@@ -346,7 +347,11 @@ class NodeChannel:
         calls = list(self._waiting)
         self._waiting.clear()
         reason = _reason(error).removeprefix(f"{self._peer}: ")
-        kind = ConnectionRefused if is_refusal(error) else NotConnected
+        kind = NotConnected
+        if isinstance(error, NotKafka):
+            kind, reason = NotKafka, error.reason
+        elif is_refusal(error):
+            kind = ConnectionRefused
         for call in calls:
             message = f"{call.api.name} to {self._peer} is not sent: {reason}"
             call.fail(kind(message, self._peer, reason))

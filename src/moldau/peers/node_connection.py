@@ -14,14 +14,26 @@ from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from moldau.invariant import invariant
-from moldau.peers.channel import ChannelError, ConnectionObserver, RawResponse, UnsupportedVersion
+from moldau.peers.channel import (
+    ChannelError,
+    ConnectionObserver,
+    NotKafka,
+    RawResponse,
+    UnsupportedVersion,
+)
 from moldau.peers.machine.peer_versions import (
     API_VERSIONS,
     PeerVersions,
     api_versions_request,
     read_api_versions,
 )
-from moldau.peers.machine.responses import InvalidResponse, ResponseFrames, SpareBuffers
+from moldau.peers.machine.responses import (
+    FIRST_BYTES_MAX,
+    InvalidResponse,
+    NotKafkaBytes,
+    ResponseFrames,
+    SpareBuffers,
+)
 from moldau.wire.apis import Api
 from moldau.wire.errors import WireError
 from moldau.wire.framing import decode_response_header, encode_request_parts
@@ -107,7 +119,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         self._on_lost = on_lost
         self._buffer_sizes = (send_buffer_bytes, receive_buffer_bytes)
         self._transport: asyncio.WriteTransport | None = None
-        self._frames = ResponseFrames(response_bytes_max, spares)
+        self._frames = ResponseFrames(response_bytes_max, spares, first_size_max=FIRST_BYTES_MAX)
         self._in_flight: deque[Call] = deque()
         self._correlation_id = -1
         self._versions: PeerVersions | None = None
@@ -186,11 +198,12 @@ class NodeConnection(asyncio.BufferedProtocol):
         else:
             self._in_flight.append(call)
 
-    def lose(self, reason: str) -> None:
+    def lose(self, reason: str, *, is_kafka: bool = True) -> None:
         """Close, and fail every call that was sent."""
         if self.lost is not None:
             return
-        self.lost = ChannelError(f"{self._peer}: {reason}")
+        message = f"{self._peer}: {reason}"
+        self.lost = ChannelError(message) if is_kafka else NotKafka(message, self._peer, reason)
         if self._transport is not None:
             self._transport.abort()
             if self._observer is not None:
@@ -228,7 +241,7 @@ class NodeConnection(asyncio.BufferedProtocol):
             for frame in self._frames.received(nbytes):
                 self._on_frame(frame)
         except InvalidResponse as error:
-            self.lose(str(error))
+            self.lose(str(error), is_kafka=not isinstance(error, NotKafkaBytes))
         else:
             self._on_progress()
 

@@ -2,9 +2,10 @@
 
     python -m moldau.pipelines.daemon FOLDER
 
-What always holds: one loop per deployment folder, by the folder's lock. The loop outlives whoever
-started it, and the Spark server and its queries outlive the loop: the next one takes them over.
-Only `stop` stops queries, and what users want stays written down: the next loop starts them again.
+Invariants: one loop runs per deployment folder, because it holds the folder's lock. The loop
+outlives the process that started it, and the Spark server and its queries outlive the loop: the
+next loop takes them over. Only `stop` stops queries. The registry keeps which pipelines are to run,
+so the next loop starts them again. After `stop` or `kill` no loop runs, whether or not it raised.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from moldau.pipelines.control.folder import ControlFolder, Heartbeat, Lock
 from moldau.pipelines.errors import PipelineError
 from moldau.spark.runtime.processes import is_running
 
-__all__ = ["DaemonStatus", "ensure_running", "main", "status", "stop"]
+if TYPE_CHECKING:
+    from moldau.pipelines.control.shell import ControlLoop
+
+__all__ = ["DaemonStatus", "ensure_running", "kill", "main", "status", "stop"]
 
 _POLL_SECONDS: Final = 0.05
 _HANGS_AFTER_MS: Final = 30_000
@@ -33,15 +38,17 @@ _LOG_SIZE_MAX: Final = 2 * 1024 * 1024
 _OUTPUT_LINES: Final = 5
 _LOCK_TRIES_MAX: Final = 20
 _FAULT_PAUSE_SECONDS: Final = 5.0
+_SIGNAL_AGAIN_SECONDS: Final = 5.0
+_KILL_SECONDS_MAX: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonStatus:
-    """What is known of a folder's control loop; the heartbeat is the last one of any loop."""
+    """The state of a folder's control loop; the heartbeat is the last one of any loop."""
 
     alive: bool
     heartbeat: Heartbeat | None
-    #: How long ago it gave a sign of life.
+    #: How long ago the heartbeat was written.
     silent_ms: int | None
 
     @property
@@ -50,7 +57,7 @@ class DaemonStatus:
 
     @property
     def hangs(self) -> bool:
-        """It runs, but has not been round its loop for long."""
+        """The process runs, but its last round was long ago."""
         beat = self.heartbeat
         return self.alive and beat is not None and beat.at_ms - beat.round_at_ms > _HANGS_AFTER_MS
 
@@ -73,8 +80,9 @@ def ensure_running(
 ) -> int:
     """Start the folder's control loop unless it runs; returns its process id.
 
-    `config` are further settings of the client (security). With `keep_server` the loop keeps the
-    Spark server running also while there is no pipeline; None leaves that as it was.
+    `config` has further client settings (security). With `keep_server` the loop keeps the Spark
+    server running even while there is no pipeline; None leaves that unchanged. If this raises, or
+    is interrupted, it has left no process behind.
     """
     control = ControlFolder(folder)
     wanted = {key: str(value) for key, value in (config or {}).items()}
@@ -88,44 +96,70 @@ def ensure_running(
         control.set_keep_server(keep_server)
     while True:
         process = None if control.is_locked() else _spawn(control)
-        pid = _wait_for_beat(control, process, deadline)
-        if pid is not None:
-            return pid
-        if time.monotonic() > deadline:
-            raise PipelineError(
-                f"the control loop of {control.path} did not start in {timeout:g} s",
-                hint=f"{control.output} tells more",
-            )
+        try:
+            pid = _wait_for_beat(control, process, deadline)
+            if pid is not None:
+                return pid
+            if time.monotonic() > deadline:
+                raise PipelineError(
+                    f"the control loop of {control.path} did not start in {timeout:g} s",
+                    hint=f"see {control.output}",
+                )
+        except BaseException:
+            # It may not have its lock yet, so `stop` would not find it.
+            if process is not None:
+                process.kill()
+                process.wait()
+            raise
 
 
 def stop(folder: str | os.PathLike[str], *, timeout: float = 75.0) -> bool:
-    """Stop the folder's loop, and before that all queries; False if none runs.
+    """Stop all queries and then the folder's loop; False if none runs.
 
-    What users want is kept. The server is left as it is.
+    The registry keeps which pipelines are to run. The Spark server is left as it is. A loop that
+    does not end in time is killed, and that is raised.
     """
     control = ControlFolder(folder)
     if not control.is_locked():
         return False
-    deadline = time.monotonic() + timeout
-    asked: int | None = None
-    while control.is_locked():
-        heartbeat = control.heartbeat()
-        if (
-            heartbeat is not None
-            and heartbeat.pid != asked
-            and is_running(heartbeat.pid, heartbeat.mark)
-        ):
-            asked = heartbeat.pid
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(asked, signal.SIGTERM)
-        if time.monotonic() > deadline:
-            raise PipelineError(
-                f"the control loop of {control.path} (process {asked}) did not end in "
-                f"{timeout:g} s",
-                hint=f"{control.output} tells more",
-            )
-        time.sleep(_POLL_SECONDS)
+    ended = _end(control, signal.SIGTERM, seconds_max=timeout)
+    if not ended:
+        kill(folder)
     control.set_keep_server(False)
+    if not ended:
+        raise PipelineError(
+            f"the control loop of {control.path} did not end in {timeout:g} s and was killed. "
+            "Queries may run on until the Spark server stops",
+            hint=f"see {control.output}",
+        )
+    return True
+
+
+def kill(folder: str | os.PathLike[str]) -> None:
+    """End the folder's loop at once. Its queries run on in the Spark server."""
+    control = ControlFolder(folder)
+    if not _end(control, signal.SIGKILL, seconds_max=_KILL_SECONDS_MAX):
+        raise PipelineError(
+            f"the control loop of {control.path} cannot be killed", hint=f"see {control.output}"
+        )
+
+
+def _end(control: ControlFolder, number: signal.Signals, *, seconds_max: float) -> bool:
+    """Signal the loop until it has released its lock; False if it has not in time."""
+    deadline = time.monotonic() + seconds_max
+    signal_at = 0.0
+    while control.is_locked():
+        now = time.monotonic()
+        if now > deadline:
+            return False
+        heartbeat = control.heartbeat()
+        # A loop that has just started has not written its heartbeat, and one that starts again
+        # after a fault may lose a signal.
+        if now >= signal_at and heartbeat is not None and is_running(heartbeat.pid, heartbeat.mark):
+            signal_at = now + _SIGNAL_AGAIN_SECONDS
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(heartbeat.pid, number)
+        time.sleep(_POLL_SECONDS)
     return True
 
 
@@ -164,7 +198,7 @@ def _spawn(control: ControlFolder) -> subprocess.Popen[bytes]:
 def _wait_for_beat(
     control: ControlFolder, process: subprocess.Popen[bytes] | None, deadline: float
 ) -> int | None:
-    """The id of the loop that has the lock and gives signs of life; None to try again."""
+    """The process id of the loop that has the lock and writes heartbeats; None to try again."""
     while time.monotonic() < deadline:
         heartbeat = control.heartbeat()
         if (
@@ -177,7 +211,7 @@ def _wait_for_beat(
             if process.returncode:
                 raise PipelineError(
                     f"the control loop ended at its start: {_last_words(control)}",
-                    hint=f"{control.path / 'control.out'} tells more",
+                    hint=f"see {control.path / 'control.out'}",
                 )
             return None
         if process is None and not control.is_locked():
@@ -190,15 +224,15 @@ def _last_words(control: ControlFolder) -> str:
     try:
         lines = (control.path / "control.out").read_text(errors="replace").split("\n")
     except OSError:
-        return "nothing is known"
+        return "it left no output"
     return " ".join(line.strip() for line in lines[-_OUTPUT_LINES:] if line.strip())
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The loop's process. Exit code 0 also if another loop has the folder already."""
+    """The loop's process. The exit code is 0 also if another loop has the folder already."""
     words = sys.argv[1:] if argv is None else argv
     control = ControlFolder(words[0])
-    lock = _take_lock(control)
+    lock = Lock.taken_over(int(words[1])) if len(words) > 1 else _take_lock(control)
     if lock is None:
         return 0
     _log_to(control)
@@ -218,26 +252,40 @@ def main(argv: list[str] | None = None) -> int:
     log = logging.getLogger("moldau.pipelines")
     log.info("control loop %d of %s for %s", os.getpid(), control.path, config["bootstrap.servers"])
     try:
-        loop.run()
+        _run_in_thread(loop)
     except Exception:
         log.exception("the control loop failed")
-        if not loop.is_ending:
-            _begin_anew(control)
+        _start_again(control, lock, loop)
     log.info("control loop %d ended", os.getpid())
-    # Workers that hang in a call must not keep the process: nothing of theirs is owned here.
+    # Workers that hang in a call must not keep the process alive: they own nothing.
     logging.shutdown()
     os._exit(0)
 
 
-def _begin_anew(control: ControlFolder) -> None:
-    """After a fault of ours: pipelines are looked after again, by a process that knows nothing."""
-    time.sleep(_FAULT_PAUSE_SECONDS)
+def _run_in_thread(loop: ControlLoop) -> None:
+    """Signal handlers run in the main thread and set an event. If the loop waited for that event
+    in the same thread, a handler could interrupt it while it holds the event's lock."""
+    with ThreadPoolExecutor(1, thread_name_prefix="control-loop") as runner:
+        runner.submit(loop.run).result()
+
+
+def _start_again(control: ControlFolder, lock: Lock, loop: ControlLoop) -> None:
+    """After a fault of ours, run the loop in a fresh program. Returns if it is to end instead.
+
+    The lock is handed over, not released: `stop` would take a released lock for the loop's end.
+    """
+    deadline = time.monotonic() + _FAULT_PAUSE_SECONDS
+    while time.monotonic() < deadline and not loop.is_ending:
+        time.sleep(_POLL_SECONDS)
+    if loop.is_ending:
+        return
     logging.shutdown()
-    os.execv(sys.executable, [sys.executable, "-m", "moldau.pipelines.daemon", str(control.path)])
+    command = [sys.executable, "-m", "moldau.pipelines.daemon", str(control.path)]
+    os.execv(sys.executable, [*command, str(lock.hand_over())])
 
 
 def _take_lock(control: ControlFolder) -> Lock | None:
-    """None if a loop has it. Whoever only looks has it for a moment."""
+    """None if a loop has it. A process that only checks for a loop holds it for a moment."""
     for _ in range(_LOCK_TRIES_MAX):
         lock = control.lock()
         if lock is not None:

@@ -2,10 +2,12 @@
 
 The model, so that a finding can be judged:
 - Bytes written are readable at once. They survive a power failure for sure only if a sync of
-  that file came after the write. Otherwise each file keeps, on its own, nothing of what was not
-  synced, a first part of those writes with the last one torn at any byte, any subset of them, or
-  all: a write that is missing in front of one that is not reads as zeros, as on a file system
-  with delayed allocation.
+  that file came after the write. Otherwise each file keeps, on its own, one of these: none of the
+  writes that were not synced; a first part of them, the last one torn at any byte; any subset of
+  them; all of them; or the size that all of them gave the file, without some of their data. A
+  part that is missing reads as zeros, as on a file system with delayed allocation, or as whatever
+  the disk held there before, as on one that does not order data and sizes. Bytes that a sync has
+  covered are never damaged.
 - Creating, renaming, removing and cutting go through one journal in order. Syncing a folder makes
   the journal durable up to the last change in that folder, syncing a file up to the last time it
   was cut. A power failure undoes a last part of what is not durable yet: bytes written after a cut
@@ -21,13 +23,19 @@ raises `Stopped` at every call, so that nothing of the dead process reaches the 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
+from typing import Final
 
 from moldau.broker.log.disk import Buffer, File, Lock
 
 TOTAL_BYTES = 1 << 40
+# Smaller than any real disk's, because the simulated batches are small too: a batch has several.
+_BLOCK_BYTES: Final = 64
+# How much of what was not synced is missing: now and then a block, a part, everything.
+_LOST_SHARES: Final = (0.05, 0.3, 1.0)
+_OLD_DATA_SHARE: Final = 0.3
 
 
 class Stopped(BaseException):
@@ -38,6 +46,10 @@ class Stopped(BaseException):
 class _Write:
     position: int
     data: bytes
+
+    @property
+    def end(self) -> int:
+        return self.position + len(self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +105,7 @@ class _Inode:
         self.pending.clear()
 
     def lose_power(self, random: Random, last_sequence: int) -> int:
-        """Keep what the model lets survive; returns how many changes were lost or torn."""
+        """Keep what the model lets survive; returns how many changes were lost or damaged."""
         if not self.pending:
             return 0
         changes: list[_Write | _Cut] = []
@@ -101,8 +113,9 @@ class _Inode:
             if isinstance(change, _Cut) and change.sequence > last_sequence:
                 break
             changes.append(change)
-        kept = _surviving(changes, random)
-        lost = len(self.pending) - len(kept)
+        kept = _surviving(changes, self.durable_size, random)
+        whole = {id(change) for change in changes}
+        lost = len(self.pending) - sum(id(change) in whole for change in kept)
         self.data, self.size = bytearray(self.durable), self.durable_size
         for change in kept:
             self._take(change)
@@ -110,15 +123,23 @@ class _Inode:
         return lost
 
 
-def _surviving(changes: list[_Write | _Cut], random: Random) -> list[_Write | _Cut]:
+def _surviving(
+    changes: list[_Write | _Cut], durable_size: int, random: Random
+) -> list[_Write | _Cut]:
     """Cuts are the journal's business; of the writes any part may be missing."""
     fate = random.random()
-    if fate < 0.2:
+    if fate < 0.15:
         return changes
-    if fate < 0.5:
+    if fate < 0.4:
         return [change for change in changes if isinstance(change, _Cut)]
-    if fate < 0.7:
+    if fate < 0.55:
         return [c for c in changes if isinstance(c, _Cut) or random.random() < 0.5]
+    if fate < 0.75:
+        return _sizes_without_data(changes, durable_size, random)
+    return _first_part(changes, random)
+
+
+def _first_part(changes: list[_Write | _Cut], random: Random) -> list[_Write | _Cut]:
     last = random.randrange(len(changes) + 1)
     kept: list[_Write | _Cut] = []
     for index, change in enumerate(changes):
@@ -127,6 +148,44 @@ def _surviving(changes: list[_Write | _Cut], random: Random) -> list[_Write | _C
         elif index == last:
             kept.append(_Write(change.position, change.data[: random.randrange(len(change.data))]))
     return kept
+
+
+def _sizes_without_data(
+    changes: list[_Write | _Cut], durable_size: int, random: Random
+) -> list[_Write | _Cut]:
+    """The file is as long as with all of the writes, but some of their blocks never came."""
+    share = random.choice(_LOST_SHARES)
+    kept: list[_Write | _Cut] = []
+    for change in changes:
+        if isinstance(change, _Cut):
+            durable_size = min(durable_size, change.size)
+            kept.append(change)
+            continue
+        lost = [
+            block
+            for block in _blocks(max(change.position, durable_size), change.end)
+            if random.random() < share
+        ]
+        kept.append(_damaged(change, lost, random) if lost else change)
+    return kept
+
+
+def _blocks(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The blocks of a file between two positions, the first and the last one perhaps in part."""
+    while start < end:
+        following = min(end, (start // _BLOCK_BYTES + 1) * _BLOCK_BYTES)
+        yield start, following
+        start = following
+
+
+def _damaged(write: _Write, lost: list[tuple[int, int]], random: Random) -> _Write:
+    data = bytearray(write.data)
+    holds_old_data = random.random() < _OLD_DATA_SHARE
+    for start, end in lost:
+        count = end - start
+        at = start - write.position
+        data[at : at + count] = random.randbytes(count) if holds_old_data else bytes(count)
+    return _Write(write.position, bytes(data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,16 @@ from uuid import UUID
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.metadata.formatting import format_storage
-from moldau.broker.metadata.machine.controller import Controller
+from moldau.broker.metadata.machine.brokers import (
+    check_broker_epoch,
+    register_broker,
+    unfencing_records,
+)
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.machine.model import Endpoint
+from moldau.broker.metadata.machine.topics import create_topics, delete_topics
+from moldau.broker.metadata.machine.view import ControllerView
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.clock import Alarm
 from moldau.peers.channel import Channel
@@ -204,7 +210,7 @@ class MetadataScenario:
         self.world.note(f"{action} {topic}")
         asked = (action, topic)
 
-        def decide_and_note(controller: Controller) -> Decision[Any]:
+        def decide_and_note(controller: ControllerView) -> Decision[Any]:
             decision = decide(controller)
             if decision.records:
                 self._asked.append(asked)
@@ -332,10 +338,9 @@ class MetadataScenario:
             ],
             log_dirs=[directory_id],
         )
-        now_ms = round(self.world.loop.time() * 1000)
-        registered = await shell.run(lambda c: c.register_broker(request, now_ms=now_ms))
-        epoch = registered.broker_epoch
-        await shell.run(lambda c: c.unfence_broker(broker_id=1, broker_epoch=epoch))
+        now_ms = ElapsedMs(round(self.world.loop.time() * 1000))
+        registered = await shell.run(register_broker, request, now_ms=now_ms)
+        await shell.run(_unfence, registered.broker_epoch)
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:
         """Wait for it; in a process that stops in between it would never end."""
@@ -398,15 +403,21 @@ def _same(found: Mapping[str, UUID], possible: Mapping[str, UUID]) -> bool:
     )
 
 
-def _create(topic: str) -> Callable[[Controller], Decision[Any]]:
+def _unfence(controller: ControllerView, broker_epoch: int) -> Decision[None]:
+    """Without a session, which this scenario's broker does not need to be used."""
+    broker = check_broker_epoch(controller, 1, broker_epoch)
+    return Decision(tuple(unfencing_records(controller, broker)), None, atomic=False)
+
+
+def _create(topic: str) -> Callable[[ControllerView], Decision[Any]]:
     request = CreateTopicsRequest(
         topics=[
             CreateTopicsRequest.CreatableTopic(name=topic, num_partitions=2, replication_factor=1)
         ]
     )
-    return lambda controller: controller.create_topics(request)
+    return lambda controller: create_topics(controller, request)
 
 
-def _delete(topic: str) -> Callable[[Controller], Decision[Any]]:
+def _delete(topic: str) -> Callable[[ControllerView], Decision[Any]]:
     request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=topic)])
-    return lambda controller: controller.delete_topics(request)
+    return lambda controller: delete_topics(controller, request)

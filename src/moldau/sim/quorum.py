@@ -1,10 +1,10 @@
 """A metadata quorum through one seed: real quorum nodes, logs, snapshots and RPCs, nothing above.
 
 Three nodes, or five, or three and two observers; a static quorum or one whose voters change.
-Writers sit beside the nodes and append where somebody leads; every node keeps the values that it
-was told are committed, takes snapshots of them and forgets the log before. The power of all may
-fail at any time, for whatever the quorum commits is synced (`quorum_watch.py` has what must hold).
-In the end all nodes have the same values, and everything that was acknowledged is among them.
+Writers append on nodes that lead. Every node collects the committed values, takes snapshots of them
+and removes the log before. The power of all nodes may fail at any time, because everything that the
+quorum commits is synced (`quorum_watch.py` has the invariants). In the end all nodes have the same
+values, and everything that was acknowledged is among them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from moldau.broker.network.context import RequestContext
 from moldau.broker.network.dispatcher import Dispatcher, Route
 from moldau.broker.raft.log import RaftLog, RaftLogConfig
 from moldau.broker.raft.machine.batches import MetadataBatch, encode_records
-from moldau.broker.raft.machine.core import QuorumSettings
 from moldau.broker.raft.machine.rpcs import Peer
+from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.node import RaftNode
 from moldau.broker.raft.service import RaftService
@@ -41,7 +41,7 @@ from moldau.sim.fleet_faults import WEIGHTS, FleetFaults, PowerRule
 from moldau.sim.listening import SimNetwork
 from moldau.sim.machine import Fleet, Machine
 from moldau.sim.process import Process
-from moldau.sim.quorum_watch import QuorumWatch
+from moldau.sim.quorum_watch import QuorumWatch, StoredBatches
 from moldau.sim.world import Invariant, Violation, World, require
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
@@ -156,7 +156,7 @@ class QuorumProgram:
             await asyncio.gather(self._snapshot, return_exceptions=True)
         self._log.close()
 
-    # What the quorum says.
+    # RaftListener.
 
     def on_committed(self, batches: Sequence[MetadataBatch]) -> None:
         for batch in batches:
@@ -287,7 +287,7 @@ class Quorum(Fleet):
             )
 
     def leader(self) -> QuorumProgram | None:
-        """Who leads the newest epoch, if that can be asked."""
+        """The leader of the newest epoch, if it runs."""
         leading = [
             program
             for node in self.nodes
@@ -377,7 +377,8 @@ class QuorumScenario:
             process, program = node.process, node.program
             if process is not None and process.ran and program is not None:
                 process.ran = False
-                self.watch.look(node.node_id, node.boots, program.raft)
+                raft = program.raft
+                self.watch.look(node.node_id, node.boots, raft.machine, StoredBatches(raft.log))
                 self._look_for_votes(node, program.raft)
 
     def _look_for_votes(self, node: QuorumNode, raft: RaftNode) -> None:
@@ -439,7 +440,7 @@ class QuorumScenario:
                 task.result()
 
     def _settled(self, faults: FleetFaults) -> bool:
-        """Whether everybody is up and has everything."""
+        """Whether all nodes are up and have everything."""
         if not faults.all_up:
             return False
         programs = [node.program for node in self.quorum.nodes]
@@ -448,19 +449,19 @@ class QuorumScenario:
         return len(ends) == 1 and ends == logs and self.quorum.leader() is not None
 
     def _described(self) -> str:
-        told = []
+        described = []
         for node in self.quorum.nodes:
             program = node.program
             if program is None or not node.up:
-                told.append(f"{node.host} is down")
+                described.append(f"{node.host} is down")
                 continue
             machine = program.raft.machine
-            told.append(
-                f"{node.host} {machine.state.value} in epoch {machine.epoch}, high watermark"
+            described.append(
+                f"{node.host} {machine.role_name.value} in epoch {machine.epoch}, high watermark"
                 f" {machine.high_watermark} of {program.raft.log.end_offset},"
                 f" voters {sorted(machine.voters.voters)}"
             )
-        return "; ".join(told)
+        return "; ".join(described)
 
     def _check_end(self) -> None:
         programs = [node.program for node in self.quorum.nodes]
@@ -481,14 +482,14 @@ class QuorumScenario:
             f"held with {len(values[0])} values in {len(self.watch.leaders)} epochs with leaders"
         )
 
-    # Those who use it.
+    # Clients of the quorum.
 
     async def _write(self, writer: int) -> None:
         random = Random(f"{self.world.seed}/writer{writer}")
         quorum = self.quorum
         while not self._stopping:
             await asyncio.sleep(random.choice((0.02, 0.2, 1.0)) * random.random())
-            # Also on those who only believe that they lead.
+            # Also on nodes that wrongly believe that they lead.
             node = random.choice(quorum.nodes)
             program, process = node.program, node.process
             if program is None or process is None or not program.raft.is_leader:
@@ -523,7 +524,7 @@ class QuorumScenario:
     async def _ask(
         self, process: Process, work: Coroutine[Any, Any, T], timeout_s: float
     ) -> T | None:
-        """What the process says in time; None if it does not, or dies."""
+        """The result, if the process returns it in time; None if it does not, or dies."""
         task = self.world.loop.create_task(work, context=process.context())
         await asyncio.wait({task}, timeout=timeout_s)
         try:

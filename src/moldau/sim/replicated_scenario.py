@@ -19,7 +19,7 @@ from moldau.sim.cluster_scenario import PROFILES, PROPERTIES, ClusterScenario, P
 from moldau.sim.fleet_faults import WEIGHTS, FleetFaults, PowerRule
 from moldau.sim.partition_watch import PartitionWatch
 from moldau.sim.promise import Promise
-from moldau.sim.quorum_watch import QuorumWatch
+from moldau.sim.quorum_watch import QuorumWatch, StoredBatches
 from moldau.sim.world import Invariant, Violation, World
 
 SETTLE_S = 150.0
@@ -122,7 +122,8 @@ class ReplicatedScenario(ClusterScenario):
             process.ran = False
             raft, replicas = node.raft, node.replicas
             if raft is not None:
-                self.quorum_watch.look(node.node_id, node.boots, raft)
+                log = StoredBatches(raft.log)
+                self.quorum_watch.look(node.node_id, node.boots, raft.machine, log)
             if replicas is not None:
                 self.partition_watch.look(node.node_id, node.boots, replicas)
             metadata = node.metadata
@@ -242,7 +243,7 @@ class ReplicatedScenario(ClusterScenario):
                 continue
             machine = raft.machine
             told.append(
-                f"{node.host}{'' if node.up else ' (not up)'} {machine.state.value} in epoch"
+                f"{node.host}{'' if node.up else ' (not up)'} {machine.role_name.value} in epoch"
                 f" {machine.epoch}, {machine.high_watermark} of {raft.log.end_offset}"
             )
         return "; ".join(told + self._lagging())

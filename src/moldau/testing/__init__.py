@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from moldau.testing.aio import AsyncBroker, AsyncCluster
-    from moldau.testing.cluster import Broker, Cluster
+    from moldau.testing.cluster import AsyncBroker, AsyncCluster, Broker, Cluster
+    from moldau.testing.cluster_base import Topic
     from moldau.testing.disturbance import Faults
     from moldau.testing.errors import (
         BrokerError,
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
         BrokerStartError,
         WaitTimeout,
     )
-    from moldau.testing.groups import Group, GroupMember
+    from moldau.testing.groups import Group
+    from moldau.testing.machine.group_values import GroupMember
     from moldau.testing.nodes import Fault, Node
-    from moldau.testing.topics import Topic
     from moldau.testing.waiting import wait_until, wait_until_async
 
 __all__ = [
@@ -49,8 +49,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AsyncBroker": "aio",
-    "AsyncCluster": "aio",
+    "AsyncBroker": "cluster",
+    "AsyncCluster": "cluster",
     "Broker": "cluster",
     "BrokerError": "errors",
     "BrokerNotRunning": "errors",
@@ -59,9 +59,9 @@ _MODULES = {
     "Fault": "nodes",
     "Faults": "disturbance",
     "Group": "groups",
-    "GroupMember": "groups",
+    "GroupMember": "machine.group_values",
     "Node": "nodes",
-    "Topic": "topics",
+    "Topic": "cluster_base",
     "WaitTimeout": "errors",
     "wait_until": "waiting",
     "wait_until_async": "waiting",

@@ -1,322 +1,26 @@
-"""Brokers under test: a cluster of real ones on fresh ports of 127.0.0.1, with throw-away data.
+"""Brokers under test: `Cluster` has several nodes, `Broker` is the same with one.
 
-`Cluster` is several nodes, `Broker` the same with one; each is used with `with`, or with
-`async with`, which does not block the loop. What always holds: nothing of a cluster survives it,
-neither a process nor a file; an address stays a node's own, also while the node is down; and two
-clusters with one seed draw the same random numbers.
+Each is used with `with`, or with `async with`, which does not block the loop. `AsyncCluster` and
+`AsyncBroker` have methods that are awaited.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-import secrets
-import shutil
-import socket
-import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict, TypeVar, Unpack
+from typing import Unpack
 
-from moldau.testing import registry
-from moldau.testing.disturbance import Disturbance
-from moldau.testing.errors import BrokerError
-from moldau.testing.nodes import Node
-from moldau.testing.settings import HOST, data_folder
-from moldau.testing.template import Template, start_template
-from moldau.testing.waiting import wait_until
+from moldau.testing.aio import AsyncClusterCalls
+from moldau.testing.cluster_base import ClusterBase, ClusterOptions
 
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from moldau.client.consumer_record import ConsumerRecord
-    from moldau.testing.aio import AsyncCluster
-    from moldau.testing.data import DataClient
-    from moldau.testing.groups import Group
-    from moldau.testing.topics import RecordOptions, Topic
-
-__all__ = ["Broker", "Cluster", "ClusterOptions"]
-
-T = TypeVar("T")
-
-BROKERS_MAX: Final = 20
-LOG_DIRS_MAX: Final = 10
+__all__ = ["AsyncBroker", "AsyncCluster", "Broker", "Cluster"]
 
 
-class ClusterOptions(TypedDict, total=False):
-    """How a cluster is made; see `Cluster`."""
-
-    config: Mapping[str, Any] | None
-    topics: Mapping[str, int] | Iterable[str]
-    seed: int | None
-    log_dirs: int
-    data: str | PathLike[str] | None
-    log_level: str
-
-
-class Cluster(Disturbance):
+class Cluster(ClusterBase):
     """Several brokers as one cluster; up to three of them are controllers as well."""
-
-    def __init__(
-        self,
-        brokers: int = 3,
-        *,
-        config: Mapping[str, Any] | None = None,
-        topics: Mapping[str, int] | Iterable[str] = (),
-        seed: int | None = None,
-        log_dirs: int = 1,
-        data: str | PathLike[str] | None = None,
-        log_level: str = "INFO",
-    ) -> None:
-        """`config` are server.properties for all nodes, `topics` names and partition counts to
-        create, `seed` what random faults and ids are drawn from, `data` where folders go."""
-        if not 1 <= brokers <= BROKERS_MAX:
-            raise ValueError(f"brokers={brokers}: a cluster under test has 1 to {BROKERS_MAX}")
-        if not 1 <= log_dirs <= LOG_DIRS_MAX:
-            raise ValueError(f"log_dirs={log_dirs}: a node under test has 1 to {LOG_DIRS_MAX}")
-        self.seed = secrets.randbelow(2**32) if seed is None else seed
-        self.config: Mapping[str, str] = {
-            key: _property(value) for key, value in (config or {}).items()
-        }
-        self.log_dirs = log_dirs
-        self.log_level = log_level
-        self.cluster_id = _cluster_id(self.seed)
-        self.folder = ""
-        self.template: Template | None = None
-        self._parent = data
-        self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
-        self._reserved: list[socket.socket] = []
-        self._data: DataClient | None = None
-        self._lock = threading.Lock()
-        self._nodes = {node_id: Node(self, node_id) for node_id in range(1, brokers + 1)}
-
-    @property
-    def nodes(self) -> dict[int, Node]:
-        return self._nodes
-
-    def reserve_ports(self) -> tuple[int, int]:
-        """Two ports that stay this cluster's own: bound here, though nobody listens, they are given
-        to no one else, and a node that is down refuses connections as it should."""
-        return self._reserve_port(), self._reserve_port()
-
-    def _reserve_port(self) -> int:
-        holder = socket.socket()
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind((HOST, 0))
-        self._reserved.append(holder)
-        return int(holder.getsockname()[1])
-
-    # Life.
-
-    def start(self) -> Self:
-        """Returns when every node serves and knows the others."""
-        if self.folder:
-            raise BrokerError("this cluster has been started before: make a new one")
-        self.folder = data_folder(self._parent)
-        registry.opened(self)
-        try:
-            # The first asks for votes: the others should be there by then.
-            for node in reversed(self.nodes.values()):
-                node.spawn()
-            for node in self.nodes.values():
-                node.wait_until_ready()
-            self.wait_until_whole()
-            for name, partitions in self._topics.items():
-                self.create_topic(name, partitions)
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def take_template(self) -> None:
-        """The process to fork nodes from; should it have died, all nodes have, and there is a new
-        one."""
-        template = start_template()
-        if template is not self.template:
-            self.template = template
-            template.own(self.folder)
-
-    def close(self) -> None:
-        """End all nodes and remove their data; nothing is written any more."""
-        if self._data is not None:
-            self._data.close()
-            self._data = None
-        registry.closed(self)
-        template = self.template
-        if template is not None and template.usable:
-            for node in self.nodes.values():
-                with suppress(BrokerError):
-                    node.kill()
-            template.remove(self.folder)
-        elif template is not None and template.pid == os.getpid():
-            # The template has ended, and all nodes with it.
-            shutil.rmtree(self.folder, ignore_errors=True)
-        for holder in self._reserved:
-            holder.close()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await asyncio.to_thread(self.close)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.bootstrap_servers} seed={self.seed}>"
-
-    # Addresses.
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """What every client takes as bootstrap.servers."""
-        return ",".join(node.address for node in self.nodes.values())
-
-    @property
-    def logs(self) -> str:
-        """What all nodes have logged, one node after the other."""
-        return "\n".join(
-            f"--- node {node.id}\n{node.logs}" for node in self.nodes.values() if node.logs
-        )
 
     @property
     def aio(self) -> AsyncCluster:
         """The same cluster for tests on an event loop: what waits is awaited."""
-        from moldau.testing.aio import AsyncCluster
-
         return AsyncCluster(self)
-
-    # Waiting.
-
-    def wait_until(
-        self, condition: Callable[[], T], *, timeout: float = 15.0, what: str | None = None
-    ) -> T:
-        """See `moldau.testing.wait_until`."""
-        return wait_until(condition, timeout=timeout, what=what)
-
-    def wait_until_whole(self, timeout: float = 30.0) -> None:
-        """Until all nodes that run know each other as usable; paused ones are not asked."""
-        running = [node for node in self.nodes.values() if node.running]
-        wanted = {node.id for node in running if not node.paused}
-
-        def whole() -> bool:
-            return all(wanted <= node.known_brokers() for node in running if not node.paused)
-
-        wait_until(whole, timeout=timeout, interval=0.002, what=f"brokers {sorted(wanted)}")
-
-    # Data.
-
-    @property
-    def data(self) -> DataClient:
-        """The client behind `create_topic`, `produce`, `records` and groups."""
-        with self._lock:
-            if self._data is None:
-                from moldau.testing.data import DataClient
-
-                self._data = DataClient(self.bootstrap_servers)
-            return self._data
-
-    @property
-    def topics(self) -> dict[str, int]:
-        """Topics and how many partitions they have, without Kafka's own."""
-        return self.data.topics()
-
-    def create_topic(
-        self,
-        name: str,
-        partitions: int = 1,
-        *,
-        replication_factor: int | None = None,
-        config: Mapping[str, Any] | None = None,
-    ) -> Topic:
-        """Returns when every node serves the topic."""
-        from moldau.testing.topics import Topic
-
-        configs = {key: _property(value) for key, value in (config or {}).items()}
-        self.data.create_topic(name, partitions, replication_factor, configs)
-        return Topic(name, self)
-
-    def delete_topic(self, name: str) -> None:
-        self.data.delete_topic(name)
-
-    def leader(self, topic: str, partition: int = 0) -> Node:
-        """The node that leads a partition."""
-        return self.nodes[self.data.leader(topic, partition)]
-
-    def coordinator(self, group: str) -> Node:
-        """The node that coordinates a group."""
-        return self.nodes[self.data.group_coordinator(group)]
-
-    def transaction_coordinator(self, transactional_id: str) -> Node:
-        """The node that coordinates the transactions of a producer."""
-        return self.nodes[self.data.transaction_coordinator(transactional_id)]
-
-    def controller(self) -> Node:
-        """The node whose controller is active."""
-        return self.nodes[self.data.controller()]
-
-    def produce(self, topic: str, *values: Any, key: Any = None, partition: int = 0) -> list[int]:
-        """Write records with these values (bytes, text, None, or anything JSON can say) and one
-        key; their offsets."""
-        return self.data.produce(topic, values, key=key, partition=partition)
-
-    def records(
-        self,
-        topic: str,
-        *,
-        count: int | None = None,
-        timeout: float = 15.0,
-        partition: int | None = None,
-        isolation_level: Literal["read_committed", "read_uncommitted"] = "read_uncommitted",
-    ) -> list[ConsumerRecord]:
-        """All records of a topic, partition by partition; with `count` it is waited until there
-        are as many."""
-        return self.data.records(
-            topic,
-            count=count,
-            timeout=timeout,
-            partition=partition,
-            committed=_is_committed(isolation_level),
-        )
-
-    def values(self, topic: str, **options: Unpack[RecordOptions]) -> list[bytes | None]:
-        """Of all records of a topic; options as of `records`."""
-        return [record.value for record in self.records(topic, **options)]
-
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        """The offset of the next record, by partition."""
-        return self.data.end_offsets(topic)
-
-    def group(self, group_id: str) -> Group:
-        """A consumer, share or classic group: its state, its members, and what can happen to it."""
-        from moldau.testing.groups import Group
-
-        return Group(self.data, group_id)
-
-    def data_of(self, topic: str, partition: int = 0) -> list[Path]:
-        """The folders that replicas of a partition have on disk."""
-        return [
-            folder / f"{topic}-{partition}"
-            for node in self.nodes.values()
-            for folder in node.log_dirs
-            if (folder / f"{topic}-{partition}").is_dir()
-        ]
 
 
 class Broker(Cluster):
@@ -331,24 +35,18 @@ class Broker(Cluster):
         return self.nodes[1].port
 
 
-def _property(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+class AsyncCluster(AsyncClusterCalls):
+    """`moldau.testing.Cluster` for an event loop."""
+
+    sync: Cluster
+
+    def __init__(self, cluster: Cluster | int = 3, **options: Unpack[ClusterOptions]) -> None:
+        """Around a cluster that exists, or a new one with these options."""
+        super().__init__(Cluster(cluster, **options) if isinstance(cluster, int) else cluster)
 
 
-def _is_committed(isolation_level: str) -> bool:
-    if isolation_level not in ("read_committed", "read_uncommitted"):
-        raise ValueError(
-            f'isolation_level={isolation_level!r}: "read_committed" or "read_uncommitted"'
-        )
-    return isolation_level == "read_committed"
+class AsyncBroker(AsyncCluster):
+    """`moldau.testing.Broker` for an event loop."""
 
-
-def _cluster_id(seed: int) -> str:
-    import random
-    from uuid import UUID
-
-    from moldau.wire.uuids import uuid_to_text
-
-    return uuid_to_text(UUID(bytes=random.Random(f"{seed}/cluster").randbytes(16), version=4))
+    def __init__(self, brokers: int = 1, **options: Unpack[ClusterOptions]) -> None:
+        super().__init__(Broker(brokers, **options))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from moldau.client.errors import GroupIdNotFoundError
 from moldau.testing.errors import BrokerError, WaitTimeout
+from moldau.testing.intruder import intrude
+from moldau.testing.machine.group_values import GroupDescription, GroupMember
 from moldau.testing.waiting import wait_until
 from moldau.wire.codec import decode
 from moldau.wire.errors import ErrorCode, WireError
@@ -45,32 +46,6 @@ _HEARTBEATS: Final[dict[str, Callable[..., Message]]] = {
     "streams": StreamsGroupHeartbeatRequest,
 }
 _VERSION: Final = struct.Struct(">h")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMember:
-    """One member, and what it has been assigned."""
-
-    member_id: str
-    client_id: str
-    instance_id: str | None = None
-    assignment: dict[str, list[int]] = field(default_factory=dict)
-    #: What it subscribes to, where the coordinator knows it.
-    topics: tuple[str, ...] = ()
-    #: Of the classic protocol: what it told the group's leader.
-    metadata: bytes = b""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDescription:
-    """A group at one moment. `type` is classic, consumer, share or streams, or empty if
-    there is no such group."""
-
-    type: str
-    state: str
-    members: tuple[GroupMember, ...] = ()
-    #: Of the classic protocol: the assignor that the members agreed on.
-    protocol: str = ""
 
 
 class Rebalance:
@@ -120,6 +95,7 @@ class Group:
 
     @property
     def members(self) -> tuple[GroupMember, ...]:
+        """Its members now."""
         return self.describe().members
 
     @property
@@ -150,8 +126,6 @@ class Group:
         Returns at once: the group's own members go through it as they poll. Partitions move to
         the new member and back.
         """
-        from moldau.testing.intruder import intrude
-
         now = self.describe()
         if not now.members:
             raise BrokerError(f"group {self.id} has no members that could rebalance")

@@ -16,7 +16,7 @@ from moldau.client.cluster import ClusterClient
 from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, error_for
 from moldau.client.machine.coordinators import CoordinatorType
-from moldau.testing.groups import GroupDescription
+from moldau.testing.machine.group_values import GroupDescription
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import COORDINATOR_MOVED, ErrorCode, WireError
 from moldau.wire.message import Message

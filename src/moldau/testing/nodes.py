@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
+from typing import Any, Final, Literal, Protocol, TypedDict, Unpack
 
 from moldau.testing import wire_format
 from moldau.testing.errors import BrokerError, BrokerNotRunning, BrokerStartError
@@ -22,10 +22,7 @@ from moldau.testing.machine.rules import Rule
 from moldau.testing.settings import HOST, node_properties
 from moldau.testing.template import Template
 
-if TYPE_CHECKING:
-    from moldau.testing.cluster import Cluster
-
-__all__ = ["Fault", "Node"]
+__all__ = ["Fault", "Home", "Node"]
 
 _START_S_MAX: Final = 60.0
 _STOP_S_MAX: Final = 30.0
@@ -48,6 +45,25 @@ class FaultOptions(TypedDict, total=False):
     client_id: str
     #: Who is meant: clients, the other nodes, or both.
     senders: Senders
+
+
+class Home(Protocol):
+    """The cluster of a node, as far as the node uses it."""
+
+    seed: int
+    config: Mapping[str, str]
+    log_dirs: int
+    log_level: str
+    cluster_id: str
+    folder: str
+    template: Template | None
+
+    @property
+    def nodes(self) -> Mapping[int, Node]: ...
+
+    def reserve_ports(self) -> tuple[int, int]: ...
+
+    def take_template(self) -> None: ...
 
 
 class Fault:
@@ -84,7 +100,7 @@ class Fault:
 class Node:
     """See the module; made by a Cluster."""
 
-    def __init__(self, cluster: Cluster, node_id: int) -> None:
+    def __init__(self, cluster: Home, node_id: int) -> None:
         self._cluster = cluster
         self.id = node_id
         self._ports = cluster.reserve_ports()

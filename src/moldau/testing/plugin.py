@@ -16,7 +16,7 @@ import pytest
 
 if TYPE_CHECKING:
     from moldau.testing.cluster import Broker, Cluster
-    from moldau.testing.topics import Topic
+    from moldau.testing.cluster_base import Topic
 
 _FIXTURES = ("moldau_cluster", "moldau_session_cluster", "moldau_session_broker", "moldau_broker")
 _CLUSTER_SIZE = 3

@@ -8,25 +8,44 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from moldau.testing.cluster import Cluster
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 __all__ = ["closed", "forget_closed", "opened", "reports"]
+
+
+class LoggingNode(Protocol):
+    """A node that has logged something."""
+
+    id: int
+
+    @property
+    def address(self) -> str: ...
+
+    def tail(self, size: int) -> str: ...
+
+
+class Reported(Protocol):
+    """A cluster, as far as it is reported on."""
+
+    seed: int
+
+    @property
+    def nodes(self) -> Mapping[int, LoggingNode]: ...
+
 
 _TAIL: Final = 6_000
 _CLOSED_MAX: Final = 10
 
-_open: weakref.WeakSet[Cluster] = weakref.WeakSet()
+_open: weakref.WeakSet[Reported] = weakref.WeakSet()
 _closed: deque[tuple[str, str]] = deque(maxlen=_CLOSED_MAX)
 
 
-def opened(cluster: Cluster) -> None:
+def opened(cluster: Reported) -> None:
     _open.add(cluster)
 
 
-def closed(cluster: Cluster) -> None:
+def closed(cluster: Reported) -> None:
     if cluster in _open:
         _open.discard(cluster)
         _closed.extend(_reports_of(cluster))
@@ -42,7 +61,7 @@ def reports() -> list[tuple[str, str]]:
     return [*_closed, *(report for cluster in _open for report in _reports_of(cluster))]
 
 
-def _reports_of(cluster: Cluster) -> list[tuple[str, str]]:
+def _reports_of(cluster: Reported) -> list[tuple[str, str]]:
     return [
         (
             f"moldau node {node.id} at {node.address} (seed {cluster.seed})",

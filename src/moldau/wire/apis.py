@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple, cast
 
 from moldau.wire import messages
-from moldau.wire.message import OPEN_END, Message
+from moldau.wire.message import Message
 from moldau.wire.messages.tables import APIS, ApiKey
 
 __all__ = ["API_BY_KEY", "Api", "ApiKey"]
@@ -46,13 +46,6 @@ class Api(NamedTuple):
     def max_version_unstable(self) -> int:
         """The highest version there is, stable or not."""
         return self.max_version + self.latest_unstable
-
-    @property
-    def ever_flexible(self) -> bool:
-        return self.flexible_from != OPEN_END
-
-    def request_header_version(self, version: int) -> int:
-        return 2 if version >= self.flexible_from else 1
 
     def response_header_version(self, version: int) -> int:
         # A client that asked for an unknown version must be able to read the answer, so the

@@ -50,11 +50,6 @@ def decode_metadata_record(buffer: Buffer) -> tuple[Message, int]:
     return _decode_framed(buffer, "metadata")
 
 
-def encode_remote_log_record(message: Message, version: int) -> bytes:
-    """The value of a record in `__remote_log_metadata`, framed as in the metadata log."""
-    return _encode_framed(message, version, "remote-log")
-
-
 def decode_remote_log_record(buffer: Buffer) -> tuple[Message, int]:
     """The message and its version."""
     return _decode_framed(buffer, "remote-log")

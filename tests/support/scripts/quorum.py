@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from moldau.broker.raft.machine import quorum_events as e
-from moldau.broker.raft.machine.core import QuorumSettings
-from moldau.broker.raft.machine.quorum import QuorumMachine
-from moldau.broker.raft.machine.quorum_state import NO_NODE, Election
+from moldau.broker.raft.machine.election_file import NO_NODE, Election
+from moldau.broker.raft.machine.quorum import events as e
+from moldau.broker.raft.machine.quorum.machine import QuorumMachine
 from moldau.broker.raft.machine.rpcs import (
     EpochBegun,
     EpochEnded,
@@ -30,11 +29,12 @@ from moldau.broker.raft.machine.rpcs import (
     VoteReply,
     VoterRemovalAsked,
 )
+from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.broker.raft.machine.snapshot_id import SnapshotId
-from moldau.broker.raft.machine.voter_history import VoterHistory
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.wire.errors import ErrorCode
-from support.raft_world import LISTENER, Entry, MemoryLog, StoredSnapshot
+from support.memory_log import Entry, MemoryLog, StoredSnapshot
+from support.raft_world import LISTENER
 from support.scripts.files import Command, ScriptError
 
 _STEPS_MAX = 500
@@ -221,11 +221,6 @@ class QuorumStage:
         self._step(self.nodes[command.node()], e.ShutDown())
         return self._traced()
 
-    def on_resign(self, command: Command) -> list[str]:
-        node = self.nodes[command.node()]
-        self._step(node, e.Resigned(self._alive(node).epoch))
-        return self._traced()
-
     def on_add_voter(self, command: Command) -> list[str]:
         """add-voter NODE to=LEADER"""
         request = VoterAdditionAsked(voter=self._voter(command.node()), timeout_ms=10_000)
@@ -252,14 +247,7 @@ class QuorumStage:
         return node.machine
 
     def _start(self, node: Node) -> None:
-        history = VoterHistory(VoterSet() if self._dynamic else self._voters)
-        if node.log.stored:
-            stored = node.log.stored[node.log.snapshots[-1]]
-            history.reset(-1, stored.kraft_version, stored.voters)
-        for offset, entry in enumerate(node.log.entries):
-            if isinstance(entry.payload, VoterSet):
-                history.add_kraft_version(offset, 1)
-                history.add_voters(offset, entry.payload)
+        history, _ = node.log.history(VoterSet() if self._dynamic else self._voters)
         # Voters know one another; only others ask bootstrap servers for the leader.
         servers = () if node.id in self._voters.voters else sorted(self._voters.voters)
         settings = QuorumSettings(
@@ -283,7 +271,7 @@ class QuorumStage:
             return f"{node.id} down"
         leader = "-" if machine.election.leader_id == NO_NODE else machine.election.leader_id
         return (
-            f"{node.id} {machine.state.name} epoch={machine.epoch} leader={leader}"
+            f"{node.id} {machine.role_name.name} epoch={machine.epoch} leader={leader}"
             f" log={node.log.start_offset}..{node.log.end_offset}"
             f" committed={machine.high_watermark}"
             f" voters={','.join(map(str, sorted(machine.voters.voters)))}"
@@ -298,14 +286,14 @@ class QuorumStage:
         events: list[e.Event | None] = [event]
         while events and node.machine is not None:
             machine = node.machine
-            before = machine.state
+            before = machine.role_name
             next_event = events.pop(0)
             if next_event is None:
                 self._sync(node)
                 continue
             effects = machine.step(next_event, self.now_ms)
-            if machine.state is not before:
-                self._say(node, f"{before.name} => {machine.state.name} epoch={machine.epoch}")
+            if machine.role_name is not before:
+                self._say(node, f"{before.name} => {machine.role_name.name} epoch={machine.epoch}")
             for effect in effects:
                 self._perform(node, effect, events)
 
@@ -322,30 +310,13 @@ class QuorumStage:
             case e.Answer():
                 self._answer(effect.token, effect.reply)
             case e.AnswerRecords():
-                offset = effect.reply.read_from or 0
-                records = pickle.dumps(log.entries[offset - log.start_offset :])
-                has_any = offset < log.end_offset
-                self._answer(effect.token, effect.reply.with_records(records if has_any else b""))
-            case e.BecomeLeader():
-                granting = ", ".join(str(each.id) for each in effect.granting)
-                self._say(node, f"leads epoch {effect.epoch}, elected by {granting}")
-                log.append([Entry(effect.epoch, f"leader {node.id}")])
-                changes: tuple[e.QuorumChange, ...] = ()
-                if effect.voters_record is not None:
-                    changes = (self._append_voters(node, effect.voters_record),)
-                events += [e.Appended(changes=changes), None]
-            case e.AppendVoters(voters):
-                events += [e.Appended(changes=(self._append_voters(node, voters),)), None]
-            case e.AppendRecords(records):
-                entries: list[Entry] = pickle.loads(bytes(records))
-                offset = log.append(entries)
-                self._say(node, f"appends {offset}..{log.end_offset}")
-                fetched = tuple(
-                    e.QuorumChange(offset=offset + i, voters=entry.payload, kraft_version=1)
-                    for i, entry in enumerate(entries)
-                    if isinstance(entry.payload, VoterSet)
-                )
-                events += [e.Appended(changes=fetched), None]
+                records = log.packed(effect.reply.read_from or 0, log.end_offset)
+                self._answer(effect.token, effect.reply.with_records(records))
+            case e.BecomeLeader() | e.AppendVoters() | e.AppendRecords():
+                before = log.end_offset
+                appended = log.perform(effect, node.id, self._alive(node).epoch)
+                self._say_appended(node, effect, appended, before)
+                events += [appended, None]
             case e.TruncateTo(offset):
                 self._say(node, f"truncates to {offset}")
                 log.truncate_to(offset)
@@ -360,11 +331,22 @@ class QuorumStage:
             case _:
                 raise ScriptError(f"scripts do not play {type(effect).__name__} yet")
 
-    def _append_voters(self, node: Node, voters: VoterSet) -> e.QuorumChange:
-        offset = node.log.append([Entry(self._alive(node).epoch, voters)])
-        ids = ",".join(map(str, sorted(voters.voters)))
-        self._say(node, f"appends voters {ids} at {offset}")
-        return e.QuorumChange(offset=offset, voters=voters, kraft_version=1)
+    def _say_appended(
+        self,
+        node: Node,
+        effect: e.BecomeLeader | e.AppendVoters | e.AppendRecords,
+        appended: e.Appended,
+        before: int,
+    ) -> None:
+        if isinstance(effect, e.AppendRecords):
+            self._say(node, f"appends {before}..{node.log.end_offset}")
+            return
+        if isinstance(effect, e.BecomeLeader):
+            granting = ", ".join(str(each.id) for each in effect.granting)
+            self._say(node, f"leads epoch {effect.epoch}, elected by {granting}")
+        for change in appended.changes:
+            ids = ",".join(map(str, sorted(change.voters.voters if change.voters else ())))
+            self._say(node, f"appends voters {ids} at {change.offset}")
 
     # The network ------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 from moldau.broker.config import BrokerConfig
 from moldau.broker.log.manager import LogManager
 from moldau.broker.maintenance import Maintenance
-from moldau.cli.configuration import standalone_properties
+from moldau.cli.nodes.configuration import standalone_properties
 
 HOUR_MS = 3_600_000
 

@@ -6,7 +6,7 @@ import pytest
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.machine.supported import check_supported
-from moldau.cli.configuration import standalone_properties
+from moldau.cli.nodes.configuration import standalone_properties
 from moldau.config.errors import ConfigError
 
 NODE = standalone_properties(port=0, data="/data")

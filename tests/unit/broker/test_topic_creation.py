@@ -1,4 +1,4 @@
-"""Topics appear when somebody asks about them: once, soon, and never at the price of hanging."""
+"""Topics are created automatically: once, without delay for clients, within a bounded time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ import pytest
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.controller_channel import ControllerUnavailable
-from moldau.broker.topic_creation import ANSWER_MS_MAX, KNOWN_MS_MAX, TopicCreation
+from moldau.broker.topic_creation import (
+    ANSWER_MS_MAX,
+    KNOWN_MS_MAX,
+    REJECTIONS_MAX,
+    TopicCreation,
+)
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
@@ -30,7 +35,7 @@ PROPERTIES = {
 
 
 class World:
-    """A controller that makes topics, and a broker that hears of them when told to."""
+    """A controller that creates topics, and a broker whose metadata may lag behind."""
 
     def __init__(self, **properties: str) -> None:
         self.requests: list[CreateTopicsRequest] = []
@@ -92,105 +97,119 @@ def scenario(test: Callable[[World], Awaitable[None]]) -> Callable[[], None]:
     return wrapped
 
 
+OFFSETS = "__consumer_offsets"
+
+
 @scenario
 async def test_missing_topics_are_created_in_one_request(world: World) -> None:
-    errors = await world.creation.create_missing(["a", "no/name", "b"])
+    errors = world.creation.start(["a", "no/name", "b"])
     assert errors == {"no/name": ErrorCode.INVALID_TOPIC_EXCEPTION}
+    await world.settle()
     assert world.asked_for == [["a", "b"]]
-    assert world.clock.pending == []
+    assert world.known("a")
+    assert world.known("b")
 
 
 @scenario
-async def test_many_who_ask_for_a_topic_make_one_request(world: World) -> None:
+async def test_many_requests_for_a_topic_create_it_once(world: World) -> None:
     world.open.clear()
-    asking = [
-        asyncio.create_task(world.creation.create_missing(names))
-        for names in (["a"], ["a"], ["a", "b"])
-    ]
-    await world.settle()
+    for names in (["a"], ["a"], ["a", "b"]):
+        assert world.creation.start(names) == {}
+        await world.settle()
     world.open.set()
-    assert await asyncio.gather(*asking) == [{}, {}, {}]
+    await world.settle()
     assert world.asked_for == [["a"], ["b"]]
 
 
 @scenario
-async def test_a_client_that_goes_away_takes_the_topic_from_nobody(world: World) -> None:
+async def test_a_coordinator_that_gives_up_does_not_stop_the_creation(world: World) -> None:
     world.open.clear()
-    first = asyncio.create_task(world.creation.create_missing(["a"]))
-    second = asyncio.create_task(world.creation.create_missing(["a"]))
+    first = asyncio.create_task(world.creation.ensure_internal_topic(OFFSETS))
+    second = asyncio.create_task(world.creation.ensure_internal_topic(OFFSETS))
     await world.settle()
     first.cancel()
     await world.settle()
     world.open.set()
-    assert await second == {}
-    assert world.asked_for == [["a"]]
+    await second
+    assert world.asked_for == [[OFFSETS]]
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS])
+def test_a_coordinator_waits_until_its_broker_knows_the_topic(code: ErrorCode) -> None:
+    async def waits(world: World) -> None:
+        world.lags = True
+        world.codes = {OFFSETS: code}
+        asking = asyncio.create_task(world.creation.ensure_internal_topic(OFFSETS))
+        await world.settle()
+        world.hear_of("other")
+        await world.settle()
+        assert not asking.done()
+        world.hear_of(OFFSETS)
+        await asking
+
+    scenario(waits)()
 
 
 @scenario
-async def test_the_answer_comes_when_this_broker_knows_the_topic(world: World) -> None:
-    world.lags = True
-    asking = asyncio.create_task(world.creation.create_missing(["a"]))
-    await world.settle()
-    world.hear_of("other")
-    await world.settle()
-    assert not asking.done()
-    world.hear_of("a")
-    assert await asking == {}
-
-
-@scenario
-async def test_a_topic_that_somebody_else_made_is_waited_for_too(world: World) -> None:
-    world.codes = {"a": ErrorCode.TOPIC_ALREADY_EXISTS}
-    asking = asyncio.create_task(world.creation.create_missing(["a"]))
-    await world.settle()
-    assert not asking.done()
-    world.hear_of("a")
-    assert await asking == {}
-
-
-@scenario
-async def test_who_asks_is_not_kept_for_longer_than_a_second(world: World) -> None:
+async def test_a_coordinator_waits_for_a_second_at_most(world: World) -> None:
     world.open.clear()
-    asking = asyncio.create_task(world.creation.create_missing(["a"]))
+    asking = asyncio.create_task(world.creation.ensure_internal_topic(OFFSETS))
     await world.settle()
     world.clock.advance(ANSWER_MS_MAX)
-    assert await asking == {"a": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    # The request is still under way, so nobody sends another.
-    again = asyncio.create_task(world.creation.create_missing(["a"]))
+    with pytest.raises(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        await asking
+    # The first request is still in flight, so there is no second one.
+    again = asyncio.create_task(world.creation.ensure_internal_topic(OFFSETS))
     await world.settle()
     world.open.set()
-    assert await again == {}
-    assert world.asked_for == [["a"]]
+    await again
+    assert world.asked_for == [[OFFSETS]]
 
 
 @scenario
-async def test_a_topic_never_heard_of_may_be_asked_for_again(world: World) -> None:
+async def test_a_topic_that_never_arrives_can_be_requested_again(world: World) -> None:
     world.lags = True
-    first = asyncio.create_task(world.creation.create_missing(["a"]))
+    world.creation.start(["a"])
     await world.settle()
-    world.clock.advance(ANSWER_MS_MAX)
-    assert await first == {"a": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    world.clock.advance(KNOWN_MS_MAX - ANSWER_MS_MAX)
+    world.clock.advance(KNOWN_MS_MAX)
     await world.settle()
     world.lags = False
-    assert await world.creation.create_missing(["a"]) == {}
+    world.creation.start(["a"])
+    await world.settle()
+    assert world.known("a")
     assert world.asked_for == [["a"], ["a"]]
 
 
 @scenario
-async def test_the_controllers_refusal_reaches_the_client(world: World) -> None:
+async def test_the_next_request_returns_why_the_controller_rejected_a_topic(world: World) -> None:
     world.codes = {"a": ErrorCode.INVALID_REPLICATION_FACTOR}
-    errors = await world.creation.create_missing(["a", "b"])
-    assert errors == {"a": ErrorCode.INVALID_REPLICATION_FACTOR}
+    assert world.creation.start(["a", "b"]) == {}
+    await world.settle()
+    world.codes = {}
+    assert world.creation.start(["a"]) == {"a": ErrorCode.INVALID_REPLICATION_FACTOR}
+    await world.settle()
+    assert world.known("a")
+    assert world.creation.start(["a"]) == {}
 
 
 @scenario
-async def test_without_a_controller_clients_are_told_to_ask_again(world: World) -> None:
+async def test_remembered_rejections_are_bounded(world: World) -> None:
+    names = [f"t{number}" for number in range(REJECTIONS_MAX + 1)]
+    world.codes = dict.fromkeys(names, ErrorCode.POLICY_VIOLATION)
+    world.creation.start(names)
+    await world.settle()
+    world.open.clear()
+    assert world.creation.start(names) == dict.fromkeys(names[1:], ErrorCode.POLICY_VIOLATION)
+
+
+@scenario
+async def test_without_a_controller_clients_and_coordinators_try_again(world: World) -> None:
     world.problem = ControllerUnavailable("nobody leads")
-    errors = await world.creation.create_missing(["a"])
-    assert errors == {"a": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    world.creation.start(["a"])
+    await world.settle()
+    assert world.creation.start(["a"]) == {}
     with pytest.raises(ApiError) as refused:
-        await world.creation.ensure_internal_topic("__consumer_offsets")
+        await world.creation.ensure_internal_topic(OFFSETS)
     assert refused.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
@@ -230,7 +249,8 @@ def test_a_new_topics_shape_is_this_brokers_if_it_was_told_one(
 ) -> None:
     async def created() -> None:
         world = World(**properties)
-        await world.creation.create_missing(["a"])
+        world.creation.start(["a"])
+        await world.settle()
         (topic,) = world.requests[0].topics
         assert (topic.num_partitions, topic.replication_factor) == shape
 
@@ -238,9 +258,10 @@ def test_a_new_topics_shape_is_this_brokers_if_it_was_told_one(
 
 
 @scenario
-async def test_stop_lets_nobody_hang(world: World) -> None:
+async def test_a_stop_leaves_no_coordinator_waiting(world: World) -> None:
     world.open.clear()
-    asking = asyncio.create_task(world.creation.create_missing(["a"]))
+    asking = asyncio.create_task(world.creation.ensure_internal_topic(OFFSETS))
     await world.settle()
     await world.creation.stop()
-    assert await asking == {"a": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    with pytest.raises(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        await asking

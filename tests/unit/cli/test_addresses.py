@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.addresses import cluster_settings, named_cluster
 from moldau.cli.catalogue import TOOLS
-from moldau.cli.failures import Failure
+from moldau.cli.console import console_producer
+from moldau.cli.console.options import client_settings
 from moldau.cli.main import main, parser_of
-from moldau.cli.profiles import Profiles
-from moldau.cli.tools import console_producer, get_offsets, topics
-from moldau.cli.tools.common import Unreachable, client_config
-from moldau.cli.tools.console_options import client_settings
+from moldau.cli.support.addresses import cluster_settings, named_cluster
+from moldau.cli.support.client_options import client_config
+from moldau.cli.support.connecting import Unreachable
+from moldau.cli.support.failures import Failure
+from moldau.cli.support.profiles import Profiles
+from moldau.cli.topics import get_offsets, topics
 from support.cli import Ended, moldau_cli
 
 
@@ -107,7 +109,7 @@ def _parsers(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     ("words", "line"),
     [
         (["topics", "--list"], "--bootstrap-server must be specified"),
-        (["get-offsets"], "the following arguments are required: --bootstrap-server"),
+        (["get-offsets"], "--bootstrap-server is required"),
         (["kafka-cluster", "cluster-id"], "--bootstrap-server/-b --bootstrap-controller"),
     ],
 )
@@ -137,8 +139,8 @@ def test_where_an_address_came_from_is_said_when_nobody_answers(
     said.append(moldau_cli("topics", "--list", "--bootstrap-server", "line:1").err)
     assert [line.removeprefix("no broker can be reached.")[:60].strip() for line in said] == [
         "This is the default: give --bootstrap-server, set MOLDAU_BO",
-        "The address is that of the profile prod.",
-        "The address is that of MOLDAU_BOOTSTRAP_SERVERS.",
+        "The address is from the profile prod.",
+        "The address is from MOLDAU_BOOTSTRAP_SERVERS.",
         "",
     ]
 

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from moldau.cli.arguments import Parser, int32, int64
+from moldau.cli.support.arguments import Parser, int32, int64
 
 Capture = pytest.CaptureFixture[str]
 
@@ -37,11 +37,11 @@ def refused(parser: Parser, *argv: str) -> argparse.Namespace:
         # No abbreviations: a script must not break when an option is added.
         (
             ["--co", "1"],
-            "tool: error: --co is not a recognized option. `tool --help` tells more.",
+            "tool: error: --co is not a recognized option. Run `tool --help` for usage.",
         ),
-        (["stray"], "tool: error: unrecognized arguments: stray. `tool --help` tells more."),
-        (["--topic"], "tool: error: argument --topic: expected one argument."),
-        (["--count", "x"], "tool: error: argument --count: invalid int value: 'x'."),
+        (["stray"], "tool: error: unexpected argument: stray. Run `tool --help` for usage."),
+        (["--topic"], "tool: error: --topic needs a value."),
+        (["--count", "x"], "tool: error: --count: 'x' is not a whole number."),
     ],
 )
 def test_bad_usage_is_one_line(parser: Parser, argv: list[str], line: str, capsys: Capture) -> None:
@@ -58,7 +58,7 @@ def test_numbers_that_are_none_or_too_large(text: str, capsys: Capture) -> None:
     parser.add_argument("--count", type=int32)
     parser.add_argument("--time", type=int64)
     refused(parser, f"--count={text}")
-    assert "argument --count: " in capsys.readouterr().err
+    assert "tool: error: --count: " in capsys.readouterr().err
     assert parser.parse(["--count=-2147483648", "--time", "2147483648"]).time == 2**31
 
 
@@ -133,7 +133,7 @@ def test_a_subcommand_answers_for_its_own_options(capsys: Capture) -> None:
         ["--everywhere=y", "describe", "--status"]
     )
     refused(parser, "describe", "--everywhere")
-    assert "argument --everywhere: expected one argument" in capsys.readouterr().err
+    assert "--everywhere needs a value" in capsys.readouterr().err
     refused(parser, "describe", "--statsu")
     assert capsys.readouterr().err == (
         "tool describe: error: --statsu is not a recognized option. Did you mean --status?\n"

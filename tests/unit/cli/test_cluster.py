@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from moldau.broker.config import BrokerConfig
-from moldau.cli.cluster import prepare, ready_text
-from moldau.cli.cluster_run import ClusterRun
-from moldau.cli.failures import Failure
-from moldau.cli.machine.cluster_plan import Layout, NodePlan, plan_nodes, ports_of
-from moldau.cli.machine.cluster_watch import Restarts, last_lines
 from moldau.cli.main import main
+from moldau.cli.nodes.cluster import prepare, ready_text
+from moldau.cli.nodes.cluster_run import ClusterRun
+from moldau.cli.nodes.machine.cluster_plan import Layout, NodePlan, plan_nodes, ports_of
+from moldau.cli.nodes.machine.cluster_watch import Restarts, last_lines
+from moldau.cli.support.failures import Failure
 from moldau.config import load_properties
 
 Capture = pytest.CaptureFixture[str]
@@ -278,7 +278,7 @@ def test_ctrl_c_stops_all(tmp_path: Path, capsys: Capture) -> None:
     for node_id in range(1, 6):
         assert "bye" in cluster.log(node_id)
         assert gone(cluster.run.pids[node_id])
-    assert "everything is on disk" in capsys.readouterr().out
+    assert "all data is on disk" in capsys.readouterr().out
 
 
 def test_a_node_that_ends_is_reported_and_the_others_go_on(tmp_path: Path, capsys: Capture) -> None:
@@ -413,7 +413,7 @@ def test_a_node_that_cannot_start_is_shown_and_the_others_are_ended(tmp_path: Pa
     cluster = Cluster(tmp_path, {1: GOOD, 2: BROKEN, 3: GOOD})
     with pytest.raises(Failure) as caught:
         cluster.serve(interrupt)
-    assert "node-2 ended at its start" in str(caught.value)
+    assert "node-2 exited while starting" in str(caught.value)
     assert "| moldau: the disk is on fire" in str(caught.value)
     assert all(gone(pid) for pid in cluster.run.pids.values())
 

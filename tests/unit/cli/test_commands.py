@@ -89,7 +89,7 @@ def server_properties(tmp_path: Path) -> Path:
         (["strat"], 1, "Did you mean start?"),
         (["storage", "formatt"], 1, "Did you mean format?"),
         (["start", "--prot=5"], 1, "Did you mean --port?"),
-        (["start", "--port", "x"], 1, "invalid int value"),
+        (["start", "--port", "x"], 1, "--port: 'x' is not a whole number"),
         (["start", "--port", "99999"], 1, "between 0 and 65535"),
         (["start", "nope.properties"], 1, "no such configuration file: nope.properties"),
         (["start", "a.properties", "--port", "1"], 1, "--override listeners="),
@@ -104,8 +104,12 @@ def server_properties(tmp_path: Path) -> Path:
         (["storage"], 1, "COMMAND"),
         (["storage", "info"], 1, "--config"),
         (["storage", "format", "-c", "x"], 1, "--cluster-id"),
-        (["storage", "format", "-c", "x", "-t", "y", "-s", "-N"], 1, "not allowed with"),
-        (["storage", "random-uuid", "extra"], 1, "unrecognized arguments: extra"),
+        (
+            ["storage", "format", "-c", "x", "-t", "y", "-s", "-N"],
+            1,
+            "--no-initial-controllers/-N cannot be used with --standalone/-s",
+        ),
+        (["storage", "random-uuid", "extra"], 1, "unexpected argument: extra"),
         (["storage", "version-mapping", "-r", "9"], 1, "Unknown metadata.version '9'"),
         (["storage", "feature-dependencies"], 1, "--feature"),
         (["storage", "feature-dependencies", "-f", "foo=1"], 1, "Unknown feature: foo"),
@@ -147,7 +151,7 @@ def test_start_without_a_file(tmp_path: Path, app: FakeApp, capsys: Capture) -> 
     assert "CONTROLLER" not in shown
     assert "console-consumer --bootstrap-server 127.0.0.1:4711 --topic greetings" in shown
     assert "from moldau.client import Producer" in shown
-    assert shown.endswith("everything is on disk.\n")
+    assert shown.endswith("all data is on disk.\n")
 
     assert call("start", "--data", str(data)) == 0
     assert f"cluster.id={cluster_id}\n" in (data / "meta.properties").read_text()
@@ -223,7 +227,7 @@ def test_server_start_after_format(server_properties: Path, app: FakeApp, capsys
 
 def test_unknown_keys_warn_with_a_guess(tmp_path: Path, app: FakeApp, capsys: Capture) -> None:
     data = str(tmp_path / "data")
-    assert call("start", "--data", data, "--override", "num.partition=3") == 0
+    assert call("start", "--port", "0", "--data", data, "--override", "num.partition=3") == 0
     assert "num.partition is unknown and has no effect. Did you mean num.partitions?" in (
         capsys.readouterr().err
     )
@@ -241,7 +245,7 @@ def test_what_has_no_effect_is_named_in_one_line(
         "num.partitions=3",
     )
     options = [part for change in changes for part in ("--override", change)]
-    assert call("start", "--data", str(tmp_path / "data"), *options) == 0
+    assert call("start", "--port", "0", "--data", str(tmp_path / "data"), *options) == 0
     assert capsys.readouterr().err == (
         "moldau: warning: these settings have no effect: listener.name.plaintext.max.connections, "
         "num.io.threads, ssl.keystore.location. docs/configuration.md has the reasons\n"
@@ -283,16 +287,16 @@ def test_a_data_folder_that_is_a_file_is_named(
 ) -> None:
     path = tmp_path / "data"
     path.write_text("")
-    assert call("start", "--data", str(path)) == 1
-    assert f"{path} is not a folder" in capsys.readouterr().err
-    assert call("start", "--data", str(path / "below")) == 1
-    assert f"cannot create the data folder {path}/below" in capsys.readouterr().err
+    assert call("start", "--port", "0", "--data", str(path)) == 1
+    assert f"{path} is not a directory" in capsys.readouterr().err
+    assert call("start", "--port", "0", "--data", str(path / "below")) == 1
+    assert f"cannot create the data directory {path}/below" in capsys.readouterr().err
     assert app.config is None
 
 
 def test_an_interrupt_is_no_traceback(tmp_path: Path, app: FakeApp, capsys: Capture) -> None:
     app.error = KeyboardInterrupt()
-    assert call("start", "--data", str(tmp_path / "data")) == 130
+    assert call("start", "--port", "0", "--data", str(tmp_path / "data")) == 130
     assert "Traceback" not in capsys.readouterr().err
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from moldau.cli.catalogue import TOOLS
 from moldau.cli.main import main
-from moldau.cli.tools import completion
-from moldau.cli.tools.completion import candidates
+from moldau.cli.setup import completion
+from moldau.cli.setup.completion import candidates
 
 Capture = pytest.CaptureFixture[str]
 

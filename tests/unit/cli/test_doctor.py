@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from moldau.cli.main import main
-from moldau.cli.tools import doctor as doctor_tool
-from moldau.cli.tools import doctor_checks as _doctor_checks
-from moldau.cli.tools.doctor_checks import (
+from moldau.cli.setup import doctor as doctor_tool
+from moldau.cli.setup import doctor_checks as _doctor_checks
+from moldau.cli.setup.doctor_checks import (
     Check,
     Status,
     ahead_by,
@@ -22,7 +22,7 @@ from moldau.cli.tools.doctor_checks import (
     judge_python,
     judge_sync,
 )
-from moldau.cli.tools.doctor_spark import (
+from moldau.cli.setup.doctor_spark import (
     judge_connector,
     judge_java,
     judge_packages,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from moldau import installation
-from moldau.cli.start import try_lines
+from moldau.cli.nodes.start import try_lines
 from support.processes import ROOT
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
-from moldau.cli.tools.machine.metadata_tree import (
+from moldau.cli.files.machine.metadata_tree import (
     Directory,
     Provenance,
     find_nodes,
     root_of,
     split_path,
 )
-from moldau.cli.tools.metadata_shell import Shell
+from moldau.cli.files.metadata_shell import Shell
 from moldau.wire.messages import ConfigRecord, FeatureLevelRecord, TopicRecord
 
 
@@ -138,7 +138,7 @@ def test_a_session(shell: tuple[Shell, list[str]]) -> None:
     assert written == [
         "    1  two",
         "    2  three",
-        "history: x is no number of entries to show",
+        "history: x is not a number of entries",
         "man: unknown command nothing. Type help to get a list of commands.",
         "pwd: unrecognized arguments: extra",
     ]

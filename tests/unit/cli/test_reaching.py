@@ -12,9 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from moldau.cli.main import main
-from moldau.cli.tools import common as _common
-from moldau.cli.tools.common import ToolError, wait_until_reachable
-from moldau.cli.tools.probe import judge
+from moldau.cli.support import connecting
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.probe import judge
 
 LINES = b"\r\n\r\n"
 
@@ -72,8 +73,8 @@ def http() -> Iterator[str]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_common, "REACHABLE_SECONDS_MAX", 0.2)
-    monkeypatch.setattr(_common, "ANSWER_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(connecting, "REACHABLE_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(connecting, "ANSWER_SECONDS_MAX", 0.2)
 
 
 @pytest.mark.parametrize(
@@ -92,13 +93,13 @@ def test_an_http_server_is_told_of_at_once(
     words: str, http: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whoever waited for anything here would wait for ever.
-    monkeypatch.setattr(_common, "REACHABLE_SECONDS_MAX", 10**6)
+    monkeypatch.setattr(connecting, "REACHABLE_SECONDS_MAX", 10**6)
     command = words.format(http) if "{}" in words else f"{words} {http}"
     assert main(command.split()) == 1
     output = capsys.readouterr()
     kind = "controller" if "controller" in words else "broker"
     assert output.err == (
-        f"no {kind} can be reached at {http}: an HTTP server answers there, no Kafka node. "
+        f"no {kind} can be reached at {http}: an HTTP server answers, not a Kafka node. "
         f"Give the address of a {kind}.\n"
     )
     assert output.out == ""
@@ -111,8 +112,8 @@ def test_a_port_that_says_nothing_ends_with_the_time_for_an_answer(
     with listening(says_nothing) as silent:
         assert main(["topics", "--list", "--bootstrap-server", silent]) == 1
     assert capsys.readouterr().err == (
-        f"no broker can be reached at {silent}: it accepts connections, but does not answer within "
-        "0.2 s. Is it running, and the address right?\n"
+        f"no broker can be reached at {silent}: accepts connections, but does not answer within "
+        "0.2 s. Check that it is running and that the address is right.\n"
     )
 
 
@@ -157,7 +158,7 @@ def says_goodbye(connection: socket.socket) -> None:
 def test_how_long_an_answer_may_take(
     config: dict[str, str], idle_ms_max: int | None, shown: str
 ) -> None:
-    assert f"{_common._answer_seconds_max(config, idle_ms_max):g} s" == shown
+    assert f"{connecting._answer_seconds_max(config, idle_ms_max):g} s" == shown
 
 
 @pytest.mark.parametrize(
@@ -166,12 +167,12 @@ def test_how_long_an_answer_may_take(
         pytest.param(b"HTTP/1.1", "HTTP", id="HTTP"),
         pytest.param(b"<!DOCTYP", "HTTP", id="a page"),
         pytest.param(b"\x15\x03\x03\x00\x02\x02\x0a", "TLS", id="TLS alert"),
-        pytest.param(b"SSH-2.0-", "no Kafka node", id="SSH"),
-        pytest.param(b"-ERR unk", "no Kafka node", id="Redis"),
-        pytest.param(b"E\x00\x00\x00\x2fSFA", "no Kafka node", id="PostgreSQL"),
-        pytest.param(struct.pack(">i", 10) + b"\0\0\0\1", "no Kafka node", id="other request"),
-        pytest.param(struct.pack(">i", -1) + LINES, "no Kafka node", id="negative size"),
-        pytest.param(b"no", "no Kafka node", id="a word"),
+        pytest.param(b"SSH-2.0-", "not a Kafka node", id="SSH"),
+        pytest.param(b"-ERR unk", "not a Kafka node", id="Redis"),
+        pytest.param(b"E\x00\x00\x00\x2fSFA", "not a Kafka node", id="PostgreSQL"),
+        pytest.param(struct.pack(">i", 10) + b"\0\0\0\1", "not a Kafka node", id="other request"),
+        pytest.param(struct.pack(">i", -1) + LINES, "not a Kafka node", id="negative size"),
+        pytest.param(b"no", "not a Kafka node", id="a word"),
     ],
 )
 def test_answers_that_are_none(received: bytes, words: str) -> None:

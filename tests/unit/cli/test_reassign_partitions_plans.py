@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from moldau.cli.tools.machine.errors import Refused
-from moldau.cli.tools.machine.reassign_partitions_plans import (
+from moldau.cli.groups.transactions import OpenTransaction, hanging
+from moldau.cli.replicas.machine.reassign_partitions_plans import (
     Move,
     PartitionState,
     follower_throttles,
@@ -24,7 +24,7 @@ from moldau.cli.tools.machine.reassign_partitions_plans import (
     reassignment_text,
     state_text,
 )
-from moldau.cli.tools.transactions import OpenTransaction, hanging
+from moldau.cli.support.machine.errors import Refused
 from moldau.client.admin import (
     PartitionReassignment,
     ProducerState,
@@ -71,9 +71,9 @@ def test_plan_is_written_as_it_is_read() -> None:
         ('{"version": 2}', "Not supported version field value 2"),
         ('{"partitions": 1}', "not a list of objects"),
         (plan({"topic": "a", "replicas": [1]}), "`partition`"),
-        (plan({"topic": 1, "partition": 0, "replicas": [1]}), "topic is no text"),
-        (plan(entry(0, "1")), "replicas is no number"),
-        (plan({"topic": "a", "partition": 0, "replicas": 1}), "replicas is no list"),
+        (plan({"topic": 1, "partition": 0, "replicas": [1]}), "topic is not"),
+        (plan(entry(0, "1")), "replicas is not"),
+        (plan({"topic": "a", "partition": 0, "replicas": 1}), "replicas is not a list"),
         (plan(entry(0, 1, log_dirs=[])), "Size of replicas list [1] is different"),
         (plan(), "list cannot be empty"),
         (plan(entry(0)), "replica list cannot be empty"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.stop import Broker, matching_brokers
+from moldau.cli.nodes.stop import Broker, matching_brokers
 
 BIN = Path(__file__).parents[3] / "bin"
 
@@ -28,12 +28,17 @@ def run(script: str, *argv: str) -> subprocess.CompletedProcess[str]:
             "kafka-storage.sh",
             [],
             1,
-            "kafka-storage: error: the following arguments are required: COMMAND",
+            "kafka-storage: error: a command is required: info, format, ",
         ),
-        ("kafka-storage.sh", ["format"], 1, "kafka-storage format: error: the following arguments"),
+        (
+            "kafka-storage.sh",
+            ["format"],
+            1,
+            "kafka-storage format: error: --config/-c, --cluster-id/-t are required",
+        ),
         ("kafka-server-start.sh", [], 1, "USAGE:"),
         ("kafka-server-start.sh", ["nope.properties"], 1, "no such configuration file"),
-        ("kafka-server-stop.sh", ["--node-id=x"], 1, "invalid int value"),
+        ("kafka-server-stop.sh", ["--node-id=x"], 1, "--node-id: 'x' is not a whole number"),
     ],
 )
 def test_scripts(script: str, argv: list[str], code: int, part: str) -> None:
@@ -112,8 +117,8 @@ def test_brokers_are_found_by_their_command_line(line: str, broker: Broker | Non
 def test_stop_asks_only_those_meant(
     options: list[str], stopped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from moldau.cli import stop
     from moldau.cli.main import main
+    from moldau.cli.nodes import stop
 
     file = tmp_path / "server.properties"
     file.write_text("node.id=7\nprocess.roles=broker\n")
@@ -132,8 +137,8 @@ def test_stop_asks_only_those_meant(
 def test_stop_without_brokers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from moldau.cli import stop
     from moldau.cli.main import main
+    from moldau.cli.nodes import stop
 
     monkeypatch.setattr(
         stop.subprocess,

@@ -8,24 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.tools import common as _common
-from moldau.cli.tools.common import (
-    Table,
-    ToolError,
-    client_config,
-    message_of,
-    parse_properties,
-    progress,
-    read_config_file,
-    told_as,
-    wait_until_reachable,
-)
-from moldau.cli.tools.configs import parse_added
-from moldau.cli.tools.machine.errors import Refused
-from moldau.cli.tools.machine.java_text import java_double
-from moldau.cli.tools.machine.topic_filter import TopicFilter, partition_filter, partition_rules
-from moldau.cli.tools.topic_descriptions import Filters, PartitionView
-from moldau.cli.tools.topics import parse_replica_assignment
+from moldau.cli.admin.configs import parse_added
+from moldau.cli.support import connecting
+from moldau.cli.support.client_options import client_config, parse_properties
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.machine.errors import Refused
+from moldau.cli.support.machine.java_text import java_double
+from moldau.cli.support.progress import progress
+from moldau.cli.support.reporting import message_of, reporting_as
+from moldau.cli.support.tables import Table
+from moldau.cli.topics.machine.topic_filter import TopicFilter, partition_filter, partition_rules
+from moldau.cli.topics.topic_descriptions import Filters, PartitionView
+from moldau.cli.topics.topics import parse_replica_assignment
 from moldau.client.admin import PartitionReassignment, TopicPartitionInfo
 from moldau.client.errors import TopicExistsError
 from moldau.client.topics import Node
@@ -100,7 +96,7 @@ def test_a_table_on_a_terminal_is_for_people(monkeypatch: pytest.MonkeyPatch) ->
 def test_progress_appears_after_a_second_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from moldau.cli.tools import progress as _progress
+    from moldau.cli.support import progress_bar as _progress
 
     screen = open_screen(monkeypatch)
     with progress("Sending", total=10) as bar:
@@ -250,7 +246,7 @@ def test_errors_are_told_in_the_brokers_words() -> None:
     )
     assert "TOPIC_ALREADY_EXISTS" in message_of(TopicExistsError(""))
     assert "TOPIC_ALREADY_EXISTS: orders" in message_of(TopicExistsError("orders"))
-    told = told_as("Told: ", to_stdout=True)
+    told = reporting_as("Told: ", to_stdout=True)
     with pytest.raises(ToolError, match=r"^Told: not here$") as raised, told:
         raise TopicExistsError("not here")
     assert raised.value.to_stdout
@@ -268,7 +264,7 @@ def test_where_the_cluster_is(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"cannot read .*nothing: No such file"):
         read_config_file(str(tmp_path / "nothing"))
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(ToolError, match="is no properties file"):
+    with pytest.raises(ToolError, match="is not a properties file"):
         read_config_file(str(file))
 
 
@@ -279,8 +275,8 @@ def test_key_value_options() -> None:
 
 
 def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_common, "REACHABLE_SECONDS_MAX", 0.2)
-    words = "no broker can be reached at 127.0.0.1:1: connection refused. Is it running"
+    monkeypatch.setattr(connecting, "REACHABLE_SECONDS_MAX", 0.2)
+    words = "no broker can be reached at 127.0.0.1:1: connection refused. Check that it is running"
     with pytest.raises(ToolError, match=words):
         wait_until_reachable({"bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(ToolError, match="no controller can be reached"):

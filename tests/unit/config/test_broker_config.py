@@ -365,7 +365,7 @@ def test_accepted(changes: str) -> None:
     ],
 )
 def test_topic_defaults_come_from_the_broker(changes: str, field: str, value: object) -> None:
-    assert getattr(make(changes).default_log_config, field) == value
+    assert getattr(LogConfig.for_topic(make(changes), {}), field) == value
 
 
 def test_topic_overrides() -> None:
@@ -385,7 +385,7 @@ def test_topic_overrides() -> None:
 
 
 def test_without_broker_settings_a_log_has_kafka_s_defaults() -> None:
-    assert make().default_log_config == LogConfig()
+    assert LogConfig.for_topic(make(), {}) == LogConfig()
 
 
 def test_the_cache_of_log_configs_is_bounded() -> None:

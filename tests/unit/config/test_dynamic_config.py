@@ -11,6 +11,7 @@ from moldau.broker.config import (
     ConfigResourceType,
     ConfigRules,
     DynamicBrokerConfig,
+    LogConfig,
     describe_broker,
     describe_broker_defaults,
     describe_client_metrics,
@@ -56,7 +57,7 @@ def test_precedence_of_layers() -> None:
     assert problems == ()
     assert config.current["log.segment.bytes"] == 2000000
     assert config.current["message.max.bytes"] == 9
-    assert config.current.default_log_config.max_message_bytes == 9
+    assert LogConfig.for_topic(config.current, {}).max_message_bytes == 9
     changed, _ = config.apply(cluster={}, broker={})
     assert changed == {"log.segment.bytes", "message.max.bytes"}
     assert config.current["message.max.bytes"] == 1048588
@@ -72,9 +73,9 @@ def test_names_that_are_only_dynamic_have_a_value_at_any_time() -> None:
 
 def test_a_dynamic_value_hides_static_synonyms() -> None:
     config = dynamic(broker={"log.retention.ms": "777"})
-    assert config.current.default_log_config.retention_ms == 777
+    assert LogConfig.for_topic(config.current, {}).retention_ms == 777
     assert config.current["log.retention.hours"] == 168
-    assert STATIC.default_log_config.retention_ms == 100 * 3600_000
+    assert LogConfig.for_topic(STATIC, {}).retention_ms == 100 * 3600_000
 
 
 def test_stored_values_that_cannot_be_applied_are_left_out() -> None:

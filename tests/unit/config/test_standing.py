@@ -26,7 +26,7 @@ from moldau.broker.config.resource_keys import (
 )
 from moldau.broker.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS
 from moldau.broker.machine.supported import REFUSED, check_supported
-from moldau.cli.configuration import standalone_properties
+from moldau.cli.nodes.configuration import standalone_properties
 from moldau.client.config import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, no_effect
 from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.network_settings import NetworkSettings

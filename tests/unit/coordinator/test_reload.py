@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from moldau.broker.coordinator.group.machine.classic import ClassicGroup, Phase
+from moldau.broker.coordinator.group.machine.stored import StoredGroup, StoredMember
 from moldau.wire.errors import ErrorCode
 
 GROUPS = ("g", "h")
@@ -229,3 +230,12 @@ def test_every_ticket_is_answered_or_held(Stage: Any) -> None:
     assert {each.awaiting_sync for each in group.members.values()} == {None, *held}
     stage.leave(*members)
     assert all(each in stage.answers for each in held)
+
+
+def test_a_stored_leader_that_is_no_member_is_replaced() -> None:
+    member = StoredMember("m", None, "client", "/host", 1, 1, b"", b"")
+    stored = StoredGroup(protocol_type="consumer", protocol="range", leader="x", members=(member,))
+    group = ClassicGroup.from_stored("g", stored)
+    assert group.leader == "m"
+    # This failed for a leader that is not in the group.
+    assert not group.elect_joined_leader()

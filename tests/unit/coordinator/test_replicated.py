@@ -20,6 +20,7 @@ from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+    ListGroupsRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
@@ -129,6 +130,27 @@ class World:
         context = RequestContext(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, 1, None)
         return asyncio.ensure_future(self.groups.consumer_group_heartbeat(context, request))
 
+    def views(self) -> dict[str, asyncio.Task[Any]]:
+        """What tools see of the groups."""
+
+        async def listed() -> list[str]:
+            response = await self.groups.list_groups(ListGroupsRequest())
+            return [each.group_id for each in response.groups]
+
+        async def described() -> tuple[str, ErrorCode]:
+            group = await self.groups.describe_group("g", 6)
+            return group.group_state, ErrorCode(group.error_code)
+
+        async def consumer_described() -> tuple[str, int]:
+            group = await self.groups.describe_consumer_group("c")
+            return group.group_state, group.group_epoch
+
+        return {
+            "list": asyncio.ensure_future(listed()),
+            "describe": asyncio.ensure_future(described()),
+            "describe consumer": asyncio.ensure_future(consumer_described()),
+        }
+
 
 def play(world: World, scene: Callable[[World], Awaitable[None]]) -> None:
     async def run() -> None:
@@ -181,6 +203,60 @@ def test_a_member_is_told_nothing_that_may_be_lost(tmp_path: Path) -> None:
         world.replicate()
         assert (await again).error_code == ErrorCode.NONE
         assert (await first).member_epoch == (await again).member_epoch
+
+    play(World(tmp_path), scene)
+
+
+def test_tools_see_no_group_that_may_be_lost(tmp_path: Path) -> None:
+    async def scene(world: World) -> None:
+        await world.take_over()
+        changes: list[asyncio.Task[Any]] = [world.commit(5), world.heartbeat(0)]
+        await settle()
+        views = world.views()
+        await settle()
+        assert not any(view.done() for view in views.values())
+        world.replicate()
+        await asyncio.gather(*changes)
+        assert {name: await view for name, view in views.items()} == {
+            "list": ["g", "c"],
+            "describe": ("Empty", ErrorCode.NONE),
+            "describe consumer": ("Stable", 2),
+        }
+
+    play(World(tmp_path), scene)
+
+
+def test_tools_see_a_group_until_its_deletion_is_committed(tmp_path: Path) -> None:
+    async def scene(world: World) -> None:
+        await world.take_over()
+        committing = world.commit(5)
+        await settle()
+        world.replicate()
+        await committing
+        deleting = asyncio.ensure_future(world.groups.delete_groups(["g"]))
+        await settle()
+        views = world.views()
+        await settle()
+        assert not views["list"].done()
+        assert not views["describe"].done()
+        world.replicate()
+        await deleting
+        assert await views["list"] == []
+        assert await views["describe"] == ("Dead", ErrorCode.GROUP_ID_NOT_FOUND)
+
+    play(World(tmp_path), scene)
+
+
+def test_tools_do_not_wait_for_ever(tmp_path: Path) -> None:
+    async def scene(world: World) -> None:
+        await world.take_over()
+        committing = world.commit(5)
+        await settle()
+        listing = asyncio.ensure_future(world.groups.list_groups(ListGroupsRequest()))
+        await settle()
+        world.clock.advance(WRITE_TIMEOUT_MS)
+        assert (await listing).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert await committing is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     play(World(tmp_path), scene)
 

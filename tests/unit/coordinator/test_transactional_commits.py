@@ -17,6 +17,7 @@ from moldau.broker.coordinator.partition_log import PartitionLog
 from moldau.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
 from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
 from moldau.broker.network.context import RequestContext
+from moldau.broker.replication import reading
 from moldau.broker.transactions.verification import TransactionVerifier
 from moldau.wire.apis import ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
@@ -204,7 +205,9 @@ def test_offsets_are_visible_after_the_marker_only(
     assert asyncio.run(scene()) == [3, "UNSTABLE_OFFSET_COMMIT", offset, offset]
     header = read_header(
         b"".join(
-            world.host.partition(GROUP_OFFSETS_TOPIC).read(1, 10**6, min_one_batch=True).buffers
+            reading.read(
+                world.host.partition(GROUP_OFFSETS_TOPIC).log, 1, 10**6, min_one_batch=True
+            ).buffers
         )
     )
     assert header.is_transactional

@@ -26,9 +26,11 @@ from moldau.broker.handlers.list_partition_reassignments import (
 from moldau.broker.handlers.unregister_broker import UnregisterBrokerHandler
 from moldau.broker.handlers.update_features import UpdateFeaturesHandler
 from moldau.broker.metadata.formatting import default_bootstrap_records
+from moldau.broker.metadata.machine.activation import activate
 from moldau.broker.metadata.machine.controller import Controller
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.machine.topics import create_topics
 from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.broker.network.context import ConnectionInfo
 from moldau.wire.codec import decode, encode
@@ -73,17 +75,17 @@ class Metadata:
         rules: Any = Rules()
         self.controller = Controller(config, rules, random.Random(3))
         self.leads = True
-        self.apply(self.controller.activate(default_bootstrap_records()))
+        self.apply(activate(self.controller, default_bootstrap_records()))
         self.controller.lead(0)
 
     def apply(self, decision: Decision[Any]) -> Any:
         self.controller.replay(decision.records, base_offset=self.controller.next_offset)
         return decision.response
 
-    async def run(self, decide: Callable[[Controller], Decision[Any]]) -> Any:
+    async def run(self, decide: Callable[..., Decision[Any]], *args: Any, **options: Any) -> Any:
         if not self.leads:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "this controller is not active")
-        return self.apply(decide(self.controller))
+        return self.apply(decide(self.controller, *args, **options))
 
 
 class Stage:
@@ -163,7 +165,7 @@ def stage() -> Stage:
         ],
     )
     request = CreateTopicsRequest(topics=[topic])
-    made.metadata.apply(made.metadata.controller.create_topics(request))
+    made.metadata.apply(create_topics(made.metadata.controller, request))
     return made
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from moldau.broker.handlers.fetch import FetchHandler
 from moldau.broker.network.context import RequestContext
+from moldau.broker.replication.deletion import delete_records
 from moldau.wire.apis import ApiKey
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ErrorCode, WireError
@@ -277,8 +278,8 @@ def test_a_fetch_waits_for_data(host: Host, client: Client) -> None:
     host.loop.turn()
     assert parts(decoded(waiting)) == [("a", 0, "NONE", []), ("a", 1, "NONE", [b"x"])]
     assert (len(client.handler.purgatory), host.loop.timers_count) == (0, 0)
-    assert not host.partition("a", 0).watchers
-    assert not host.partition("a", 1).watchers
+    assert not host.partition("a", 0).waiters.changes
+    assert not host.partition("a", 1).waiters.changes
 
 
 def test_a_fetch_waits_no_longer_than_asked(host: Host, client: Client) -> None:
@@ -396,7 +397,7 @@ def test_a_client_that_went_away_leaves_nothing_behind(host: Host, client: Clien
     host.create_topic("a")
     client.send(("a", 0, 0), max_wait_ms=500).cancel()
     assert (len(client.handler.purgatory), host.loop.timers_count) == (0, 0)
-    assert not host.partition("a").watchers
+    assert not host.partition("a").waiters.changes
 
 
 def test_beyond_the_bound_nobody_waits(host: Host) -> None:
@@ -479,7 +480,7 @@ def test_a_watermark_or_log_start_that_moved_is_told_without_data(
     host.append("a", b"y")
     part = only(client.fetch(session=(session, 2), isolation_level=1))
     assert (part.high_watermark, values(part)) == (3, [])
-    host.partition("a").delete_records(1)
+    delete_records(host.partition("a"), 1)
     assert only(client.fetch(session=(session, 3), isolation_level=1)).log_start_offset == 1
     assert client.fetch(session=(session, 4), isolation_level=1).responses == []
 
@@ -543,7 +544,7 @@ def test_full_and_final_fetches_close_the_session_they_name(host: Host, client: 
     assert client.fetch(("a", 0, 0), session=(second, -1)).session_id == 0
     assert client.fetch(session=(second, 1)).error_code == 70
     assert len(client.handler.sessions) == 0
-    assert not host.partition("a").watchers
+    assert not host.partition("a").waiters.changes
 
 
 def test_a_session_that_lost_all_partitions_is_dropped(host: Host, client: Client) -> None:

@@ -12,6 +12,8 @@ from moldau.broker.handlers.describe_producers import DescribeProducersHandler
 from moldau.broker.handlers.list_offsets import ListOffsetsHandler
 from moldau.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from moldau.broker.network.context import RequestContext
+from moldau.broker.replication import reading
+from moldau.broker.replication.deletion import delete_records
 from moldau.wire.apis import ApiKey
 from moldau.wire.codec import encode
 from moldau.wire.errors import ErrorCode
@@ -77,7 +79,7 @@ def timed(host: Host) -> Host:
 
 
 def test_the_named_places(timed: Host) -> None:
-    timed.partition("a").delete_records(1)
+    delete_records(timed.partition("a"), 1)
     start = timed.loop.now_ms - 10_000
     assert _offset(timed, -1) == ("NONE", -1, 6, 0)
     assert _offset(timed, -2) == ("NONE", -1, 1, 0)
@@ -249,7 +251,9 @@ def test_an_epoch_of_a_sole_replica_without_records_ends_at_the_log_end(
     host = host.restarted(tmp_path)
     assert end_of_epoch(host, 2) == ("NONE", 2, count)
     assert end_of_epoch(host, 0)[2] == count
-    read = host.partition("a").read(count, 100, min_one_batch=True, last_fetched_epoch=2)
+    read = reading.read(
+        host.partition("a").log, count, 100, min_one_batch=True, last_fetched_epoch=2
+    )
     assert (read.size, read.diverging_epoch) == (0, None)
 
 

@@ -12,6 +12,7 @@ import pytest
 from moldau.broker.handlers.produce import ProduceHandler
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.interface import InvalidRequest
+from moldau.broker.replication import reading
 from moldau.wire.apis import ApiKey
 from moldau.wire.codec import decode, encode
 from moldau.wire.compression import Compression
@@ -87,7 +88,7 @@ def client(host: Host) -> Client:
 
 
 def _values(host: Host, topic: str, index: int = 0) -> list[bytes | None]:
-    read = host.partition(topic, index).read(0, 10**6, min_one_batch=True)
+    read = reading.read(host.partition(topic, index).log, 0, 10**6, min_one_batch=True)
     data = b"".join(read.buffers)
     values: list[bytes | None] = []
     position = 0

@@ -12,6 +12,8 @@ import pytest
 
 from moldau.broker.handlers.produce import ProduceHandler
 from moldau.broker.network.context import RequestContext
+from moldau.broker.replication import reading
+from moldau.broker.replication.coordinator_appends import append_marker
 from moldau.broker.transactions.verification import TransactionVerifier
 from moldau.wire.apis import ApiKey
 from moldau.wire.codec import decode, encode
@@ -124,7 +126,8 @@ class World:
         return reply
 
     def end(self, index: int = 0, *, epoch: int = 0, version: int = 1) -> None:
-        self.host.partition("a", index).append_marker(
+        append_marker(
+            self.host.partition("a", index),
             producer_id=PID,
             producer_epoch=epoch,
             coordinator_epoch=0,
@@ -253,7 +256,7 @@ def test_the_request_is_copied_before_anything_waits(world: World) -> None:
         return codes(await waiting)
 
     assert asyncio.run(scene()) == ["NONE"]
-    read = world.host.partition("a").read(0, 10**6, min_one_batch=True)
+    read = reading.read(world.host.partition("a").log, 0, 10**6, min_one_batch=True)
     assert b"x" in b"".join(read.buffers)
 
 

@@ -15,10 +15,14 @@ from moldau.broker.lifecycle.machine.events import BrokerState
 from moldau.broker.lifecycle.machine.lifecycle import BrokerLifecycle, Identity
 from moldau.broker.lifecycle.shell import BrokerLifecycleManager, LifecycleFailed
 from moldau.broker.metadata.formatting import default_bootstrap_records
+from moldau.broker.metadata.machine.activation import activate
+from moldau.broker.metadata.machine.broker_lifecycle import process_heartbeat
+from moldau.broker.metadata.machine.brokers import register_broker
 from moldau.broker.metadata.machine.controller import Controller
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.machine.model import Endpoint
+from moldau.broker.metadata.machine.topics import create_topics
 from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
@@ -76,7 +80,7 @@ class RealController:
         rules: Any = AnyConfig()
         config = ControllerConfig(node_id=1, cluster_id=CLUSTER_ID)
         self.controller = Controller(config, rules, random.Random(3))
-        self.apply(self.controller.activate(default_bootstrap_records()))
+        self.apply(activate(self.controller, default_bootstrap_records()))
         self.controller.lead(clock.elapsed_ms())
         self.away = False
 
@@ -98,10 +102,10 @@ class RealController:
         try:
             if isinstance(request, BrokerRegistrationRequest):
                 return self._answered(
-                    self.controller.register_broker(request, now_ms=now_ms, api_version=4)
+                    register_broker(self.controller, request, now_ms=now_ms, api_version=4)
                 )
             assert isinstance(request, BrokerHeartbeatRequest)
-            return self._answered(self.controller.process_heartbeat(request, now_ms=now_ms))
+            return self._answered(process_heartbeat(self.controller, request, now_ms=now_ms))
         except ApiError as error:
             if key is ApiKey.BROKER_REGISTRATION:
                 return BrokerRegistrationResponse(error_code=error.code)
@@ -386,5 +390,5 @@ def _create(controller: RealController, name: str, *, replicas: list[int]) -> No
         name=name, num_partitions=-1, replication_factor=-1, assignments=[assignment]
     )
     request = CreateTopicsRequest(topics=[topic])
-    (result,) = controller.apply(controller.controller.create_topics(request)).topics
+    (result,) = controller.apply(create_topics(controller.controller, request)).topics
     assert result.error_code == 0, result

@@ -13,7 +13,7 @@ from moldau.broker.config import LogConfig
 from moldau.broker.log.context import AppendOrigin
 from moldau.broker.log.log import Log
 from moldau.broker.log.machine.names import offset_prefix
-from moldau.broker.log.segment import Segment
+from moldau.broker.log.segment import Segment, create_segment
 from moldau.wire.records import encode_end_txn_marker
 from support.log_folder import (
     NOW_MS,
@@ -226,6 +226,42 @@ def test_lost_or_damaged_epochs_come_from_the_batches(folder: LogFolder) -> None
         assert path.read_text() == "0\n3\n1 0\n4 2\n9 4\n"
 
 
+def test_recovery_replaces_no_file_that_the_next_flush_writes(folder: LogFolder) -> None:
+    log = folder.open()
+    append(log, b"a", leader_epoch=1)
+    log.flush()
+    append(log, b"b", leader_epoch=4)
+    names = ("leader-epoch-checkpoint", f"{FIRST}.timeindex", f"{FIRST}.index")
+    before = [(folder.path / name).stat() for name in names]
+    for _ in range(2):
+        log = folder.crash(recovery_point=1)
+        assert log.leader_epochs.entries() == [(1, 0), (4, 1)]
+        after = [(folder.path / name).stat() for name in names]
+        assert [each.st_ino for each in after] == [each.st_ino for each in before]
+        assert [each.st_mtime_ns for each in after] == [each.st_mtime_ns for each in before]
+    log.flush()
+    assert (folder.path / names[0]).read_text() == "0\n2\n1 0\n4 1\n"
+
+
+def test_a_shorter_index_leaves_nothing_of_the_former_one(
+    make_folder: Callable[..., LogFolder],
+) -> None:
+    folder = make_folder(index_interval_bytes=100)
+    log = folder.open()
+    fill(log, 20)
+    log.close()
+    times = folder.path / f"{FIRST}.timeindex"
+    entries = times.read_bytes()
+    folder.log = None
+    with (folder.path / f"{FIRST}.log").open("r+b") as file:
+        file.truncate(file.seek(0, 2) // 2)
+    log = folder.open(clean_shutdown=False)
+    end = log.log_end_offset
+    log.close()
+    assert 0 < len(times.read_bytes()) < len(entries)
+    assert times.read_bytes()[-4:] == (end - 1).to_bytes(4, "big")
+
+
 def idempotent(log: Log, sequence: int, value: bytes = b"x" * 100) -> int:
     info = log.append_as_leader(
         batch_of(value, producer_id=5, producer_epoch=0, base_sequence=sequence),
@@ -299,7 +335,7 @@ def test_open_and_aborted_transactions_survive(folder: LogFolder) -> None:
 
 def cleaned_copy(log: Log, old: list[Segment]) -> Segment:
     """What a cleaner makes: the batches of `old` without the first, in a .cleaned segment."""
-    segment = Segment.create(
+    segment = create_segment(
         log.context.disk, log.dir, old[0].base_offset, index_size_max=1000,
         index_interval_bytes=100, created_ms=NOW_MS, suffix=".cleaned",
     )  # fmt: skip
@@ -375,6 +411,7 @@ def test_leftovers_and_orphans_are_cleared(folder: LogFolder) -> None:
         (folder.path / name).write_bytes(b"junk")
     log = folder.crash()
     assert values_of(read_all(log)) == records
+    log.flush()
     assert sorted(os.listdir(folder.path)) == [
         f"{FIRST}.index", f"{FIRST}.log", f"{FIRST}.timeindex", "leader-epoch-checkpoint",
     ]  # fmt: skip

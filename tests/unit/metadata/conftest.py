@@ -10,12 +10,16 @@ from uuid import UUID
 import pytest
 
 from moldau.broker.metadata.formatting import default_bootstrap_records
+from moldau.broker.metadata.machine.activation import activate
+from moldau.broker.metadata.machine.brokers import register_broker
 from moldau.broker.metadata.machine.controller import Controller
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
+from moldau.broker.metadata.machine.topics import create_topics
 from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.config import ConfigError
 from moldau.wire.messages import BrokerRegistrationRequest, CreateTopicsRequest
+from support.broker_decisions import unfence_broker
 
 R = TypeVar("R")
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -74,7 +78,7 @@ class World:
         settings = ControllerConfig(node_id=1, cluster_id=CLUSTER_ID, **config)
         self.controller = Controller(settings, PlainRules(), random.Random(7))
         self.records: list[Any] = []
-        self.apply(self.controller.activate(default_bootstrap_records()))
+        self.apply(activate(self.controller, default_bootstrap_records()))
 
     @property
     def image(self) -> Any:
@@ -87,9 +91,9 @@ class World:
 
     def add_broker(self, broker_id: int, rack: str | None = None, *, fenced: bool = False) -> int:
         request = registration(broker_id, rack=rack, incarnation=broker_id * 1000)
-        epoch = self.apply(self.controller.register_broker(request)).broker_epoch
+        epoch = self.apply(register_broker(self.controller, request)).broker_epoch
         if not fenced:
-            self.apply(self.controller.unfence_broker(broker_id=broker_id, broker_epoch=epoch))
+            self.apply(unfence_broker(self.controller, broker_id=broker_id, broker_epoch=epoch))
         return epoch
 
     @staticmethod
@@ -102,7 +106,7 @@ class World:
 
     def create(self, name: str, partitions: int = 1, factor: int = 1, **configs: str) -> Any:
         request = CreateTopicsRequest(topics=[new_topic(name, partitions, factor, configs)])
-        return self.apply(self.controller.create_topics(request)).topics[0]
+        return self.apply(create_topics(self.controller, request)).topics[0]
 
 
 def new_topic(

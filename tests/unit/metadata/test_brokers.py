@@ -7,8 +7,13 @@ from uuid import UUID
 
 import pytest
 
+from moldau.broker.metadata.machine.broker_lifecycle import fence_dead, process_heartbeat
+from moldau.broker.metadata.machine.brokers import fence_broker, register_broker, unregister_broker
 from moldau.broker.metadata.machine.elections import ElectionRules, change_partition
 from moldau.broker.metadata.machine.model import LeaderRecoveryState, Partition
+from moldau.broker.metadata.machine.partitions import alter_partition, assign_replicas_to_dirs
+from moldau.broker.metadata.machine.producer_ids import allocate_producer_ids
+from moldau.broker.metadata.machine.topics import create_topics
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AllocateProducerIdsRequest,
@@ -20,6 +25,12 @@ from moldau.wire.messages import (
     PartitionChangeRecord,
     RegisterBrokerRecord,
 )
+from support.broker_decisions import (
+    begin_controlled_shutdown,
+    cordon_log_dirs,
+    take_log_dirs_offline,
+    unfence_broker,
+)
 
 World = Any
 TOPIC = UUID(int=0xAB)
@@ -28,11 +39,11 @@ TOPIC = UUID(int=0xAB)
 def test_a_broker_epoch_is_the_offset_of_its_registration(new_world: Any) -> None:
     world = new_world()
     offset = world.controller.next_offset
-    epoch = world.apply(world.controller.register_broker(world.registration(1))).broker_epoch
+    epoch = world.apply(register_broker(world.controller, world.registration(1))).broker_epoch
     assert epoch == offset
     assert isinstance(world.records[0], RegisterBrokerRecord)
     assert world.image.brokers[1].fenced
-    world.apply(world.controller.unfence_broker(broker_id=1, broker_epoch=epoch))
+    world.apply(unfence_broker(world.controller, broker_id=1, broker_epoch=epoch))
     assert world.records == [
         BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, fenced=-1)
     ]
@@ -42,7 +53,7 @@ def test_a_broker_epoch_is_the_offset_of_its_registration(new_world: Any) -> Non
 def test_the_same_incarnation_keeps_its_epoch_and_stays_unfenced(world: World) -> None:
     epoch = world.image.brokers[1].epoch
     request = world.registration(1, incarnation=1000, rack="r9")
-    assert world.apply(world.controller.register_broker(request)).broker_epoch == epoch
+    assert world.apply(register_broker(world.controller, request)).broker_epoch == epoch
     assert world.image.brokers[1].rack == "r9"
     assert world.image.brokers[1].active
 
@@ -59,7 +70,7 @@ def test_the_same_incarnation_keeps_its_epoch_and_stays_unfenced(world: World) -
 def test_refused_registrations(world: World, fields: dict[str, Any], code: str) -> None:
     request = world.registration(2, **fields)
     with pytest.raises(ApiError) as caught:
-        world.controller.register_broker(request)
+        register_broker(world.controller, request)
     assert caught.value.code.name == code
 
 
@@ -67,20 +78,20 @@ def test_a_broker_must_know_the_finalized_features(world: World) -> None:
     request = world.registration(2)
     request.features = [f for f in request.features if f.name != "share.version"]
     with pytest.raises(ApiError, match=r"does not support finalized version 1 of share\.version"):
-        world.controller.register_broker(request)
+        register_broker(world.controller, request)
     request.features = []
     with pytest.raises(ApiError, match="do not contain"):
-        world.controller.register_broker(request)
+        register_broker(world.controller, request)
 
 
 def test_a_live_brokers_id_is_not_taken(world: World) -> None:
     world.controller.lead(now_ms=100)
     again = world.registration(1, incarnation=77, port=9_093)
     with pytest.raises(ApiError) as caught:
-        world.controller.register_broker(again, now_ms=9_100)
+        register_broker(world.controller, again, now_ms=9_100)
     assert caught.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     epoch = world.controller.next_offset
-    answer = world.apply(world.controller.register_broker(again, now_ms=9_101))
+    answer = world.apply(register_broker(world.controller, again, now_ms=9_101))
     assert answer.broker_epoch == epoch
 
 
@@ -91,7 +102,7 @@ def beat(world: World, now_ms: int, **fields: Any) -> None:
         current_metadata_offset=world.controller.next_offset - 1,
         **fields,
     )
-    world.apply(world.controller.process_heartbeat(request, now_ms=now_ms))
+    world.apply(process_heartbeat(world.controller, request, now_ms=now_ms))
 
 
 def test_a_broker_that_stopped_in_order_comes_back_at_once(world: World) -> None:
@@ -101,11 +112,11 @@ def test_a_broker_that_stopped_in_order_comes_back_at_once(world: World) -> None
     by_mark = world.registration(
         1, incarnation=77, previous_epoch=world.image.brokers[1].epoch, port=9_999
     )
-    world.apply(world.controller.register_broker(by_mark, now_ms=20))
+    world.apply(register_broker(world.controller, by_mark, now_ms=20))
     beat(world, 30)
     beat(world, 40, want_shut_down=True)
     unmarked = world.registration(1, incarnation=78)
-    world.apply(world.controller.register_broker(unmarked, now_ms=50))
+    world.apply(register_broker(world.controller, unmarked, now_ms=50))
 
 
 @pytest.mark.parametrize(
@@ -127,10 +138,10 @@ def test_a_new_incarnation_takes_the_place_of_one_that_was_killed(
         assert world.controller.on_broker_disconnected(1, epoch)
     again = world.registration(1, incarnation=77, port=port)
     if taken:
-        world.apply(world.controller.register_broker(again, now_ms=now_ms))
+        world.apply(register_broker(world.controller, again, now_ms=now_ms))
     else:
         with pytest.raises(ApiError) as caught:
-            world.controller.register_broker(again, now_ms=now_ms)
+            register_broker(world.controller, again, now_ms=now_ms)
         assert caught.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
 
 
@@ -138,9 +149,9 @@ def test_a_broker_that_is_gone_is_fenced_before_its_session_is_over(world: World
     world.controller.lead(now_ms=0)
     beat(world, 10)
     epoch = world.image.brokers[1].epoch
-    world.apply(world.controller.fence_dead(broker_id=1, broker_epoch=epoch - 1))
+    world.apply(fence_dead(world.controller, broker_id=1, broker_epoch=epoch - 1))
     assert not world.image.brokers[1].fenced
-    world.apply(world.controller.fence_dead(broker_id=1, broker_epoch=epoch))
+    world.apply(fence_dead(world.controller, broker_id=1, broker_epoch=epoch))
     assert world.image.brokers[1].fenced
     assert not world.controller.has_session(world.image.brokers[1], 10)
     # It was alive after all.
@@ -153,15 +164,15 @@ def test_a_sole_replica_keeps_leading_after_a_restart(world: World) -> None:
     old_epoch = world.image.brokers[1].epoch
 
     clean = world.registration(1, incarnation=2, previous_epoch=old_epoch)
-    decision = world.controller.register_broker(clean)
+    decision = register_broker(world.controller, clean)
     assert len(decision.records) == 1
 
     crashed = world.registration(1, incarnation=2)
-    epoch = world.apply(world.controller.register_broker(crashed)).broker_epoch
+    epoch = world.apply(register_broker(world.controller, crashed)).broker_epoch
     # Records may be lost, so consumers must be able to notice.
     partitions = world.image.topics_by_name["t"].partitions.values()
     assert [(p.leader, p.leader_epoch, p.isr) for p in partitions] == [(1, 1, (1,))] * 2
-    world.apply(world.controller.unfence_broker(broker_id=1, broker_epoch=epoch))
+    world.apply(unfence_broker(world.controller, broker_id=1, broker_epoch=epoch))
     assert len(world.records) == 1
 
 
@@ -169,16 +180,16 @@ def test_fencing_moves_leaders_and_unfencing_brings_back_the_leaderless(world: W
     world.add_broker(2)
     shared = world.topic("shared", -1, -1, assignments={0: [2, 1]})
     alone = world.topic("alone", -1, -1, assignments={0: [2]})
-    world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[shared, alone])))
+    world.apply(create_topics(world.controller, CreateTopicsRequest(topics=[shared, alone])))
     epoch = world.image.brokers[2].epoch
 
-    world.apply(world.controller.fence_broker(broker_id=2, broker_epoch=epoch))
+    world.apply(fence_broker(world.controller, broker_id=2, broker_epoch=epoch))
     moved = world.image.topics_by_name["shared"].partitions[0]
     assert (moved.leader, moved.isr) == (1, (1,))
     left = world.image.topics_by_name["alone"].partitions[0]
     assert (left.leader, left.isr, left.elr, left.last_known_elr) == (-1, (), (2,), (2,))
 
-    world.apply(world.controller.unfence_broker(broker_id=2, broker_epoch=epoch))
+    world.apply(unfence_broker(world.controller, broker_id=2, broker_epoch=epoch))
     back = world.image.topics_by_name["alone"].partitions[0]
     assert (back.leader, back.isr, back.elr, back.last_known_elr) == (2, (2,), (), ())
     assert back.leader_recovery_state == LeaderRecoveryState.RECOVERED
@@ -187,22 +198,22 @@ def test_fencing_moves_leaders_and_unfencing_brings_back_the_leaderless(world: W
 def test_controlled_shutdown_and_leaving(world: World) -> None:
     world.add_broker(2)
     topic = world.topic("t", -1, -1, assignments={0: [2, 1]})
-    world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+    world.apply(create_topics(world.controller, CreateTopicsRequest(topics=[topic])))
     epoch = world.image.brokers[2].epoch
-    world.apply(world.controller.begin_controlled_shutdown(broker_id=2, broker_epoch=epoch))
+    world.apply(begin_controlled_shutdown(world.controller, broker_id=2, broker_epoch=epoch))
     assert world.image.topics_by_name["t"].partitions[0].leader == 1
     assert world.image.brokers[2].in_controlled_shutdown
-    world.apply(world.controller.unregister_broker(broker_id=2))
+    world.apply(unregister_broker(world.controller, broker_id=2))
     assert list(world.image.brokers) == [1]
     with pytest.raises(ApiError) as caught:
-        world.controller.unregister_broker(broker_id=2)
+        unregister_broker(world.controller, broker_id=2)
     assert caught.value.code == ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
 def test_an_old_incarnation_cannot_act(world: World) -> None:
-    for act in (world.controller.unfence_broker, world.controller.fence_broker):
+    for act in (unfence_broker, fence_broker):
         with pytest.raises(ApiError) as caught:
-            act(broker_id=1, broker_epoch=-7)
+            act(world.controller, broker_id=1, broker_epoch=-7)
         assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH
 
 
@@ -339,7 +350,7 @@ def alter(world: World, **fields: Any) -> Any:
             )
         ],
     )
-    response = world.apply(world.controller.alter_partition(request))
+    response = world.apply(alter_partition(world.controller, request))
     return response.topics[0].partitions[0]
 
 
@@ -348,7 +359,7 @@ def replicated(world: World) -> World:
     world.add_broker(2)
     world.add_broker(3, fenced=True)
     topic = world.topic("t", -1, -1, assignments={0: [1, 2, 3]})
-    world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+    world.apply(create_topics(world.controller, CreateTopicsRequest(topics=[topic])))
     return world
 
 
@@ -402,7 +413,7 @@ def assign(world: World, directory: UUID, topic_id: UUID, index: int, broker_id:
             )
         ],
     )
-    response = world.apply(world.controller.assign_replicas_to_dirs(request))
+    response = world.apply(assign_replicas_to_dirs(world.controller, request))
     answer = response.directories[0].topics[0].partitions[0]
     return ErrorCode(answer.error_code).name
 
@@ -410,8 +421,8 @@ def assign(world: World, directory: UUID, topic_id: UUID, index: int, broker_id:
 def test_replicas_are_assigned_to_folders(new_world: Any) -> None:
     world = new_world()
     request = world.registration(1, log_dirs=[500, 501])
-    epoch = world.apply(world.controller.register_broker(request)).broker_epoch
-    world.apply(world.controller.unfence_broker(broker_id=1, broker_epoch=epoch))
+    epoch = world.apply(register_broker(world.controller, request)).broker_epoch
+    world.apply(unfence_broker(world.controller, broker_id=1, broker_epoch=epoch))
     topic_id = world.create("t").topic_id
     assert world.image.partition(topic_id, 0).directories == (UUID(int=1),)
     assert assign(world, UUID(int=501), topic_id, 0) == "NONE"
@@ -430,15 +441,15 @@ def test_replicas_are_assigned_to_folders(new_world: Any) -> None:
 def test_producer_ids_come_in_blocks_and_never_twice(world: World) -> None:
     epoch = world.image.brokers[1].epoch
     request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch)
-    blocks = [world.apply(world.controller.allocate_producer_ids(request)) for _ in range(3)]
+    blocks = [world.apply(allocate_producer_ids(world.controller, request)) for _ in range(3)]
     assert [(b.producer_id_start, b.producer_id_len) for b in blocks] == [
         (0, 1000),
         (1000, 1000),
         (2000, 1000),
     ]
     with pytest.raises(ApiError) as caught:
-        world.controller.allocate_producer_ids(
-            AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch + 1)
+        allocate_producer_ids(
+            world.controller, AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch + 1)
         )
     assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH
 
@@ -450,8 +461,8 @@ class TestLogFolders:
     def two_folders(self, new_world: Any) -> Any:
         world = new_world()
         request = world.registration(1, incarnation=1, log_dirs=[1001, 1002])
-        epoch = world.apply(world.controller.register_broker(request)).broker_epoch
-        world.apply(world.controller.unfence_broker(broker_id=1, broker_epoch=epoch))
+        epoch = world.apply(register_broker(world.controller, request)).broker_epoch
+        world.apply(unfence_broker(world.controller, broker_id=1, broker_epoch=epoch))
         world.create("t", 2)
         self.assign(world, {0: 1001, 1: 1002})
         return world
@@ -477,11 +488,12 @@ class TestLogFolders:
                 for index, folder in folders.items()
             ],
         )
-        world.apply(world.controller.assign_replicas_to_dirs(request))
+        world.apply(assign_replicas_to_dirs(world.controller, request))
 
     def fail(self, world: Any, *folders: int) -> None:
         world.apply(
-            world.controller.take_log_dirs_offline(
+            take_log_dirs_offline(
+                world.controller,
                 broker_id=1,
                 broker_epoch=world.image.brokers[1].epoch,
                 directories={UUID(int=folder) for folder in folders},
@@ -496,8 +508,8 @@ class TestLogFolders:
             log_dirs=folders,
             previous_epoch=old.epoch if clean else -1,
         )
-        epoch = world.apply(world.controller.register_broker(request)).broker_epoch
-        world.apply(world.controller.unfence_broker(broker_id=1, broker_epoch=epoch))
+        epoch = world.apply(register_broker(world.controller, request)).broker_epoch
+        world.apply(unfence_broker(world.controller, broker_id=1, broker_epoch=epoch))
 
     def leaders(self, world: Any) -> list[int]:
         return [p.leader for p in world.image.topics_by_name["t"].partitions.values()]
@@ -519,7 +531,7 @@ class TestLogFolders:
         world = two_folders
         world.add_broker(2)
         topic = world.topic("both", -1, -1, assignments={0: [1, 2]})
-        world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+        world.apply(create_topics(world.controller, CreateTopicsRequest(topics=[topic])))
         partition = world.image.topics_by_name["both"].partitions[0]
         record = PartitionChangeRecord(
             partition_id=0,
@@ -556,8 +568,8 @@ class TestLogFolders:
 
     def test_a_stale_broker_is_refused(self, two_folders: Any) -> None:
         with pytest.raises(ApiError) as caught:
-            two_folders.controller.take_log_dirs_offline(
-                broker_id=1, broker_epoch=-7, directories={UUID(int=1002)}
+            take_log_dirs_offline(
+                two_folders.controller, broker_id=1, broker_epoch=-7, directories={UUID(int=1002)}
             )
         assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH
 
@@ -567,8 +579,8 @@ class TestLogFolders:
         def cordon(*folders: int) -> None:
             ids = {UUID(int=folder) for folder in folders}
             epoch = world.image.brokers[1].epoch
-            decision = world.controller.cordon_log_dirs(
-                broker_id=1, broker_epoch=epoch, directories=ids
+            decision = cordon_log_dirs(
+                world.controller, broker_id=1, broker_epoch=epoch, directories=ids
             )
             world.apply(decision)
 

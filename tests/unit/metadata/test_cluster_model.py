@@ -21,12 +21,20 @@ from hypothesis.stateful import (
 )
 
 from moldau.broker.metadata.formatting import default_bootstrap_records
+from moldau.broker.metadata.machine.activation import activate
+from moldau.broker.metadata.machine.broker_lifecycle import process_heartbeat
+from moldau.broker.metadata.machine.brokers import register_broker, unregister_broker
+from moldau.broker.metadata.machine.configs import incremental_alter_configs
 from moldau.broker.metadata.machine.controller import Controller
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.leadership import elect_leaders
 from moldau.broker.metadata.machine.model import LeaderRecoveryState, Partition, Topic
 from moldau.broker.metadata.machine.partition_index import PartitionIndex
+from moldau.broker.metadata.machine.partitions import alter_partition
+from moldau.broker.metadata.machine.reassignments import alter_partition_reassignments
+from moldau.broker.metadata.machine.topics import create_topics
 from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.wire.errors import ApiError
 from moldau.wire.messages import (
@@ -92,7 +100,7 @@ class ClusterLife(RuleBasedStateMachine):
             for record in default_bootstrap_records()
             if elr or getattr(record, "name", "") != "eligible.leader.replicas.version"
         ]
-        self.apply(self.controller.activate(bootstrap))
+        self.apply(activate(self.controller, bootstrap))
         self.controller.lead(0)
         for broker_id in BROKERS[:4]:
             self.register(broker_id, clean=True)
@@ -122,7 +130,7 @@ class ClusterLife(RuleBasedStateMachine):
             previous_broker_epoch=existing.epoch if clean and existing is not None else -1,
         )
         try:
-            self.apply(self.controller.register_broker(request, now_ms=self.now_ms))
+            self.apply(register_broker(self.controller, request, now_ms=self.now_ms))
         except ApiError:
             return
         for _, _, partition in self.partitions():
@@ -153,7 +161,7 @@ class ClusterLife(RuleBasedStateMachine):
             want_shut_down="s" in wants,
             offline_log_dirs=list(broker.log_dirs[:lost]),
         )
-        answer = self.apply(self.controller.process_heartbeat(request, now_ms=self.now_ms))
+        answer = self.apply(process_heartbeat(self.controller, request, now_ms=self.now_ms))
         if answer.should_shut_down:
             assert not self.controller.index.has_leaderships(broker_id)
 
@@ -196,7 +204,7 @@ class ClusterLife(RuleBasedStateMachine):
                 )
             ],
         )
-        self.apply(self.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+        self.apply(create_topics(self.controller, CreateTopicsRequest(topics=[topic])))
 
     @rule(position=positions, wanted=st.sets(brokers), recovered=st.booleans())
     def alter(self, position: int, wanted: set[int], recovered: bool) -> None:
@@ -227,7 +235,7 @@ class ClusterLife(RuleBasedStateMachine):
                 )
             ],
         )
-        self.apply(self.controller.alter_partition(request))
+        self.apply(alter_partition(self.controller, request))
 
     @rule(
         position=positions,
@@ -238,19 +246,19 @@ class ClusterLife(RuleBasedStateMachine):
         data = AlterPartitionReassignmentsRequest
         wanted = data.ReassignablePartition(partition_index=0, replicas=replicas)
         request = data(topics=[data.ReassignableTopic(name=topic.name, partitions=[wanted])])
-        self.apply(self.controller.alter_partition_reassignments(request))
+        self.apply(alter_partition_reassignments(self.controller, request))
 
     @rule()
     def elect_preferred(self) -> None:
         request = ElectLeadersRequest(election_type=0, topic_partitions=None)
-        self.apply(self.controller.elect_leaders(request))
+        self.apply(elect_leaders(self.controller, request))
 
     @rule(position=positions)
     def elect_unclean(self, position: int) -> None:
         topic, _ = self.some(position)
         wanted = ElectLeadersRequest.TopicPartitions(topic=topic.name, partitions=[0])
         request = ElectLeadersRequest(election_type=1, topic_partitions=[wanted])
-        self.apply(self.controller.elect_leaders(request), unclean_asked=True)
+        self.apply(elect_leaders(self.controller, request), unclean_asked=True)
 
     @rule(minimum=st.integers(1, 3))
     def change_the_minimum(self, minimum: int) -> None:
@@ -258,12 +266,12 @@ class ClusterLife(RuleBasedStateMachine):
         config = data.AlterableConfig(name="min.insync.replicas", value=str(minimum))
         resource = data.AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
         request = data(resources=[resource])
-        self.apply(self.controller.incremental_alter_configs(request))
+        self.apply(incremental_alter_configs(self.controller, request))
 
     @rule(broker_id=brokers)
     def unregister(self, broker_id: int) -> None:
         with suppress(ApiError):
-            self.apply(self.controller.unregister_broker(broker_id=broker_id))
+            self.apply(unregister_broker(self.controller, broker_id=broker_id))
 
     @rule()
     def fail_over(self) -> None:

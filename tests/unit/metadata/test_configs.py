@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from moldau.broker.metadata.machine.configs import (
+    alter_configs,
+    incremental_alter_configs,
+    list_config_resources,
+)
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
     AlterConfigsRequest,
@@ -36,7 +41,7 @@ def incremental(world: World, *resources: tuple[int, str, list[Any]], **options:
         ],
         validate_only=options.pop("validate_only", False),
     )
-    response = world.apply(world.controller.incremental_alter_configs(request, **options))
+    response = world.apply(incremental_alter_configs(world.controller, request, **options))
     return [(ErrorCode(r.error_code).name, r.error_message) for r in response.responses]
 
 
@@ -50,7 +55,7 @@ def replace(world: World, kind: int, name: str, values: dict[str, str | None]) -
         ],
     )
     request = AlterConfigsRequest(resources=[resource])
-    response = world.apply(world.controller.alter_configs(request)).responses[0]
+    response = world.apply(alter_configs(world.controller, request)).responses[0]
     return ErrorCode(response.error_code).name, response.error_message
 
 
@@ -182,8 +187,8 @@ def test_min_isr_is_the_clusters_while_eligible_replicas_depend_on_it(topical: W
 def test_listing_what_can_be_configured(topical: World) -> None:
     incremental(topical, (CLIENT_METRICS, "m", [("interval.ms", SET, "5000")]))
     incremental(topical, (GROUP, "g", [("consumer.session.timeout.ms", SET, "50000")]))
-    everything = topical.controller.list_config_resources(
-        ListConfigResourcesRequest(), groups=["g", "h"]
+    everything = list_config_resources(
+        topical.controller.image, ListConfigResourcesRequest(), groups=["g", "h"]
     )
     assert [(r.resource_type, r.resource_name) for r in everything.config_resources] == [
         (2, "t"),
@@ -193,9 +198,11 @@ def test_listing_what_can_be_configured(topical: World) -> None:
         (32, "g"),
         (32, "h"),
     ]
-    some = topical.controller.list_config_resources(ListConfigResourcesRequest(resource_types=[16]))
+    some = list_config_resources(
+        topical.controller.image, ListConfigResourcesRequest(resource_types=[16])
+    )
     assert [r.resource_name for r in some.config_resources] == ["m"]
-    wrong = topical.controller.list_config_resources(
-        ListConfigResourcesRequest(resource_types=[99])
+    wrong = list_config_resources(
+        topical.controller.image, ListConfigResourcesRequest(resource_types=[99])
     )
     assert wrong.error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from moldau.broker.metadata.machine.brokers import register_broker
+from moldau.broker.metadata.machine.feature_updates import update_features
 from moldau.broker.metadata.machine.features import (
     METADATA_VERSION_NAMES,
     UnknownRelease,
@@ -65,7 +67,7 @@ def update(world: World, feature: str, level: int, kind: int = 1, **options: Any
         ],
         validate_only=options.pop("validate_only", False),
     )
-    return world.apply(world.controller.update_features(request, **options))
+    return world.apply(update_features(world.controller, request, **options))
 
 
 def test_a_level_goes_down_only_on_request_and_up_again(world: World) -> None:
@@ -110,7 +112,7 @@ def test_every_broker_must_support_the_level(world: World) -> None:
     for feature in request.features:
         if feature.name == "share.version":
             feature.max_supported_version = 0
-    world.apply(world.controller.register_broker(request))
+    world.apply(register_broker(world.controller, request))
     assert "Broker 2 only supports" in update(world, "share.version", 1).error_message
 
 

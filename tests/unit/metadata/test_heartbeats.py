@@ -7,7 +7,10 @@ from uuid import UUID
 
 import pytest
 
+from moldau.broker.metadata.machine.broker_lifecycle import process_heartbeat
+from moldau.broker.metadata.machine.brokers import fence_broker, register_broker
 from moldau.broker.metadata.machine.heartbeats import OFFSET_MAX, BrokerHeartbeats, BrokerState
+from moldau.broker.metadata.machine.topics import create_topics
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     BrokerHeartbeatRequest,
@@ -25,7 +28,7 @@ def beat(world: World, broker_id: int, now_ms: int = 0, **fields: Any) -> Any:
         "current_metadata_offset": world.controller.next_offset - 1,
     }
     request = BrokerHeartbeatRequest(**(made | fields))
-    return world.apply(world.controller.process_heartbeat(request, now_ms=now_ms))
+    return world.apply(process_heartbeat(world.controller, request, now_ms=now_ms))
 
 
 def outcome(answer: Any) -> tuple[bool, bool, bool]:
@@ -41,7 +44,7 @@ def cluster(new_world: Any) -> World:
         world.add_broker(broker_id, fenced=True)
         beat(world, broker_id)
     topic = world.topic("t", -1, -1, assignments={0: [2, 3, 1]})
-    world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+    world.apply(create_topics(world.controller, CreateTopicsRequest(topics=[topic])))
     return world
 
 
@@ -84,7 +87,7 @@ def test_strangers_get_no_session(cluster: World, broker_id: int, broker_epoch: 
     due_ms = cluster.controller.due_at_ms()
     request = BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=broker_epoch)
     with pytest.raises(ApiError) as caught:
-        cluster.controller.process_heartbeat(request, now_ms=5)
+        process_heartbeat(cluster.controller, request, now_ms=5)
     assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH
     assert cluster.controller.due_at_ms() == due_ms
 
@@ -122,9 +125,9 @@ def test_a_new_controller_gives_everybody_a_session_but_who_has_surely_gone(
     assert alive == [True, True, False]
     assert not cluster.controller.has_session(brokers[1], 59_001)
     again = cluster.registration(3, incarnation=77)
-    cluster.apply(cluster.controller.register_broker(again, now_ms=50_000))
+    cluster.apply(register_broker(cluster.controller, again, now_ms=50_000))
     with pytest.raises(ApiError) as caught:
-        cluster.controller.register_broker(cluster.registration(2, incarnation=78), now_ms=50_000)
+        register_broker(cluster.controller, cluster.registration(2, incarnation=78), now_ms=50_000)
     assert caught.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
 
 
@@ -168,11 +171,11 @@ class TestFolders:
         """Broker 1 with two folders and broker 2; partition 0 of t lies in 1001."""
         world = new_world()
         world.controller.lead(now_ms=0)
-        world.apply(world.controller.register_broker(world.registration(1, log_dirs=[1001, 1002])))
+        world.apply(register_broker(world.controller, world.registration(1, log_dirs=[1001, 1002])))
         beat(world, 1)
         world.add_broker(2)
         topic = world.topic("t", -1, -1, assignments={0: [1, 2]})
-        world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+        world.apply(create_topics(world.controller, CreateTopicsRequest(topics=[topic])))
         return world
 
     def test_a_failed_folder_is_told_by_heartbeat(self, folders: World) -> None:
@@ -189,7 +192,7 @@ class TestFolders:
         world.add_broker(1)
         world.create("t")
         epoch = world.image.brokers[1].epoch
-        world.apply(world.controller.fence_broker(broker_id=1, broker_epoch=epoch))
+        world.apply(fence_broker(world.controller, broker_id=1, broker_epoch=epoch))
         assert partition(world).leader == -1
         beat(world, 1, offline_log_dirs=[UUID(int=1000)])
         assert partition(world).leader == -1

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
+from moldau.broker.metadata.machine.brokers import fence_broker, register_broker
+from moldau.broker.metadata.machine.configs import incremental_alter_configs
+from moldau.broker.metadata.machine.controllers import register_controller
+from moldau.broker.metadata.machine.feature_updates import update_features
+from moldau.broker.metadata.machine.leadership import elect_leaders
 from moldau.broker.metadata.machine.model import LeaderRecoveryState
+from moldau.broker.metadata.machine.partitions import alter_partition
+from moldau.broker.metadata.machine.reassignments import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
+from moldau.broker.metadata.machine.topics import create_topics
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterPartitionReassignmentsRequest,
@@ -19,6 +30,7 @@ from moldau.wire.messages import (
     NoOpRecord,
     UpdateFeaturesRequest,
 )
+from support.broker_decisions import unfence_broker
 
 World = Any
 PREFERRED, UNCLEAN = 0, 1
@@ -36,7 +48,7 @@ def cluster(new_world: Any) -> World:
 
 def make(world: World, name: str, replicas: list[int], **configs: str) -> None:
     topic = world.topic(name, -1, -1, configs, assignments={0: replicas})
-    world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+    world.apply(create_topics(world.controller, CreateTopicsRequest(topics=[topic])))
     assert name in world.image.topics_by_name
 
 
@@ -47,17 +59,17 @@ def partition(world: World, name: str = "t") -> Any:
 def fence(world: World, *broker_ids: int) -> None:
     for broker_id in broker_ids:
         epoch = world.image.brokers[broker_id].epoch
-        world.apply(world.controller.fence_broker(broker_id=broker_id, broker_epoch=epoch))
+        world.apply(fence_broker(world.controller, broker_id=broker_id, broker_epoch=epoch))
 
 
 def unfence(world: World, broker_id: int) -> None:
     epoch = world.image.brokers[broker_id].epoch
-    world.apply(world.controller.unfence_broker(broker_id=broker_id, broker_epoch=epoch))
+    world.apply(unfence_broker(world.controller, broker_id=broker_id, broker_epoch=epoch))
 
 
 def restart_after_crash(world: World, broker_id: int, incarnation: int) -> None:
     request = world.registration(broker_id, incarnation=incarnation)
-    world.apply(world.controller.register_broker(request))
+    world.apply(register_broker(world.controller, request))
     unfence(world, broker_id)
 
 
@@ -83,7 +95,7 @@ def set_isr(world: World, *isr: int, name: str = "t") -> ErrorCode:
             )
         ],
     )
-    response = world.apply(world.controller.alter_partition(request))
+    response = world.apply(alter_partition(world.controller, request))
     return ErrorCode(response.topics[0].partitions[0].error_code)
 
 
@@ -92,7 +104,7 @@ def elect(world: World, kind: int, name: str | None = "t", index: int = 0) -> di
     if name is not None:
         topics = [ElectLeadersRequest.TopicPartitions(topic=name, partitions=[index])]
     request = ElectLeadersRequest(election_type=kind, topic_partitions=topics)
-    response = world.apply(world.controller.elect_leaders(request))
+    response = world.apply(elect_leaders(world.controller, request))
     return {
         f"{topic.topic}-{result.partition_id}": ErrorCode(result.error_code).name
         for topic in response.replica_election_results
@@ -185,7 +197,7 @@ class TestEligibleLeaderReplicas:
             resource_type=2, resource_name="safe", configs=[config]
         )
         request = data(resources=[resource])
-        cluster.apply(cluster.controller.incremental_alter_configs(request))
+        cluster.apply(incremental_alter_configs(cluster.controller, request))
         assert partition(cluster, "safe").elr == ()
 
     def test_who_left_the_partition_is_not_eligible_when_it_returns(self, cluster: World) -> None:
@@ -206,7 +218,7 @@ class TestEligibleLeaderReplicas:
             feature="eligible.leader.replicas.version", max_version_level=1, upgrade_type=1
         )
         request = UpdateFeaturesRequest(feature_updates=[update])
-        assert world.apply(world.controller.update_features(request)).error_code == 0
+        assert world.apply(update_features(world.controller, request)).error_code == 0
         assert world.image.configs == {(4, ""): {"min.insync.replicas": "2"}}
 
 
@@ -244,7 +256,7 @@ class TestTime:
         config = data.AlterableConfig(name="unclean.leader.election.enable", value="true")
         resource = data.AlterConfigsResource(resource_type=2, resource_name="t", configs=[config])
         request = data(resources=[resource])
-        cluster.apply(cluster.controller.incremental_alter_configs(request))
+        cluster.apply(incremental_alter_configs(cluster.controller, request))
         assert self.run(cluster, 600_000) == ["PartitionChangeRecord"]
         assert (partition(cluster).leader, partition(cluster).isr) == (3, (3,))
 
@@ -262,7 +274,7 @@ class TestTime:
         world.add_broker(2)
         assignments = {index: [1, 2] for index in range(1_200)}
         topic = world.topic("many", -1, -1, assignments=assignments)
-        world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+        world.apply(create_topics(world.controller, CreateTopicsRequest(topics=[topic])))
         fence(world, 1)
         unfence(world, 1)
         for each in world.image.topics_by_name["many"].partitions.values():
@@ -286,7 +298,7 @@ class TestTime:
                 )
             ],
         )
-        world.apply(world.controller.alter_partition(request))
+        world.apply(alter_partition(world.controller, request))
         world.controller.lead(now_ms=0, departed={1, 2})
         world.apply(world.controller.on_time(300_000))
         assert len(world.records) == 1_000
@@ -324,7 +336,7 @@ def reassign(
             )
         ],
     )
-    response = world.apply(world.controller.alter_partition_reassignments(request))
+    response = world.apply(alter_partition_reassignments(world.controller, request))
     return ErrorCode(response.responses[0].partitions[0].error_code)
 
 
@@ -334,7 +346,7 @@ def ongoing(world: World, *names: str) -> list[tuple[str, list[int], list[int], 
         data.ListPartitionReassignmentsTopics(name=name, partition_indexes=[0, 1]) for name in names
     ]
     request = data(topics=topics if names else None)
-    response = world.controller.list_partition_reassignments(request)
+    response = list_partition_reassignments(world.controller, request)
     return [
         (topic.name, each.replicas, each.adding_replicas, each.removing_replicas)
         for topic in response.topics
@@ -421,7 +433,7 @@ class TestReassignments:
             data.ReassignablePartition(partition_index=0, replicas=None),
         ]
         request = data(topics=[data.ReassignableTopic(name="t", partitions=wanted)])
-        cluster.apply(cluster.controller.alter_partition_reassignments(request))
+        cluster.apply(alter_partition_reassignments(cluster.controller, request))
         assert not partition(cluster).reassigning
         assert set(partition(cluster).replicas) == {1, 2, 3}
 
@@ -433,7 +445,7 @@ def test_controllers_register_with_the_active_one(new_world: Any) -> None:
         feature="group.version", max_version_level=0, upgrade_type=2
     )
     request = UpdateFeaturesRequest(feature_updates=[update])
-    refused = world.apply(world.controller.update_features(request))
+    refused = world.apply(update_features(world.controller, request))
     assert "controller 7 has not registered" in refused.error_message
     data = ControllerRegistrationRequest
     registration = data(
@@ -443,9 +455,9 @@ def test_controllers_register_with_the_active_one(new_world: Any) -> None:
             data.Feature(name="group.version", min_supported_version=0, max_supported_version=1)
         ],
     )
-    world.apply(world.controller.register_remote_controller(registration))
+    world.apply(register_controller(world.controller, registration))
     assert world.image.controllers[7].endpoints[0].host == "seven"
-    assert world.apply(world.controller.update_features(request)).error_code == 0
+    assert world.apply(update_features(world.controller, request)).error_code == 0
 
 
 @pytest.mark.parametrize(
@@ -459,7 +471,7 @@ def test_metadata_version_goes_down_where_no_record_is_lost(
         feature="metadata.version", max_version_level=level, upgrade_type=2
     )
     request = UpdateFeaturesRequest(feature_updates=[update])
-    assert world.apply(world.controller.update_features(request)).error_code == code
+    assert world.apply(update_features(world.controller, request)).error_code == code
 
 
 def test_an_isr_that_names_a_replica_twice_is_refused(cluster: World) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from moldau.broker.metadata import shell as metadata_shell
+from moldau.broker.metadata.machine.brokers import register_broker
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.raft.machine.errors import MetadataError
 from moldau.wire.errors import ApiError, ErrorCode
@@ -163,7 +165,7 @@ def test_the_last_of_a_quorum_stops_in_bounded_time(new_quorum: Any) -> None:
         waiting = asyncio.ensure_future(
             quorum.run_on(
                 active.leader_id,
-                lambda controller: controller.register_broker(registration(12), now_ms=now_ms()),
+                lambda controller: register_broker(controller, registration(12), now_ms=now_ms()),
             )
         )
         await asyncio.sleep(0)
@@ -363,7 +365,7 @@ def test_a_node_of_another_cluster_ends(new_quorum: Any, node_id: int) -> None:
         await stranger.start()
         await quorum.until(lambda: stranger.failures)
         told = str(stranger.failures.pop())
-        assert re.search("belong to cluster T3RoZXJDbHVzdGVyMDAwMA.* Format its folders", told)
+        assert re.search("belong to cluster T3RoZXJDbHVzdGVyMDAwMA.* Format the log dir", told)
         assert stranger.shell.offset == -1 or node_id == 3
         stranger.kill()
         await register(quorum)
@@ -416,7 +418,7 @@ def test_a_broker_that_finds_no_controller_says_whom_it_asked(
     with caplog.at_level(logging.WARNING):
         play(main())
     told = [r.getMessage() for r in caplog.records if "no leader of the metadata" in r.getMessage()]
-    assert told[0].endswith("bootstrap.servers (localhost:1, localhost:2, localhost:3) names one")
+    assert told[0].endswith("bootstrap.servers (localhost:1, localhost:2, localhost:3) knows one")
 
 
 def test_a_newer_metadata_version_ends_a_follower(new_quorum: Any, monkeypatch: Any) -> None:
@@ -427,8 +429,8 @@ def test_a_newer_metadata_version_ends_a_follower(new_quorum: Any, monkeypatch: 
         broker = quorum.add(11)
         await broker.start()
         await quorum.until_equal()
-        shell = broker.shell
-        monkeypatch.setattr(shell, "_check_level", _refuse)
+        directory = broker.shell.raft.log.directory
+        monkeypatch.setattr(metadata_shell, "check_metadata_version", _refused_in(directory))
         record = FeatureLevelRecord(name="metadata.version", feature_level=30)
         await quorum.run(lambda controller: Decision((record,), None))
         await quorum.until(lambda: broker.failures)
@@ -439,5 +441,9 @@ def test_a_newer_metadata_version_ends_a_follower(new_quorum: Any, monkeypatch: 
     play(main())
 
 
-def _refuse(level: int | None) -> None:
-    raise MetadataError(f"metadata.version {level} is not known")
+def _refused_in(directory: str) -> Callable[[str, int | None], None]:
+    def check(checked: str, level: int | None) -> None:
+        if checked == directory:
+            raise MetadataError(f"metadata.version {level} is not known")
+
+    return check

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from moldau.broker.metadata.machine.controllers import register_controller
+from moldau.broker.metadata.machine.feature_updates import update_features
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
@@ -94,7 +95,7 @@ async def register_controllers(quorum: Quorum) -> None:
         request = ControllerRegistrationRequest(
             controller_id=node_id, incarnation_id=UUID(int=node_id), features=features
         )
-        await quorum.run(partial(lambda r, c: c.register_remote_controller(r), request))
+        await quorum.run(register_controller, request)
 
 
 def test_a_static_quorum_becomes_a_dynamic_one(new_quorum: Any) -> None:
@@ -106,14 +107,14 @@ def test_a_static_quorum_becomes_a_dynamic_one(new_quorum: Any) -> None:
             feature="kraft.version", max_version_level=level, upgrade_type=1
         )
         request = UpdateFeaturesRequest(feature_updates=[update])
-        return lambda controller: controller.update_features(request)
+        return lambda controller: update_features(controller, request)
 
     async def main() -> None:
         active = await quorum.start()
         await register_controllers(quorum)
         early = await quorum.run(upgrade(1))
         assert early.error_code == ErrorCode.INVALID_UPDATE_VERSION
-        assert "have not said yet" in early.error_message
+        assert "have not reported their directory ids" in early.error_message
         assert active.finalized_features.get("kraft.version") is None
         await asyncio.sleep(10)
         done = await quorum.run(upgrade(1))
@@ -164,5 +165,5 @@ def test_a_folder_of_another_disk_has_no_vote(
         await quorum.stop()
 
     play(main())
-    told = [r for r in caplog.records if "Bring the former folder back" in r.getMessage()]
+    told = [r for r in caplog.records if "Restore the former log directory" in r.getMessage()]
     assert len(told) == 1

@@ -16,11 +16,14 @@ from moldau.broker.config import BrokerConfig
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
 from moldau.broker.metadata.formatting import format_storage
+from moldau.broker.metadata.machine.brokers import register_broker
 from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import Endpoint
+from moldau.broker.metadata.machine.producer_ids import allocate_producer_ids
+from moldau.broker.metadata.machine.topics import create_topics, delete_topics
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.snapshots import SnapshotId
@@ -33,6 +36,7 @@ from moldau.wire.messages import (
     FeatureLevelRecord,
 )
 from moldau.wire.uuids import uuid_from_text
+from support.broker_decisions import unfence_broker
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 CONTROLLER = Endpoint(name="CONTROLLER", host="127.0.0.1", port=9093)
@@ -153,9 +157,9 @@ class Node:
             previous_broker_epoch=previous_broker_epoch,
         )
         now_ms = Time(self).elapsed_ms()
-        response = await shell.run(lambda c: c.register_broker(request, now_ms=now_ms))
+        response = await shell.run(register_broker, request, now_ms=now_ms)
         self.broker_epoch = response.broker_epoch
-        await shell.run(lambda c: c.unfence_broker(broker_id=1, broker_epoch=response.broker_epoch))
+        await shell.run(unfence_broker, broker_id=1, broker_epoch=response.broker_epoch)
         return self.broker_epoch
 
     async def start(self, shell: MetadataShell, *, previous_broker_epoch: int = -1) -> None:
@@ -182,12 +186,12 @@ def create(*names: str, partitions: int = 1) -> Callable[[Any], Any]:
             for name in names
         ]
     )
-    return lambda controller: controller.create_topics(request)
+    return lambda controller: create_topics(controller, request)
 
 
 def delete(name: str) -> Callable[[Any], Any]:
     request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=name)])
-    return lambda controller: controller.delete_topics(request)
+    return lambda controller: delete_topics(controller, request)
 
 
 def run(main: Awaitable[Any]) -> Any:
@@ -380,9 +384,7 @@ def test_a_refused_decision_leaves_no_trace(node: Node) -> None:
         end = shell.raft.log.end_offset
         with pytest.raises(ApiError) as caught:
             await shell.run(
-                lambda controller: controller.allocate_producer_ids(
-                    AllocateProducerIdsRequest(broker_id=9, broker_epoch=0)
-                )
+                allocate_producer_ids, AllocateProducerIdsRequest(broker_id=9, broker_epoch=0)
             )
         assert caught.value.code == ErrorCode.STALE_BROKER_EPOCH
         assert shell.raft.log.end_offset == end
@@ -497,7 +499,9 @@ def test_a_voters_folder_on_another_disk_is_refused(node: Node) -> None:
             transport=NoTransport(),
             controller_endpoints=(CONTROLLER,),
         )
-        with pytest.raises(MetadataError, match=r"directory id .* Bring the former folder back"):
+        with pytest.raises(
+            MetadataError, match=r"directory id .* Restore the former log directory"
+        ):
             await stranger.start()
 
     run(main())

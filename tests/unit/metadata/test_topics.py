@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from moldau.broker.machine.topics import check_topic_name
+from moldau.broker.metadata.machine.topics import create_partitions, create_topics, delete_topics
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ConfigRecord,
@@ -150,7 +151,7 @@ def test_refused_topics(world: World, topic: dict[str, Any], code: str, message:
     )
     if code == "POLICY_VIOLATION":
         request.topics.pop()
-    response = world.apply(world.controller.create_topics(request))
+    response = world.apply(create_topics(world.controller, request))
     refused = response.topics[0]
     assert ErrorCode(refused.error_code).name == code
     assert message in refused.error_message
@@ -163,7 +164,7 @@ def test_refused_topics(world: World, topic: dict[str, Any], code: str, message:
 
 def test_names_given_twice_in_a_request_are_all_refused_once(world: World) -> None:
     request = CreateTopicsRequest(topics=[world.topic("a"), world.topic("a"), world.topic("b")])
-    response = world.apply(world.controller.create_topics(request))
+    response = world.apply(create_topics(world.controller, request))
     assert [(r.name, r.error_code) for r in response.topics] == [("a", 42), ("b", 0)]
     assert list(world.image.topics_by_name) == ["b"]
 
@@ -171,13 +172,13 @@ def test_names_given_twice_in_a_request_are_all_refused_once(world: World) -> No
 def test_a_name_is_free_again_after_deletion(world: World) -> None:
     world.create("a.b")
     delete = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name="a.b")])
-    world.apply(world.controller.delete_topics(delete))
+    world.apply(delete_topics(world.controller, delete))
     assert world.create("a_b").error_code == 0
 
 
 def test_validate_only_answers_without_creating(world: World) -> None:
     request = CreateTopicsRequest(topics=[world.topic("t", 2)], validate_only=True)
-    response = world.apply(world.controller.create_topics(request))
+    response = world.apply(create_topics(world.controller, request))
     assert response.topics[0].num_partitions == 2
     assert world.records == []
     assert world.image.topics_by_name == {}
@@ -185,7 +186,7 @@ def test_validate_only_answers_without_creating(world: World) -> None:
 
 def test_configs_are_shown_only_to_those_who_may_see_them(world: World) -> None:
     request = CreateTopicsRequest(topics=[world.topic("t")])
-    decision = world.controller.create_topics(request, describable=lambda name: False)
+    decision = create_topics(world.controller, request, describable=lambda name: False)
     result = world.apply(decision).topics[0]
     assert result.topic_config_error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert result.num_partitions == -1
@@ -202,7 +203,7 @@ def test_nothing_is_placed_on_fenced_brokers_alone(new_world: Any) -> None:
 def test_manual_assignment_is_kept_and_led_by_its_first_live_broker(world: World) -> None:
     world.add_broker(2, fenced=True)
     topic = world.topic("t", -1, -1, assignments={1: [1, 2], 0: [2, 1]})
-    world.apply(world.controller.create_topics(CreateTopicsRequest(topics=[topic])))
+    world.apply(create_topics(world.controller, CreateTopicsRequest(topics=[topic])))
     partitions = world.image.topics_by_name["t"].partitions
     assert list(partitions) == [0, 1]
     assert partitions[0].replicas == (2, 1)
@@ -219,7 +220,7 @@ def grow(world: World, name: str, count: int, assignments: Any = None) -> Any:
         name=name, count=count, assignments=assignments
     )
     request = CreatePartitionsRequest(topics=[topic])
-    return world.apply(world.controller.create_partitions(request)).results[0]
+    return world.apply(create_partitions(world.controller, request)).results[0]
 
 
 def test_a_topic_grows(world: World) -> None:
@@ -254,7 +255,7 @@ def delete(world: World, *topics: tuple[str | None, UUID], **options: Any) -> li
     request = DeleteTopicsRequest(
         topics=[DeleteTopicsRequest.DeleteTopicState(name=n, topic_id=i) for n, i in topics]
     )
-    response = world.apply(world.controller.delete_topics(request, **options))
+    response = world.apply(delete_topics(world.controller, request, **options))
     return [(r.name, ErrorCode(r.error_code).name) for r in response.responses]
 
 
@@ -269,7 +270,7 @@ def test_topics_are_deleted_by_name_and_by_id(world: World) -> None:
 def test_old_requests_name_topics_in_a_list(world: World) -> None:
     world.create("a")
     request = DeleteTopicsRequest(topic_names=["a"])
-    world.apply(world.controller.delete_topics(request, api_version=5))
+    world.apply(delete_topics(world.controller, request, api_version=5))
     assert world.image.topics_by_name == {}
 
 

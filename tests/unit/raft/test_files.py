@@ -19,13 +19,13 @@ from moldau.broker.raft.machine.batches import (
     leader_change,
     quorum_controls,
 )
-from moldau.broker.raft.machine.errors import MetadataError
-from moldau.broker.raft.machine.quorum_state import (
+from moldau.broker.raft.machine.election_file import (
     CorruptQuorumState,
     Election,
     decode_election,
     encode_election,
 )
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.snapshots import (
     SnapshotId,
@@ -141,7 +141,7 @@ def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
             read_snapshot(OsDisk(), str(path))
     footer = encode_controls([SnapshotFooterRecord()], base_offset=0, epoch=0, now_ms=0)
     path.write_bytes(footer)
-    with pytest.raises(MetadataError, match="begins with a header"):
+    with pytest.raises(MetadataError, match="does not begin with a header"):
         read_snapshot(OsDisk(), str(path))
 
 

@@ -15,11 +15,11 @@ import pytest
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
 from moldau.broker.raft.log import RaftLog, RaftLogConfig
-from moldau.broker.raft.machine import quorum_events as e
 from moldau.broker.raft.machine.batches import MetadataBatch, encode_records
-from moldau.broker.raft.machine.core import QuorumSettings
 from moldau.broker.raft.machine.errors import MetadataError
+from moldau.broker.raft.machine.quorum import events as e
 from moldau.broker.raft.machine.rpcs import Peer
+from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from moldau.broker.raft.node import RaftNode
 from moldau.broker.raft.service import RaftService
@@ -392,7 +392,7 @@ def test_a_sync_proves_nothing_of_what_was_cut_while_it_ran(tmp_path: Path) -> N
         node = nodes.start(1, background=disk)
         await asyncio.sleep(0)
         await disk.finish()
-        before = node.machine.synced_offset
+        before = node.machine.state.synced_offset
         assert before == node.log.end_offset == node.high_watermark
         write(node, "a")
         write(node, "b")
@@ -402,10 +402,10 @@ def test_a_sync_proves_nothing_of_what_was_cut_while_it_ran(tmp_path: Path) -> N
         node._perform(e.TruncateTo(before))
         write(node, "c")
         await disk.finish()
-        assert node.machine.synced_offset == before
+        assert node.machine.state.synced_offset == before
         assert nodes.listeners[1].names == []
         await disk.finish()
-        assert node.machine.synced_offset == before + 1
+        assert node.machine.state.synced_offset == before + 1
         assert nodes.listeners[1].names == ["c"]
         assert nodes.listeners[1].failure is None
         await nodes.stop(1)
@@ -425,9 +425,9 @@ def test_a_record_of_a_newer_version_ends_the_node(tmp_path: Path) -> None:
         damaged = bytearray(unknown)
         damaged[-1] ^= 1
         end_offset = node.log.end_offset
-        node._append_fetched(bytes(damaged), 1)
+        node._append_fetched(bytes(damaged))
         with pytest.raises(MetadataError, match="newer version"):
-            node._append_fetched(unknown, 1)
+            node._append_fetched(unknown)
         assert node.log.end_offset == end_offset
         await nodes.stop(1)
 

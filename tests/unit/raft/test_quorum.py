@@ -7,127 +7,45 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.raft.machine.core import QuorumSettings
-from moldau.broker.raft.machine.quorum import QuorumMachine
-from moldau.broker.raft.machine.quorum_events import (
-    Answer,
+from moldau.broker.raft.machine.election_file import Election
+from moldau.broker.raft.machine.quorum.events import (
     Answered,
     BecomeLeader,
     CommitUpTo,
-    Effect,
     PersistElection,
     Received,
-    Send,
     ShutDown,
-    Started,
     StepDown,
     Synced,
     TimePassed,
 )
-from moldau.broker.raft.machine.quorum_state import Election
+from moldau.broker.raft.machine.quorum.leadership import (
+    OBSERVER_SESSION_TIMEOUT_MS,
+    Leadership,
+)
 from moldau.broker.raft.machine.rpcs import (
     EndOfEpoch,
-    EpochBegun,
     EpochEnded,
     FetchAsked,
     FetchReply,
     Reply,
     VoteAsked,
-    VoteReply,
 )
-from moldau.broker.raft.machine.voter_history import VoterHistory
-from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
-from moldau.broker.raft.snapshots import SnapshotId
+from moldau.broker.raft.machine.voters import ReplicaKey, VoterSet
+from moldau.times import ELAPSED_ZERO, ElapsedMs
 from moldau.wire.errors import ErrorCode
-
-ONE, TWO, THREE, FOUR = (ReplicaKey(i, UUID(int=i * 100)) for i in (1, 2, 3, 4))
-ELECTION_MS, FETCH_MS, BACKOFF_MS = 1000, 2000, 1000
-
-
-class FixedLog:
-    """A log that ends where the test says, all of it in one epoch."""
-
-    def __init__(self, end_offset: int, last_epoch: int) -> None:
-        self.end_offset = end_offset
-        self.last_epoch = last_epoch
-        self.start_offset = 0
-        self.snapshots: list[SnapshotId] = []
-
-    def end_of_epoch(self, epoch: int) -> EndOfEpoch:
-        return EndOfEpoch(epoch=min(epoch, self.last_epoch), end_offset=self.end_offset)
-
-
-def voter(key: ReplicaKey) -> Voter:
-    end = VoterEndpoint(name="CONTROLLER", host=f"node-{key.id}", port=key.id)
-    return Voter(key=key, endpoints=(end,))
-
-
-class Subject:
-    """Node one, with answers and requests made short."""
-
-    def __init__(
-        self,
-        *keys: ReplicaKey,
-        local: ReplicaKey = ONE,
-        election: Election | None = None,
-        log: FixedLog | None = None,
-    ) -> None:
-        self.local = local
-        self.log = log or FixedLog(0, 0)
-        voters = VoterSet.of(voter(key) for key in keys or (ONE, TWO, THREE))
-        self.machine = QuorumMachine(
-            voter(local),
-            VoterHistory(voters, kraft_version=1),
-            election or Election(),
-            self.log,
-            QuorumSettings(
-                election_timeout_ms=ELECTION_MS,
-                fetch_timeout_ms=FETCH_MS,
-                election_backoff_max_ms=BACKOFF_MS,
-            ),
-            random_below=lambda bound: 0,
-        )
-        self.now_ms = 0
-        self.effects = self.step(Started())
-
-    @property
-    def state(self) -> str:
-        return self.machine.state.name
-
-    def step(self, event: Any, *, later_ms: int = 0) -> list[Effect]:
-        self.now_ms += later_ms
-        self.effects = self.machine.step(event, self.now_ms)
-        return self.effects
-
-    def wait(self, delay_ms: int) -> list[Effect]:
-        return self.step(TimePassed(), later_ms=delay_ms)
-
-    def sent(self, kind: type[Any]) -> list[Any]:
-        return [x for x in self.effects if isinstance(x, Send) and isinstance(x.request, kind)]
-
-    def ask(self, request: Any) -> Any:
-        effects = self.step(Received(token=1, request=request))
-        return next((x.reply for x in effects if isinstance(x, Answer)), None)
-
-    def grant(self, send: Send, *, granted: bool = True) -> None:
-        reply = VoteReply(epoch=self.machine.epoch, granted=granted)
-        self.step(Answered(request_id=send.request_id, reply=reply))
-
-    def lead(self) -> None:
-        self.wait(ELECTION_MS)
-        self.grant(self.sent(VoteAsked)[0])
-        self.grant(self.sent(VoteAsked)[0])
-        assert self.state == "LEADER"
-        self.log.end_offset += 1
-        self.log.last_epoch = self.machine.epoch
-        self.step(Synced(self.log.end_offset))
-
-    def follow(self, leader: ReplicaKey = TWO, epoch: int = 5) -> None:
-        begun = EpochBegun(
-            epoch=epoch, leader_id=leader.id, voter=self.local, endpoints=voter(leader).endpoints
-        )
-        assert self.ask(begun).error is ErrorCode.NONE
-        assert self.state == "FOLLOWER"
+from support.quorum_subject import (
+    BACKOFF_MS,
+    ELECTION_MS,
+    FETCH_MS,
+    FOUR,
+    ONE,
+    THREE,
+    TWO,
+    FixedLog,
+    Subject,
+    voter,
+)
 
 
 def vote(epoch: int, *, pre_vote: bool = False, end_offset: int = 9, **other: Any) -> VoteAsked:
@@ -277,7 +195,7 @@ def test_a_leader_that_cannot_be_reached_is_given_up_before_the_fetch_timeout() 
         assert node.state == "FOLLOWER"
         node.step(Answered(request_id=fetch.request_id, reply=None), later_ms=waited_ms)
         if node.state == "FOLLOWER":
-            node.wait(node.machine.settings.retry_backoff_ms)
+            node.wait(node.machine.state.settings.retry_backoff_ms)
     assert node.state == "PROSPECTIVE"
 
 
@@ -330,7 +248,7 @@ def test_a_split_vote_among_those_who_are_left_is_repeated_one_after_another() -
     node.grant(to_three, granted=False)
     node.step(Answered(request_id=to_two.request_id, reply=None, refused=True))
     assert node.state == "CANDIDATE"
-    node.wait(node.machine.settings.retry_backoff_ms)
+    node.wait(node.machine.state.settings.retry_backoff_ms)
     assert node.state == "PROSPECTIVE"
 
 
@@ -429,3 +347,16 @@ def test_a_diverging_log_is_told_where() -> None:
     node.lead()
     reply = node.ask(fetch(4, TWO, 9, 4))
     assert reply.diverging == EndOfEpoch(epoch=4, end_offset=6)
+
+
+def test_observers_that_come_and_go_do_not_add_up() -> None:
+    voters = VoterSet.of([voter(ONE)])
+    leadership = Leadership(
+        ONE, 1, voters, epoch_start_offset=0, fetch_timeout_ms=1000, now_ms=ELAPSED_ZERO
+    )
+    now_ms = ELAPSED_ZERO
+    for number in range(100):
+        now_ms = ElapsedMs(number * OBSERVER_SESSION_TIMEOUT_MS // 10)
+        leadership.fetched(ReplicaKey(2, UUID(int=number)), 0, 0, now_ms)
+    assert len(leadership._observers) == 10
+    assert len(leadership.observer_progress(now_ms)) == 10

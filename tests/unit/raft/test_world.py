@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from support.raft_world import Broken, Faults, World
+from moldau.invariant import InvariantError
+from moldau.sim.world import Invariant, Violation
+from support.raft_world import Faults, World
 
 SEEDS = range(10)
 SEEDS_MAX = 200
@@ -79,16 +81,16 @@ def check_alive(world: World) -> None:
     world.run(15_000)
     leader = world.leader()
     if leader is None or leader.machine is None:
-        raise Broken("nobody leads")
+        raise Violation(Invariant.SETTLES, "nobody leads")
     before = leader.machine.high_watermark
     for _ in range(40):
         world.propose()
     world.run(5_000)
     if leader.machine is None or leader.machine.high_watermark <= before:
-        raise Broken("nothing is committed any more")
+        raise Violation(Invariant.SETTLES, "nothing is committed any more")
     for node in world.nodes.values():
         if node.machine is None or node.machine.high_watermark < leader.machine.high_watermark:
-            raise Broken(f"node {node.key.id} does not follow")
+            raise Violation(Invariant.SETTLES, f"node {node.key.id} does not follow")
 
 
 def change(world: World) -> None:
@@ -114,8 +116,8 @@ def test_promises_hold(voters: int, observers: int, dynamic: bool) -> None:
                 check_alive(world)
                 if dynamic:
                     change(world)
-            except AssertionError as error:
-                raise AssertionError(f"{trouble.__name__}, seed {seed}: {error}") from error
+            except (Violation, InvariantError) as error:
+                pytest.fail(f"{trouble.__name__}, seed {seed}: {error}")
             commits += world.commit_count
             changes += world.changes_done
     assert commits > 10 * len(SEEDS)
@@ -123,22 +125,32 @@ def test_promises_hold(voters: int, observers: int, dynamic: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "faults",
+    ("faults", "found_as"),
     [
-        Faults(forget_vote=True),
-        Faults(lose_vote_file=True),
-        Faults(commit_older_epoch=True),
-        Faults(acknowledge_before_sync=True),
-        Faults(keep_diverging=True),
+        (Faults(forget_vote=True), {Invariant.QUORUM_LEADER_ONE}),
+        (Faults(lose_vote_file=True), {Invariant.QUORUM_VOTE_KEPT}),
+        (Faults(commit_older_epoch=True), {Invariant.QUORUM_OWN_EPOCH}),
+        (Faults(acknowledge_before_sync=True), {Invariant.METADATA_SURVIVES}),
+        (
+            Faults(keep_diverging=True),
+            {Invariant.METADATA_SURVIVES, Invariant.QUORUM_COMMIT_AGREES},
+        ),
     ],
-    ids=lambda faults: next(name for name, value in vars(faults).items() if value),
+    ids=["forget vote", "lose vote file", "older epoch", "before the fsync", "keep diverging"],
 )
-def test_planted_faults_are_found(faults: Faults) -> None:
+def test_planted_faults_are_found(faults: Faults, found_as: set[Invariant]) -> None:
     for seed in range(SEEDS_MAX):
-        world = World(seed, voters=3, faults=faults)
-        try:
-            storm(world)
-            check_alive(world)
-        except AssertionError:
+        violation = violation_in(World(seed, voters=3, faults=faults))
+        if violation is not None:
+            assert violation.invariant in found_as, violation
             return
     pytest.fail(f"not found within {SEEDS_MAX} seeds: {faults}")
+
+
+def violation_in(world: World) -> Violation | None:
+    try:
+        storm(world)
+        check_alive(world)
+    except Violation as violation:
+        return violation
+    return None

@@ -16,6 +16,8 @@ from moldau.broker.handlers.delete_records import DeleteRecordsHandler
 from moldau.broker.handlers.fetch import FetchHandler
 from moldau.broker.handlers.list_offsets import ListOffsetsHandler
 from moldau.broker.network.context import RequestContext
+from moldau.broker.replication import reading
+from moldau.broker.replication.deletion import delete_records, when_deleted
 from moldau.broker.replication.fetchers import FetcherNode, FetcherSettings, ReplicaFetchers
 from moldau.broker.replication.isr_proposals import IsrProposals
 from moldau.broker.replication.machine.throttle import ReplicationThrottle
@@ -187,7 +189,9 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def values(partition: Partition) -> list[bytes | None]:
     log = partition.log
-    read = partition.read(log.log_start_offset, 1 << 20, min_one_batch=True, up_to_log_end=True)
+    read = reading.read(
+        partition.log, log.log_start_offset, 1 << 20, min_one_batch=True, up_to_log_end=True
+    )
     return [
         record.value for _, records in decode_batches(b"".join(read.buffers)) for record in records
     ]
@@ -272,9 +276,9 @@ def test_a_follower_that_was_away_too_long_starts_where_the_leader_does(tmp_path
             leader, follower = cluster.partitions()
             for value in (b"x", b"y", b"z"):
                 cluster.nodes[NODE_ID].host.append("t", value)
-            assert leader.delete_records(2) == -1
+            assert delete_records(leader, 2) == -1
             told: list[tuple[ErrorCode, int]] = []
-            leader.when_deleted(2, lambda error, offset: told.append((error, offset)))
+            when_deleted(leader, 2, lambda error, offset: told.append((error, offset)))
             cluster.cut = False
             await until(lambda: follower.log.log_end_offset == 3)
             assert (follower.log.log_start_offset, values(follower)) == (2, [b"z"])

@@ -16,6 +16,19 @@ from moldau.broker.replication.machine.leader import PartitionLeader
 from moldau.invariant import InvariantError
 
 
+class NoBrokers:
+    """No broker is registered."""
+
+    def alive_epoch(self, broker_id: int) -> int | None:
+        return None
+
+    def is_shutting_down(self, broker_id: int) -> bool:
+        return False
+
+    def own_epoch(self) -> int:
+        return -1
+
+
 def _leader(
     isr: set[int], *, min_isr: int = 1, replicas: tuple[int, ...] = (1, 2, 3), end: int = 5
 ) -> PartitionLeader:
@@ -26,6 +39,7 @@ def _leader(
         min_insync_replicas=min_isr,
         end_offset=end,
         high_watermark=3,
+        brokers=NoBrokers(),
     )
 
 
@@ -33,7 +47,6 @@ def _leader(
     ("isr", "min_isr", "event", "effects"),
     [
         pytest.param({1}, 1, Appended(7), [CommitUpTo(7)], id="alone, all is committed"),
-        pytest.param({1}, 1, Appended(2), [], id="the watermark never goes back"),
         pytest.param({1}, 2, Appended(7), [], id="not below the minimum ISR (KIP-966)"),
         pytest.param({1, 2}, 1, Appended(7), [], id="a follower that has not fetched holds it"),
         pytest.param(

@@ -11,6 +11,7 @@ import pytest
 from moldau.broker.log.background import Background
 from moldau.broker.log.log_dirs import LogDir
 from moldau.broker.log_moves import LogMoves
+from moldau.broker.replication.durability import when_durable
 from moldau.wire.errors import ApiError, ErrorCode
 from support.hosting import Host
 
@@ -115,7 +116,7 @@ def waiting_producer(host: Host) -> list[ErrorCode]:
     """The outcome, once it comes, of a produce that waits for a flush."""
     host.logs.context.background = cast(Background, Later())
     outcomes: list[ErrorCode] = []
-    host.partition("t").when_durable(50, host.loop.now_ms, outcomes.append)
+    when_durable(host.partition("t"), 50, host.loop.now_ms, outcomes.append)
     assert outcomes == []
     return outcomes
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from moldau.broker.log.context import AppendOrigin
+from moldau.broker.replication import reading
+from moldau.broker.replication.coordinator_appends import append_marker, append_records
+from moldau.broker.replication.deletion import delete_records
 from moldau.wire.compression import Compression
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.records import decode_batch, encode_end_txn_marker, read_header
@@ -36,7 +40,7 @@ def test_watchers_are_told_once_and_find_the_new_watermark(host: Host) -> None:
     host.create_topic("a")
     partition = host.partition("a")
     bell = Bell()
-    partition.watchers[bell] = None
+    partition.waiters.changes[bell] = None
     host.append("a", b"x")
     host.append("a", b"y")
     assert (bell.rung, partition.high_watermark) == (1, 2)
@@ -45,10 +49,10 @@ def test_watchers_are_told_once_and_find_the_new_watermark(host: Host) -> None:
 def test_coordinator_records_are_one_committed_batch(host: Host) -> None:
     host.create_topic("__consumer_offsets")
     partition = host.partition("__consumer_offsets")
-    assert partition.append_coordinator_records([(b"k", b"v"), (b"k", None)], 123) == 0
-    assert partition.append_coordinator_records([(b"k2", b"v2")], 124) == 2
+    assert append_records(partition, [(b"k", b"v"), (b"k", None)], 123) == 0
+    assert append_records(partition, [(b"k2", b"v2")], 124) == 2
     assert partition.high_watermark == 3
-    records = decode_batch(partition.read(0, 1, min_one_batch=True).buffers[0])
+    records = decode_batch(reading.read(partition.log, 0, 1, min_one_batch=True).buffers[0])
     assert [(each.key, each.value, each.timestamp) for each in records] == [
         (b"k", b"v", 123),
         (b"k", None, 123),
@@ -61,16 +65,24 @@ def test_coordinator_records_of_a_transaction_wait_for_its_marker(
 ) -> None:
     host.create_topic("__consumer_offsets")
     partition = host.partition("__consumer_offsets")
-    guard = partition.start_verification(7, 3, -1, supports_epoch_bump=True, now_ms=123)
+    guard = partition.log.producers.start_verification(
+        7, 3, -1, supports_epoch_bump=True, now_ms=123
+    )
     for _ in range(2):
-        partition.append_coordinator_records(
-            [(b"k", b"v" * 500)], 123, compression=compression, producer=(7, 3), guard=guard
+        append_records(
+            partition,
+            [(b"k", b"v" * 500)],
+            123,
+            compression=compression,
+            producer=(7, 3),
+            guard=guard,
         )
-    header = read_header(partition.read(0, 1, min_one_batch=True).buffers[0])
+    header = read_header(reading.read(partition.log, 0, 1, min_one_batch=True).buffers[0])
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, -1)
     assert (header.is_transactional, header.compression) == (True, compression)
     assert (partition.log.last_stable_offset, partition.high_watermark) == (0, 2)
-    partition.append_marker(
+    append_marker(
+        partition,
         producer_id=7,
         producer_epoch=4,
         coordinator_epoch=0,
@@ -81,7 +93,7 @@ def test_coordinator_records_of_a_transaction_wait_for_its_marker(
     assert partition.log.last_stable_offset == partition.high_watermark == 3
     # The guard has been used: the next transaction must ask for another.
     late = _refusal(
-        partition.append_coordinator_records,
+        partial(append_records, partition),
         [(b"k", b"v")],
         125,
         producer=(7, 4),
@@ -97,7 +109,7 @@ def test_coordinators_may_ask_for_enough_in_sync_too(host: Host) -> None:
         isr=(NODE_ID,),
         config={"min.insync.replicas": "2"},
     )
-    append = host.partition("__transaction_state").append_coordinator_records
+    append = partial(append_records, host.partition("__transaction_state"))
     assert _refusal(append, [(b"k", b"v")], 1, acks_all=True) is ErrorCode.NOT_ENOUGH_REPLICAS
     assert append([(b"k", b"v")], 1) == 0
 
@@ -151,7 +163,7 @@ def test_commit_waiters_hear_of_commits_and_of_lost_leadership(host: Host) -> No
 def test_leader_epochs_are_checked(host: Host) -> None:
     topic_id = host.create_topic("a")
     host.change_partition(topic_id, leader=NODE_ID)
-    check = host.partition("a").check_leader_epoch
+    check = host.partition("a").role.check_leader_epoch
     check(-1)
     check(1)
     assert _refusal(check, 0) is ErrorCode.FENCED_LEADER_EPOCH
@@ -163,7 +175,7 @@ def test_reading_at_the_edges(host: Host) -> None:
     host.append("a", b"x")
     host.change_partition(topic_id, isr=[NODE_ID, OTHER_NODE_ID])
     host.append("a", b"y")
-    read = host.partition("a").read
+    read = partial(reading.read, host.partition("a").log)
     assert read(1, 1000, min_one_batch=True).size == 0  # Written but not committed.
     assert read(2, 1000, min_one_batch=True).size == 0
     assert read(1, 1000, min_one_batch=True, up_to_log_end=True).size > 0
@@ -174,7 +186,7 @@ def test_reading_at_the_edges(host: Host) -> None:
 def test_limits_give_whole_first_batches_or_nothing(host: Host) -> None:
     host.create_topic("a")
     host.append("a", b"x" * 500)
-    read = host.partition("a").read
+    read = partial(reading.read, host.partition("a").log)
     assert read(0, 10, min_one_batch=True).size > 500
     assert read(0, 10, min_one_batch=False).size == 0
     assert read(0, 0, min_one_batch=False).size == 0
@@ -186,7 +198,7 @@ def test_a_follower_whose_last_epoch_differs_is_told_where(host: Host) -> None:
     host.append("a", b"y")
     host.change_partition(topic_id, leader=NODE_ID)
     host.append("a", b"z")
-    read = host.partition("a").read
+    read = partial(reading.read, host.partition("a").log)
     assert read(3, 100, min_one_batch=True, last_fetched_epoch=1).diverging_epoch is None
     assert read(3, 100, min_one_batch=True, last_fetched_epoch=0).diverging_epoch == (0, 2)
     assert _refusal(read, 1, 100, min_one_batch=True, last_fetched_epoch=9) is (
@@ -200,10 +212,10 @@ def test_open_and_aborted_transactions(host: Host) -> None:
     fields = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
     host.append("a", b"plain")
     host.append("a", b"doubtful", base_sequence=0, **fields)
-    open_read = partition.read(0, 1000, min_one_batch=True, read_committed=True)
+    open_read = reading.read(partition.log, 0, 1000, min_one_batch=True, read_committed=True)
     assert (open_read.last_stable_offset, open_read.high_watermark) == (1, 2)
     assert [each.value for each in decode_batch(open_read.buffers[0])] == [b"plain"]
-    assert partition.read(1, 1000, min_one_batch=True, read_committed=True).size == 0
+    assert reading.read(partition.log, 1, 1000, min_one_batch=True, read_committed=True).size == 0
     marker = encode_end_txn_marker(
         producer_id=7, producer_epoch=0, committed=False, coordinator_epoch=0, timestamp=0
     )
@@ -211,10 +223,10 @@ def test_open_and_aborted_transactions(host: Host) -> None:
         bytearray(marker), leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR
     )
     partition._on_appended(partition._leader, info.last_offset + 1)  # type: ignore[arg-type]
-    decided = partition.read(0, 1000, min_one_batch=True, read_committed=True)
+    decided = reading.read(partition.log, 0, 1000, min_one_batch=True, read_committed=True)
     assert decided.aborted_transactions == [(7, 1)]
     assert decided.last_stable_offset == 3
-    assert partition.read(0, 1000, min_one_batch=True).aborted_transactions is None
+    assert reading.read(partition.log, 0, 1000, min_one_batch=True).aborted_transactions is None
 
 
 def test_deleting_records(host: Host) -> None:
@@ -223,10 +235,13 @@ def test_deleting_records(host: Host) -> None:
     for value in (b"x", b"y", b"z"):
         host.append("a", value)
     partition = host.partition("a")
-    assert partition.delete_records(2) == 2
-    assert partition.delete_records(1) == 2
-    assert _refusal(partition.delete_records, 4) is ErrorCode.OFFSET_OUT_OF_RANGE
-    assert _refusal(partition.delete_records, -2) is ErrorCode.OFFSET_OUT_OF_RANGE
-    assert partition.delete_records(-1) == 3
-    assert _refusal(host.partition("compacted").delete_records, 0) is ErrorCode.POLICY_VIOLATION
-    assert _refusal(partition.read, 2, 100, min_one_batch=True) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert delete_records(partition, 2) == 2
+    assert delete_records(partition, 1) == 2
+    assert _refusal(delete_records, partition, 4) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert _refusal(delete_records, partition, -2) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert delete_records(partition, -1) == 3
+    assert _refusal(delete_records, host.partition("compacted"), 0) is ErrorCode.POLICY_VIOLATION
+    assert (
+        _refusal(reading.read, partition.log, 2, 100, min_one_batch=True)
+        is ErrorCode.OFFSET_OUT_OF_RANGE
+    )

@@ -11,6 +11,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moldau.broker.replication import reading
+from moldau.broker.replication.coordinator_appends import append_marker
 from moldau.broker.replication.partition import Partition
 from moldau.wire.records import ControlType, decode_batch, decode_control_type, iterate_headers
 from support.hosting import Host
@@ -50,7 +52,8 @@ class Model:
         self.sequences[producer] += 1
 
     def end(self, producer: int, committed: bool) -> None:
-        self.host.partition("t").append_marker(
+        append_marker(
+            self.host.partition("t"),
             producer_id=producer,
             producer_epoch=0,
             coordinator_epoch=0,
@@ -79,7 +82,9 @@ def read_committed(partition: Partition, max_bytes: int) -> tuple[list[bytes], i
     values: list[bytes] = []
     offset = longest = 0
     while True:
-        found = partition.read(offset, max_bytes, min_one_batch=True, read_committed=True)
+        found = reading.read(
+            partition.log, offset, max_bytes, min_one_batch=True, read_committed=True
+        )
         if not found.size:
             return values, longest
         waiting = sorted(((first, who) for who, first in found.aborted_transactions or ()))

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from moldau.broker.metadata.machine.delta import MetadataDelta
-from moldau.broker.replication.machine.names import NodeEndpoint
 from moldau.broker.replication.manager import (
     CHANGED_AT_ONCE_MAX,
     CHANGED_PER_TURN,
@@ -17,25 +16,11 @@ from moldau.broker.replication.manager import (
     OPENED_PER_TURN,
     TURN_MS_MAX,
     ReplicaManager,
-    Replication,
 )
-from moldau.broker.replication.partition import Partition
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import PartitionChangeRecord
-from support.hosting import NODE_ID, OTHER_NODE_ID, Host
-
-
-class Idle:
-    """Fetchers that copy nothing."""
-
-    def follow(self, partition: Partition, leader: NodeEndpoint) -> None:
-        pass
-
-    def leave(self, partition: Partition) -> None:
-        pass
-
-    def relocate(self, leader: NodeEndpoint) -> None:
-        pass
+from support.hosting import NODE_ID, OTHER_NODE_ID, Host, alone
 
 
 class Turns:
@@ -57,13 +42,7 @@ class Turns:
             logs=self.host.logs,
             log_config=self.host.log_config,
             defer=self.put_off.append,
-            replication=Replication(
-                fetchers=Idle(),
-                propose=lambda partition, proposal: None,
-                elapsed_ms=lambda: self.now_ms,
-                lag_ms_max=lambda: 30_000,
-                inter_broker_listener="PLAINTEXT",
-            ),
+            replication=alone(lambda: ElapsedMs(self.now_ms)),
         )
 
     @property

@@ -15,7 +15,7 @@ from moldau.broker.share.machine.partition import (
     AckBatch,
     SharePartition,
 )
-from moldau.broker.share.machine.window import RecordState
+from moldau.broker.share.machine.record_states import RecordState
 from moldau.wire.errors import ApiError, ErrorCode
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4

@@ -25,7 +25,8 @@ from moldau.broker.coordinator.share.machine.values import ShareState, StateBatc
 from moldau.broker.share.machine.acquisition import ShareSettings, Span, Wanted
 from moldau.broker.share.machine.partition import ACCEPT, GAP, REJECT, RELEASE, RENEW, AckBatch
 from moldau.broker.share.machine.partition import SharePartition as Machine
-from moldau.broker.share.machine.window import RecordState, StateChange
+from moldau.broker.share.machine.record_states import RecordState
+from moldau.broker.share.machine.window import StateChange
 from moldau.wire.errors import ApiError
 
 MEMBERS = ("anna", "boris", "clara")

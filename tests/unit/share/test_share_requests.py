@@ -6,6 +6,8 @@ import asyncio
 
 from moldau.broker.coordinator.share.machine.values import SharePartitionKey, ShareState, StateBatch
 from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.replication.coordinator_appends import append_marker
+from moldau.broker.replication.deletion import delete_records
 from moldau.broker.share.machine.partition import ACCEPT, REJECT, RELEASE, RENEW
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import PartitionChangeRecord
@@ -43,7 +45,7 @@ async def test_a_fetch_waits_for_a_record(stage: Stage) -> None:
     stage.append(b"a")
     assert values_of(await waiting) == [b"a"]
     assert len(stage.manager.purgatory) == 0
-    assert not stage.host.partition("t").watchers
+    assert not stage.host.partition("t").waiters.changes
 
 
 @on_stage
@@ -56,7 +58,7 @@ async def test_fetches_that_need_not_wait_leave_nothing_behind(stage: Stage) -> 
     stage.append(b"b")
     await member.fetch()
     assert len(stage.manager.purgatory) == 0
-    assert not stage.host.partition("t").watchers
+    assert not stage.host.partition("t").waiters.changes
 
 
 @on_stage
@@ -305,7 +307,8 @@ async def test_aborted_records_are_hidden_from_a_group_that_wants_committed_ones
 
 
 def _end_transaction(stage: Stage, *, committed: bool) -> None:
-    stage.host.partition("t").append_marker(
+    append_marker(
+        stage.host.partition("t"),
         producer_id=7,
         producer_epoch=0,
         coordinator_epoch=0,
@@ -538,7 +541,7 @@ async def test_deleted_records_are_skipped(stage: Stage) -> None:
     member = stage.member()
     assert acquired_of(await member.fetch("t", max_records=1)) == [(0, 0, 1)]
     await member.acknowledge((0, 0, RELEASE))
-    stage.host.partition("t").delete_records(2)
+    delete_records(stage.host.partition("t"), 2)
     assert acquired_of(await member.fetch()) == [(2, 2, 1)]
     assert partition_of(await member.acknowledge((0, 2, ACCEPT))).error_code == 0
 

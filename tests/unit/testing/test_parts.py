@@ -12,12 +12,12 @@ from typing import Any, cast
 import pytest
 
 from moldau.testing import wire_format
+from moldau.testing.cluster_base import Topic
 from moldau.testing.errors import WaitTimeout
 from moldau.testing.machine.names import api_keys, error_number
 from moldau.testing.process.clock import ShiftedClock
 from moldau.testing.process.disk import ThrowAwayDisk
 from moldau.testing.settings import data_folder, node_properties
-from moldau.testing.topics import Topic
 from moldau.testing.waiting import wait_until, wait_until_async
 
 # Time.

@@ -62,13 +62,7 @@ class World:
         self.partitions = {each: Partitions() for each in (ME, NEAR, FAR)}
         for broker_id, broker in self.brokers.peers.items():
             self.partitions[broker_id].serve(broker)
-        self.markers = ClusterMarkers(
-            self.partitions[ME],
-            self.brokers.leaders,
-            self.brokers.out,
-            node_id=ME,
-            timeout_ms=lambda: 30_000,
-        )
+        self.markers = ClusterMarkers(self.partitions[ME], self.brokers.brokers)
 
     def told(self, broker_id: int) -> list[tuple[TopicPartition, ...]]:
         return [marker.partitions for marker in self.partitions[broker_id].written]

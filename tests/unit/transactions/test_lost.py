@@ -17,6 +17,7 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
     TransactionMetadata,
     TransactionState,
 )
+from moldau.broker.replication.coordinator_appends import append_marker
 from moldau.broker.replication.partition import Partition
 from moldau.broker.transactions.lost import lost_transactions
 from support.hosting import Host, batch_of
@@ -84,7 +85,8 @@ def test_fates(partition: Partition, metadata: TransactionMetadata | None, fate:
     (marker,) = found
     assert (marker.producer_id, marker.producer_epoch, marker.partitions) == (P, EPOCH, (HERE,))
     assert marker.committed is (fate is COMMITTED)
-    partition.append_marker(
+    append_marker(
+        partition,
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
         coordinator_epoch=marker.coordinator_epoch,

@@ -34,10 +34,10 @@ from moldau.wire.record_values import (
     encode_coordinator_key,
     encode_coordinator_value,
     encode_metadata_record,
-    encode_remote_log_record,
     encode_versioned,
 )
 from moldau.wire.uuids import ZERO_UUID
+from support.remote_log import encode_remote_log_record
 
 
 class TestMetadataRecords:

@@ -1,8 +1,8 @@
-"""Which broker leads a partition, and calls to it.
+"""Which broker leads a partition, and channels to the brokers.
 
-What always holds: there is one channel to a broker, to the endpoint that the metadata names; when
-the metadata says that a broker is gone, fenced or another incarnation, its channel is dropped, so
-that who waits for its answer can turn to whoever leads now.
+Invariants: there is one channel to a broker, to the endpoint in the metadata; when a broker is
+unregistered, fenced or registered again, its channel is closed, so that callers that wait for its
+response can turn to the new leader.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_LEADER = -1
 
 
 def known_code(code: int) -> ErrorCode:
-    """The error code of a response, which a later release may have written."""
+    """The error code of a response; a broker of a later release may send an unknown one."""
     try:
         return ErrorCode(code)
     except ValueError:
@@ -32,18 +32,18 @@ class PartitionLeaders:
     """Answers from the current metadata image."""
 
     def __init__(self, image: Callable[[], MetadataImage], listener_name: str) -> None:
-        """`listener_name` is that of the listener brokers use among themselves."""
+        """`listener_name` is the listener that brokers use to reach one another."""
         self._image = image
         self._listener_name = listener_name
 
     def leader(self, topic: str, index: int) -> int | None:
-        """The leader's broker id, NO_LEADER if nobody leads, None if there is no such partition."""
+        """The leader's broker id, NO_LEADER if it has none, None if there is no such partition."""
         found = self._image().topics_by_name.get(topic)
         state = None if found is None else found.partitions.get(index)
         return None if state is None else state.leader
 
     def node(self, broker_id: int) -> Node | None:
-        """Where a broker is reached; None while it is not alive."""
+        """Where a broker is reached; None unless it is registered and unfenced."""
         broker = self._image().brokers.get(broker_id)
         if broker is None or broker.fenced:
             return None
@@ -56,7 +56,7 @@ class PartitionLeaders:
 
 
 class BrokerChannels:
-    """One per purpose: answers come in order, so a slow one holds up those behind it."""
+    """One object per purpose: responses come in order, so a slow one delays those behind it."""
 
     def __init__(self, transport: Transport, leaders: PartitionLeaders) -> None:
         self._transport = transport
@@ -67,13 +67,13 @@ class BrokerChannels:
     async def call(
         self, broker_id: int, key: ApiKey, request: Message, *, timeout_ms: int
     ) -> Message:
-        """The broker's response; raises ChannelError, also if it is not alive."""
+        """The broker's response; raises ChannelError, also if the broker is fenced or gone."""
         if self._closed:
-            raise ChannelError(f"{API_BY_KEY[key].name} is not sent: this node stops")
+            raise ChannelError(f"{API_BY_KEY[key].name} is not sent: this node is stopping")
         node = self._leaders.node(broker_id)
         if node is None:
             raise ChannelError(
-                f"{API_BY_KEY[key].name} is not sent: broker {broker_id} is not alive"
+                f"{API_BY_KEY[key].name} is not sent: broker {broker_id} is fenced or gone"
             )
         return await self._channel(node).call(key, request, timeout_ms=timeout_ms)
 
@@ -88,7 +88,7 @@ class BrokerChannels:
         return channel
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Give up on brokers that the metadata has given up on."""
+        """Close the channels to brokers that were fenced, unregistered or registered again."""
         if delta.from_snapshot:
             gone = [each for each in self._channels if self._leaders.node(each) is None]
         else:
@@ -107,14 +107,14 @@ class BrokerChannels:
             known[1].close()
 
     def close(self) -> None:
-        """Fail what waits and every later call."""
+        """Fail the calls in flight and every later call."""
         self._closed = True
         for broker_id in list(self._channels):
             self._drop(broker_id)
 
 
 def _goes_on(before: Broker | None, after: Broker | None) -> bool:
-    """Whether it is the same process, and alive as far as anybody knows."""
+    """Whether it is the same registration, and not fenced."""
     return (
         before is not None
         and after is not None

@@ -1,9 +1,9 @@
-"""Many small calls to the same place as few large ones.
+"""Many small calls to one destination as few large requests.
 
-One request is under way at a time to each destination; what is asked meanwhile goes into the next
-one together. What always holds: every call ends with its own result or with the error that its
-request met; two calls with the same key never share a request, as their results could not be told
-apart. The number of calls is for the callers to bound.
+Invariants: at most one request is in flight to a destination, and what is called meanwhile goes
+into the next one; every call ends with its own result or with the error of its request; two calls
+with the same key never share a request, as their results could not be told apart. Callers bound
+the number of calls.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Gathering(Generic[D, T, R]):
         key: Callable[[T], Hashable],
         item_count_max: int = _ITEM_COUNT_MAX,
     ) -> None:
-        """`send` makes one request and gives a result for each item, in their order; what it
-        raises is raised to all."""
+        """`send` makes one request and returns a result for each item, in their order; what it
+        raises is raised to all callers of these items."""
         self._send = send
         self._key = key
         self._item_count_max = item_count_max
@@ -39,7 +39,7 @@ class Gathering(Generic[D, T, R]):
         self._tasks: dict[D, asyncio.Task[None]] = {}
 
     async def call(self, destination: D, item: T) -> R:
-        """The item's result. Who gives up before the request is sent is not part of it."""
+        """The item's result. A call that is cancelled before its request is sent is left out."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
         waiting = self._waiting.setdefault(destination, {})
@@ -58,7 +58,7 @@ class Gathering(Generic[D, T, R]):
                 await self._send_once(destination, self._take(waiting))
         finally:
             del self._waiting[destination], self._tasks[destination]
-            _fail(waiting, ChannelError("this node stops"))
+            _fail(waiting, ChannelError("this node is stopping"))
 
     def _take(self, waiting: dict[asyncio.Future[R], T]) -> dict[asyncio.Future[R], T]:
         taken: dict[asyncio.Future[R], T] = {}
@@ -81,17 +81,12 @@ class Gathering(Generic[D, T, R]):
         except Exception as error:
             _fail(taken, error)
         except asyncio.CancelledError:
-            _fail(taken, ChannelError("this node stops"))
+            _fail(taken, ChannelError("this node is stopping"))
             raise
         else:
             for future, result in zip(taken, results, strict=True):
                 if not future.done():
                     future.set_result(result)
-
-    def close(self) -> None:
-        """Fail what waits with a ChannelError."""
-        for task in self._tasks.values():
-            task.cancel()
 
 
 def _fail(futures: Iterable[asyncio.Future[R]], error: Exception) -> None:

@@ -1,8 +1,8 @@
-"""What the controller asks about a changed configuration: may it be so?
+"""Checks of configuration changes, for the controller.
 
 Every check sees a resource's configuration as it would be afterwards, so values that are only legal
-together are judged together. Refusals are ConfigErrors; where Kafka answers INVALID_REQUEST instead
-of INVALID_CONFIG, an ApiError says so.
+together are checked together. A rejected change raises ConfigError, or ApiError where Kafka returns
+INVALID_REQUEST instead of INVALID_CONFIG.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ConfigResourceType(IntEnum):
 
 
 class ConfigRules:
-    """All rules of one node, in the shape the controller expects."""
+    """All rules of one node, as the controller calls them."""
 
     __slots__ = ("_dynamic",)
 
@@ -77,7 +77,7 @@ class ConfigRules:
         return defined is not None and defined.type is ConfigType.LIST
 
     def default_value(self, resource_type: int, key: str) -> str | None:
-        """What APPEND and SUBTRACT start from where nothing is set."""
+        """What APPEND and SUBTRACT start from if nothing is set."""
         if resource_type == ConfigResourceType.TOPIC and key in TOPIC_KEYS:
             return TOPIC_KEYS[key].render(self._dynamic.current.topic_defaults[key])
         keys = _LISTABLE.get(resource_type)

@@ -39,7 +39,7 @@ __all__ = ["BrokerConfig"]
 # (net.core.somaxconn) applies.
 _LISTEN_BACKLOG = 4_096
 
-# Keys of plug-ins and of single listeners are legitimate though no table lists them.
+# Keys of plug-ins and of single listeners are valid, though no table lists them.
 _OPEN_PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
 
 _ALL_KEYS = {**BROKER_KEYS, **DYNAMIC_ONLY_KEYS}
@@ -115,7 +115,7 @@ class BrokerConfig:
 
     @property
     def without_effect(self) -> list[str]:
-        """Keys that are set and change nothing here, see no_effect.py."""
+        """Keys that are set and have no effect, see no_effect.py."""
         return keys_without_effect(self.originals, self._values, _ALL_KEYS, REASONS)
 
     @property
@@ -137,13 +137,13 @@ class BrokerConfig:
 
     @property
     def advertised_broker_listeners(self) -> tuple[Listener, ...]:
-        """What clients are told; hosts may still be empty, see `resolve_listeners`."""
+        """What clients get; hosts may still be empty, see `resolve_listeners`."""
         names = self.controller_listener_names
         return tuple(x for x in self.advertised_listeners if x.name not in names)
 
     @property
     def advertised_controller_listeners(self) -> tuple[Listener, ...]:
-        """In the order of controller.listener.names; those not advertised as they listen."""
+        """In the order of controller.listener.names; those not advertised by their own address."""
         # Binding to every interface says nothing about the address to advertise.
         bound = (x._replace(host="") if x.is_wildcard else x for x in self.listeners)
         by_name = {x.name: x for x in bound}
@@ -156,11 +156,6 @@ class BrokerConfig:
         if self._values["advertised.listeners"] is not None:
             by_name |= {x.name: x for x in self.advertised_listeners}
         return tuple(by_name[name] for name in self.controller_listener_names if name in by_name)
-
-    @property
-    def default_log_config(self) -> LogConfig:
-        """The configuration of a topic without overrides."""
-        return LogConfig.for_topic(self, {})
 
     def _set_listeners(self, values: dict[str, Any]) -> None:
         self.controller_listener_names: tuple[str, ...] = tuple(

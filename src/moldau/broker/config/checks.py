@@ -1,27 +1,26 @@
 """Rules across broker keys, checked once at start, as Kafka checks them.
 
-Each rule raises ConfigError naming the keys involved, their values and the way out.
+Each rule raises ConfigError with the keys involved, their values and what to do.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from moldau.broker.config.broker_keys import BROKER_KEYS
+from moldau.broker.config.listeners import Listener
+from moldau.broker.config.sections import NetworkConfig, QuorumConfig
 from moldau.config.errors import ConfigError
 from moldau.config.values import ConfigType
-
-if TYPE_CHECKING:
-    from moldau.broker.config.broker_config import BrokerConfig
 
 __all__ = ["check_values", "parse_connection_overrides"]
 
 _HOST = re.compile(r"[0-9a-zA-Z\-%._:]+")
 _COUNT = re.compile(r"[+-]?[0-9]{1,10}")
 
-# What the names of built-in assignors may be given as.
+# The built-in assignors by their short names.
 _ASSIGNORS = {
     "group.consumer.assignors": {
         "uniform": "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
@@ -35,7 +34,39 @@ _COMPRESSION_IDS = range(5)
 _CLASS_LISTS = frozenset({"metric.reporters", "kafka.metrics.reporters"})
 
 
-def check_values(config: BrokerConfig) -> None:
+class ParsedConfig(Protocol):
+    """What the rules read of a broker's configuration."""
+
+    originals: dict[str, str]
+    node_id: int
+    log_dirs: tuple[str, ...]
+    topic_defaults: dict[str, Any]
+    listeners: tuple[Listener, ...]
+    security_protocols: dict[str, str]
+    controller_listener_names: tuple[str, ...]
+    inter_broker_listener_name: str
+    network: NetworkConfig
+    quorum: QuorumConfig
+
+    def __getitem__(self, name: str) -> Any: ...
+
+    @property
+    def values(self) -> Mapping[str, Any]: ...
+
+    @property
+    def is_broker(self) -> bool: ...
+
+    @property
+    def is_controller(self) -> bool: ...
+
+    @property
+    def advertised_broker_listeners(self) -> tuple[Listener, ...]: ...
+
+    @property
+    def advertised_controller_listeners(self) -> tuple[Listener, ...]: ...
+
+
+def check_values(config: ParsedConfig) -> None:
     for check in _CHECKS:
         check(config)
 
@@ -58,7 +89,7 @@ def _require(condition: bool, message: str, *, key: str | None = None) -> None:
         raise ConfigError(message, key=key)
 
 
-def _check_node_id(config: BrokerConfig) -> None:
+def _check_node_id(config: ParsedConfig) -> None:
     broker_id = config["broker.id"]
     _require(
         broker_id == config.node_id,
@@ -68,7 +99,7 @@ def _check_node_id(config: BrokerConfig) -> None:
     )
 
 
-def _check_log_times(config: BrokerConfig) -> None:
+def _check_log_times(config: ParsedConfig) -> None:
     defaults = config.topic_defaults
     _require(
         defaults["segment.ms"] >= 1,
@@ -88,7 +119,7 @@ def _check_log_times(config: BrokerConfig) -> None:
     )
 
 
-def _check_cleaner(config: BrokerConfig) -> None:
+def _check_cleaner(config: ParsedConfig) -> None:
     size, threads = config["log.cleaner.dedupe.buffer.size"], config["log.cleaner.threads"]
     _require(
         threads > 0 and size // threads > 1024 * 1024,
@@ -98,7 +129,7 @@ def _check_cleaner(config: BrokerConfig) -> None:
     )
 
 
-def _check_replica_fetch(config: BrokerConfig) -> None:
+def _check_replica_fetch(config: ParsedConfig) -> None:
     wait = config["replica.fetch.wait.max.ms"]
     socket_timeout = config["replica.socket.timeout.ms"]
     lag = config["replica.lag.time.max.ms"]
@@ -116,7 +147,7 @@ def _check_replica_fetch(config: BrokerConfig) -> None:
     )
 
 
-def _check_quorum(config: BrokerConfig) -> None:
+def _check_quorum(config: ParsedConfig) -> None:
     voters = {voter.node_id for voter in config.quorum.controller_quorum_voters}
     _require(
         bool(voters or config.quorum.controller_quorum_bootstrap_servers),
@@ -148,7 +179,7 @@ def _check_quorum(config: BrokerConfig) -> None:
         )
 
 
-def _check_controller_listeners(config: BrokerConfig) -> None:
+def _check_controller_listeners(config: ParsedConfig) -> None:
     key = "controller.listener.names"
     names = config.controller_listener_names
     listening = {listener.name for listener in config.listeners}
@@ -192,7 +223,7 @@ def _check_controller_listeners(config: BrokerConfig) -> None:
     )
 
 
-def _check_broker_listeners(config: BrokerConfig) -> None:
+def _check_broker_listeners(config: ParsedConfig) -> None:
     if not config.is_broker:
         return
     advertised = [listener.name for listener in config.advertised_broker_listeners]
@@ -219,7 +250,7 @@ def _check_broker_listeners(config: BrokerConfig) -> None:
     )
 
 
-def _check_advertised_hosts(config: BrokerConfig) -> None:
+def _check_advertised_hosts(config: ParsedConfig) -> None:
     for listener in (*config.advertised_broker_listeners, *config.advertised_controller_listeners):
         _require(
             listener.host != "0.0.0.0",
@@ -229,7 +260,7 @@ def _check_advertised_hosts(config: BrokerConfig) -> None:
         )
 
 
-def _check_early_start(config: BrokerConfig) -> None:
+def _check_early_start(config: ParsedConfig) -> None:
     names = {listener.name for listener in config.listeners}
     for name in config["early.start.listeners"] or ():
         _require(
@@ -240,7 +271,7 @@ def _check_early_start(config: BrokerConfig) -> None:
         )
 
 
-def _check_network(config: BrokerConfig) -> None:
+def _check_network(config: ParsedConfig) -> None:
     queued, request_max = config["queued.max.request.bytes"], config["socket.request.max.bytes"]
     _require(
         queued <= 0 or queued >= request_max,
@@ -266,7 +297,7 @@ def _check_network(config: BrokerConfig) -> None:
     )
 
 
-def _check_sasl(config: BrokerConfig) -> None:
+def _check_sasl(config: ParsedConfig) -> None:
     if not config.is_broker:
         return
     name = config.inter_broker_listener_name
@@ -286,7 +317,7 @@ def _check_sasl(config: BrokerConfig) -> None:
     )
 
 
-def _check_groups(config: BrokerConfig) -> None:
+def _check_groups(config: ParsedConfig) -> None:
     protocols = config["group.coordinator.rebalance.protocols"]
     _require(
         "classic" in protocols,
@@ -325,7 +356,7 @@ def _check_groups(config: BrokerConfig) -> None:
     )
 
 
-def _check_share_sessions(config: BrokerConfig) -> None:
+def _check_share_sessions(config: ParsedConfig) -> None:
     sessions, size = config["group.share.max.share.sessions"], config["group.share.max.size"]
     _require(
         sessions >= size,
@@ -335,7 +366,7 @@ def _check_share_sessions(config: BrokerConfig) -> None:
     )
 
 
-def _check_assignors(config: BrokerConfig) -> None:
+def _check_assignors(config: ParsedConfig) -> None:
     for key, known in _ASSIGNORS.items():
         for name in config[key]:
             if name not in known and name not in known.values():
@@ -344,7 +375,7 @@ def _check_assignors(config: BrokerConfig) -> None:
                 )
 
 
-def _check_compression_ids(config: BrokerConfig) -> None:
+def _check_compression_ids(config: ParsedConfig) -> None:
     for key in (
         "offsets.topic.compression.codec",
         "share.coordinator.state.topic.compression.codec",
@@ -355,7 +386,7 @@ def _check_compression_ids(config: BrokerConfig) -> None:
             )
 
 
-def _check_cordoned_dirs(config: BrokerConfig) -> None:
+def _check_cordoned_dirs(config: ParsedConfig) -> None:
     if not config.is_broker:
         return
     key = "cordoned.log.dirs"
@@ -376,8 +407,8 @@ def _check_cordoned_dirs(config: BrokerConfig) -> None:
     )
 
 
-def _check_classes(config: BrokerConfig) -> None:
-    """A plug-in that cannot be loaded must not be passed over: it may be there to say no."""
+def _check_classes(config: ParsedConfig) -> None:
+    """A plug-in that cannot be loaded must not be ignored: it may be there to reject requests."""
     for name in config.originals:
         key = BROKER_KEYS.get(name)
         if key is None:
@@ -400,7 +431,7 @@ def _check_classes(config: BrokerConfig) -> None:
                 )
 
 
-def _check_bounds(config: BrokerConfig, prefix: str, stem: str) -> None:
+def _check_bounds(config: ParsedConfig, prefix: str, stem: str) -> None:
     key, least_key, most_key = f"{prefix}.{stem}", f"{prefix}.min.{stem}", f"{prefix}.max.{stem}"
     value, least, most = config[key], config[least_key], config[most_key]
     _require(

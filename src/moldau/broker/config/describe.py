@@ -1,7 +1,7 @@
-"""DescribeConfigs: every value with where it came from.
+"""DescribeConfigs: every value with its source.
 
 An entry's source is that of its first synonym; synonyms are listed from the layer that wins down to
-the built-in default, as Kafka lists them. Secrets, and values of keys nobody defines, never leave.
+the built-in default, as Kafka lists them. Secrets and values of unknown keys are never returned.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One line of an answer. Documentation is looked up apart, by `documentation(name)`."""
+    """One config of a response. Its documentation comes from `documentation(name)`."""
 
     name: str
     value: str | None
@@ -72,8 +72,8 @@ class ConfigEntry(NamedTuple):
 
 
 def documentation(name: str) -> str | None:
-    """What a key is for, and why it has no effect if so; None for keys that need the manual."""
-    # Loaded on demand: few ever ask, and every broker start would pay for it.
+    """What a key is for, and the reason if it has no effect; None for keys without a text."""
+    # Loaded on demand: it is rarely requested, and would cost time at every start.
     from moldau.broker.config.key_texts import DOCUMENTATION
 
     text = DOCUMENTATION.get(name)
@@ -206,7 +206,7 @@ def _broker_entry(
 
 
 def _is_sensitive(key: ConfigKey | None) -> bool:
-    """A name nobody defines might hold a secret of a plug-in, so it is hidden too."""
+    """An unknown key may be a secret of a plug-in, so its value is hidden too."""
     return key is None or key.type is ConfigType.PASSWORD
 
 

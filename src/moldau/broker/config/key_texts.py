@@ -1,6 +1,6 @@
-"""What keys are for, a line each, for those who describe a configuration with documentation.
+"""What keys are for, a line each: the documentation in DescribeConfigs.
 
-Keys that only experts of one corner set have no line here. Topic and broker keys share names where
+Keys that are rarely set have no line here. Topic and broker keys share names where
 they share the meaning.
 """
 
@@ -17,68 +17,68 @@ compression.zstd.level: Level used when the broker compresses with zstd.
 delete.retention.ms: How long tombstones stay readable in a compacted topic.
 file.delete.delay.ms: How long a file waits between its removal from the log and from the disk.
 flush.messages: Force written data to disk after so many records.
-flush.ms: Force written data to disk after so long.
+flush.ms: Force written data to disk after this time.
 follower.replication.throttled.replicas: partition:broker pairs whose fetching is throttled, or *.
-index.interval.bytes: About how many bytes lie between two entries of the offset index.
+index.interval.bytes: Approximate number of bytes between two entries of the offset index.
 internal.segment.bytes: Segment size without the lower bound, for tests.
 leader.replication.throttled.replicas: partition:broker pairs whose serving is throttled, or *.
 local.retention.bytes: Size kept on local disk when remote storage is on; -2 means retention.bytes.
 local.retention.ms: Time kept on local disk when remote storage is on; -2 means retention.ms.
-max.compaction.lag.ms: A record is compacted at the latest after so long.
+max.compaction.lag.ms: The longest time a record stays uncompacted.
 max.message.bytes: Largest record batch accepted, as stored.
-message.timestamp.after.max.ms: How far ahead of the broker's clock a record may claim to be.
-message.timestamp.before.max.ms: How far behind the broker's clock a record may claim to be.
-message.timestamp.type: Who dates records: the producer (CreateTime) or the broker (LogAppendTime).
-min.cleanable.dirty.ratio: Share of a log that must be uncompacted before the cleaner takes it up.
-min.compaction.lag.ms: A record stays uncompacted at least so long.
-min.insync.replicas: Replicas that must have a record before acks=all is answered.
+message.timestamp.after.max.ms: How far a record's timestamp may be ahead of the broker's clock.
+message.timestamp.before.max.ms: How far a record's timestamp may be behind the broker's clock.
+message.timestamp.type: Timestamps are from the producer (CreateTime) or broker (LogAppendTime).
+min.cleanable.dirty.ratio: Share of a log that must be uncompacted before the cleaner compacts it.
+min.compaction.lag.ms: The shortest time a record stays uncompacted.
+min.insync.replicas: Replicas that must have a record before a request with acks=all succeeds.
 preallocate: Reserve a segment's full size on disk when it is created.
 remote.log.copy.disable: Stop copying this topic to remote storage.
 remote.log.delete.on.disable: Delete remote data when remote storage is switched off.
 remote.storage.enable: Keep old segments of this topic in remote storage.
-retention.bytes: Size to which a partition is cut, oldest segments first; -1 is no limit.
+retention.bytes: Size to which a partition is reduced, oldest segments first; -1 is no limit.
 retention.ms: Age at which a segment is deleted; -1 is never.
-segment.bytes: Size at which a new segment is begun.
+segment.bytes: Size at which a new segment is started.
 segment.index.bytes: Largest size of a segment's offset index.
-segment.jitter.ms: Random delay taken off segment.ms, so that segments do not all roll at once.
-segment.ms: Age at which a new segment is begun even if the old one is not full.
-unclean.leader.election.enable: Let a replica that lacks records lead when no other is left.
-advertised.listeners: Addresses clients are told to use, where they differ from listeners.
-alter.config.policy.class.name: Plug-in that may refuse configuration changes.
-authorizer.class.name: Plug-in that decides who may do what; empty allows everything.
-auto.create.topics.enable: Create a topic when a client asks about one that does not exist.
-auto.leader.rebalance.enable: Move leadership back to preferred replicas from time to time.
+segment.jitter.ms: Random time subtracted from segment.ms, so that segments do not all roll at once.
+segment.ms: Age at which a new segment is started even if the old one is not full.
+unclean.leader.election.enable: Let a replica that lacks records lead if no other is left.
+advertised.listeners: Addresses that clients connect to, where they differ from listeners.
+alter.config.policy.class.name: Plug-in that may reject configuration changes.
+authorizer.class.name: Plug-in that authorizes requests; empty allows everything.
+auto.create.topics.enable: Create a topic when a client requests one that does not exist.
+auto.leader.rebalance.enable: Periodically move leadership back to preferred replicas.
 background.threads: Threads for background work.
-broker.heartbeat.interval.ms: How often a broker tells the controller that it lives.
+broker.heartbeat.interval.ms: Interval of heartbeats from a broker to the controller.
 broker.id: Old name of node.id.
-broker.rack: Where this broker stands; replicas are spread over racks.
-broker.session.timeout.ms: A broker silent for so long counts as failed.
-connections.max.idle.ms: Idle connections are closed after so long.
-connections.max.reauth.ms: How long a SASL session may last until it is renewed; 0 is for ever.
-controlled.shutdown.enable: Hand leadership over before stopping.
+broker.rack: Rack of this broker; replicas are spread over racks.
+broker.session.timeout.ms: A broker without heartbeats for this time is fenced.
+connections.max.idle.ms: Idle connections are closed after this time.
+connections.max.reauth.ms: Longest time of a SASL session until it is renewed; 0 is no limit.
+controlled.shutdown.enable: Move leadership away before stopping.
 controller.listener.names: Names of the listeners that controllers use.
-controller.quorum.bootstrap.servers: host:port addresses at which the metadata quorum is found.
-controller.quorum.election.timeout.ms: Without a leader for so long, a controller stands for one.
-controller.quorum.fetch.timeout.ms: Without news from the leader for so long, it counts as lost.
+controller.quorum.bootstrap.servers: host:port addresses of the metadata quorum.
+controller.quorum.election.timeout.ms: Time without a leader before an election starts.
+controller.quorum.fetch.timeout.ms: Time without a fetch response before an election starts.
 controller.quorum.voters: id@host:port of every voter of a static metadata quorum.
-cordoned.log.dirs: Log folders that get no new partitions; * means all.
-create.topic.policy.class.name: Plug-in that may refuse new topics.
-default.replication.factor: Replicas of topics that are created without a number.
+cordoned.log.dirs: Log directories that get no new partitions; * means all.
+create.topic.policy.class.name: Plug-in that may reject new topics.
+default.replication.factor: Replication factor of topics that are created without one.
 delegation.token.secret.key: Key that signs delegation tokens.
 delete.topic.enable: Allow topics to be deleted.
-fetch.max.bytes: Most bytes one fetch is answered with.
+fetch.max.bytes: Largest response to a fetch, in bytes.
 follower.replication.throttled.rate: Bytes per second throttled followers may fetch.
-group.consumer.heartbeat.interval.ms: How often members of consumer groups report.
-group.consumer.session.timeout.ms: A member of a consumer group silent for so long is removed.
+group.consumer.heartbeat.interval.ms: Heartbeat interval of members of consumer groups.
+group.consumer.session.timeout.ms: Members silent for this time are removed.
 group.initial.rebalance.delay.ms: How long a new classic group waits for more members.
-group.max.session.timeout.ms: Longest session timeout a classic group member may ask for.
-group.max.size: Most members of a classic group.
-group.min.session.timeout.ms: Shortest session timeout a classic group member may ask for.
-inter.broker.listener.name: Listener brokers use among themselves.
-leader.replication.throttled.rate: Bytes per second leaders give to throttled replicas.
+group.max.session.timeout.ms: Longest session timeout that a classic group member may request.
+group.max.size: Largest number of members of a classic group.
+group.min.session.timeout.ms: Shortest session timeout that a classic group member may request.
+inter.broker.listener.name: Listener for connections between brokers.
+leader.replication.throttled.rate: Bytes per second that leaders send to throttled replicas.
 listener.security.protocol.map: Security protocol of each listener name, NAME:PROTOCOL.
 listeners: Addresses to listen on, NAME://host:port; an empty host is every interface.
-log.cleaner.backoff.ms: How long the cleaner rests when there is nothing to compact.
+log.cleaner.backoff.ms: Pause of the cleaner when there is nothing to compact.
 log.cleaner.dedupe.buffer.size: Memory for finding duplicates, over all cleaner threads.
 log.cleaner.delete.retention.ms: Default of delete.retention.ms.
 log.cleaner.enable: Run the cleaner that compacts logs.
@@ -88,12 +88,12 @@ log.cleaner.min.cleanable.ratio: Default of min.cleanable.dirty.ratio.
 log.cleaner.min.compaction.lag.ms: Default of min.compaction.lag.ms.
 log.cleaner.threads: Logs compacted at the same time.
 log.cleanup.policy: Default of cleanup.policy.
-log.dir: Folder of the logs, used when log.dirs is not set.
-log.dirs: Folders of the logs, separated by commas.
+log.dir: Log directory, used if log.dirs is not set.
+log.dirs: Log directories, separated by commas.
 log.flush.interval.messages: Default of flush.messages.
-log.flush.interval.ms: Default of flush.ms; unset, log.flush.scheduler.interval.ms counts.
-log.flush.offset.checkpoint.interval.ms: How often recovery points are written down.
-log.flush.scheduler.interval.ms: How often logs are looked at for flushing.
+log.flush.interval.ms: Default of flush.ms; if not set, log.flush.scheduler.interval.ms applies.
+log.flush.offset.checkpoint.interval.ms: Interval at which recovery points are written.
+log.flush.scheduler.interval.ms: Interval at which logs are checked for flushing.
 log.index.interval.bytes: Default of index.interval.bytes.
 log.index.size.max.bytes: Default of segment.index.bytes.
 log.local.retention.bytes: Default of local.retention.bytes.
@@ -103,80 +103,80 @@ log.message.timestamp.before.max.ms: Default of message.timestamp.before.max.ms.
 log.message.timestamp.type: Default of message.timestamp.type.
 log.preallocate: Default of preallocate.
 log.retention.bytes: Default of retention.bytes.
-log.retention.check.interval.ms: How often logs are looked at for deletion.
+log.retention.check.interval.ms: Interval at which logs are checked for deletion.
 log.retention.hours: Default retention in hours, when neither milliseconds nor minutes are set.
 log.retention.minutes: Default retention in minutes, when milliseconds are not set.
-log.retention.ms: Default of retention.ms; -1 is for ever.
+log.retention.ms: Default of retention.ms; -1 is no limit.
 log.roll.hours: Default of segment.ms in hours, when log.roll.ms is not set.
 log.roll.jitter.hours: Default of segment.jitter.ms in hours, when log.roll.jitter.ms is not set.
 log.roll.jitter.ms: Default of segment.jitter.ms.
 log.roll.ms: Default of segment.ms.
 log.segment.bytes: Default of segment.bytes.
 log.segment.delete.delay.ms: Default of file.delete.delay.ms.
-max.connection.creation.rate: Most new connections per second.
-max.connections: Most connections at a time.
-max.connections.per.ip: Most connections from one address at a time.
+max.connection.creation.rate: Largest number of new connections per second.
+max.connections: Largest number of connections at a time.
+max.connections.per.ip: Largest number of connections from one address at a time.
 max.connections.per.ip.overrides: Exceptions to max.connections.per.ip, host:count.
-max.incremental.fetch.session.cache.slots: Fetch sessions remembered at a time.
+max.incremental.fetch.session.cache.slots: Largest number of fetch sessions.
 message.max.bytes: Default of max.message.bytes.
-metadata.log.dir: Folder of the metadata log; the first of log.dirs when not set.
-metadata.log.max.record.bytes.between.snapshots: Metadata written before a new snapshot is taken.
-metadata.max.idle.interval.ms: How often an idle controller writes a record to show it lives.
-node.id: Number of this node, different for each in the cluster.
-num.io.threads: Request handlers in Kafka; kept for compatibility.
-num.network.threads: Network threads in Kafka; kept for compatibility.
+metadata.log.dir: Log directory of the metadata log; the first of log.dirs if not set.
+metadata.log.max.record.bytes.between.snapshots: Metadata bytes before a snapshot is taken.
+metadata.max.idle.interval.ms: Interval at which an idle controller writes a no-op record.
+node.id: Id of this node, unique in the cluster.
+num.io.threads: Request handler threads in Kafka; accepted for compatibility.
+num.network.threads: Network threads in Kafka; accepted for compatibility.
 num.partitions: Partitions of topics that are created without a number.
-num.recovery.threads.per.data.dir: Logs of one folder recovered at the same time.
+num.recovery.threads.per.data.dir: Logs of one log directory that are recovered at the same time.
 num.replica.fetchers: Connections that copy from each leader.
-offset.metadata.max.bytes: Longest text committed along with an offset.
+offset.metadata.max.bytes: Longest metadata text of a committed offset.
 offsets.retention.minutes: How long offsets of an empty group are kept.
 offsets.topic.num.partitions: Partitions of __consumer_offsets; not to be changed later.
 offsets.topic.replication.factor: Replicas of __consumer_offsets.
 offsets.topic.segment.bytes: Segment size of __consumer_offsets.
-process.roles: What this node is: broker, controller or both.
+process.roles: Roles of this node: broker, controller or both.
 producer.id.expiration.ms: How long an idle producer's sequence numbers are remembered.
 queued.max.requests: Requests that may wait before the network stops reading.
 queued.max.request.bytes: Bytes of requests that may wait; -1 is no limit.
-replica.alter.log.dirs.io.max.bytes.per.second: Bytes per second for moves between log folders.
-replica.fetch.max.bytes: Bytes a follower asks for per partition.
+replica.alter.log.dirs.io.max.bytes.per.second: Bytes per second for moves between log directories.
+replica.fetch.max.bytes: Bytes that a follower requests per partition.
 replica.fetch.min.bytes: Bytes a follower waits for.
 replica.fetch.wait.max.ms: How long a follower waits for replica.fetch.min.bytes.
-replica.lag.time.max.ms: A follower behind for so long leaves the in-sync set.
-request.timeout.ms: How long to wait for an answer of another node.
+replica.lag.time.max.ms: A follower that is behind for this time leaves the ISR.
+request.timeout.ms: How long to wait for a response from another node.
 sasl.enabled.mechanisms: SASL mechanisms clients may use.
 sasl.jaas.config: Credentials of a SASL login.
-security.inter.broker.protocol: Security protocol between brokers, if no listener is named for it.
+security.inter.broker.protocol: Security protocol between brokers, if no listener is set for it.
 socket.listen.backlog.size: Connections that may wait to be accepted; 4096 unless it is set.
 socket.receive.buffer.bytes: Receive buffer of sockets; -1 leaves it to the system.
 socket.request.max.bytes: Largest request accepted.
 socket.send.buffer.bytes: Send buffer of sockets; -1 leaves it to the system.
-ssl.client.auth: Whether clients must show a certificate: required, requested or none.
+ssl.client.auth: Whether clients must present a certificate: required, requested or none.
 ssl.enabled.protocols: TLS versions allowed.
 ssl.keystore.location: File with the node's certificate and key.
 ssl.keystore.password: Password of that file.
 ssl.truststore.location: File with the certificates to trust.
 ssl.truststore.password: Password of that file.
 telemetry.max.bytes: Largest push of client metrics accepted.
-transaction.max.timeout.ms: Longest timeout a transaction may ask for.
+transaction.max.timeout.ms: Longest timeout that a transaction may request.
 transaction.state.log.min.isr: min.insync.replicas of __transaction_state.
 transaction.state.log.num.partitions: Partitions of __transaction_state; not to be changed later.
 transaction.state.log.replication.factor: Replicas of __transaction_state.
 transactional.id.expiration.ms: How long an unused transactional id is remembered.
-consumer.heartbeat.interval.ms: How often members of this consumer group report.
-consumer.session.timeout.ms: A member of this consumer group silent for so long is removed.
+consumer.heartbeat.interval.ms: Heartbeat interval of members of this consumer group.
+consumer.session.timeout.ms: Members silent for this time are removed from the group.
 share.auto.offset.reset: Where a share group starts: latest, earliest or by_duration:<ISO duration>.
-share.delivery.count.limit: How often a record is tried in this share group.
-share.heartbeat.interval.ms: How often members of this share group report.
-share.isolation.level: Whether this share group sees uncommitted transactions.
+share.delivery.count.limit: How often a record is delivered in this share group.
+share.heartbeat.interval.ms: Heartbeat interval of members of this share group.
+share.isolation.level: Whether this share group reads uncommitted transactions.
 share.partition.max.record.locks: Records in flight per partition of this share group.
 share.record.lock.duration.ms: How long a member of this share group holds a record.
-share.session.timeout.ms: A member of this share group silent for so long is removed.
-streams.heartbeat.interval.ms: How often members of this streams group report.
+share.session.timeout.ms: Members silent for this time are removed from the group.
+streams.heartbeat.interval.ms: Heartbeat interval of members of this streams group.
 streams.num.standby.replicas: Standby copies of each task's state.
-streams.session.timeout.ms: A member of this streams group silent for so long is removed.
+streams.session.timeout.ms: Members silent for this time are removed from the group.
 interval.ms: How often clients push their metrics.
 match: Which clients push: selector=regex pairs.
-metrics: Prefixes of the metrics wanted; * is all, empty is none.
+metrics: Prefixes of the metrics to push; * is all, empty is none.
 """
 
 DOCUMENTATION: dict[str, str] = dict(line.split(": ", maxsplit=1) for line in _TEXT.splitlines())

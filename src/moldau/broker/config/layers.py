@@ -112,9 +112,9 @@ class ConfigLayers:
 
 
 class DynamicBrokerConfig:
-    """The layers in force and the rules for changing them.
+    """The current layers and the rules for changing them.
 
-    `current` is always a complete, checked configuration: what cannot be applied is left out.
+    `current` is always a complete, checked configuration: invalid values are left out.
     """
 
     __slots__ = ("layers",)
@@ -133,7 +133,7 @@ class DynamicBrokerConfig:
     def apply(
         self, *, cluster: Mapping[str, str], broker: Mapping[str, str]
     ) -> tuple[frozenset[str], tuple[str, ...]]:
-        """Put new layers in force: names whose value changed, and one line per value left out."""
+        """Apply new layers: returns names whose value changed, and one line per value left out."""
         problems: list[str] = []
         usable_cluster = _usable(cluster, per_broker=False, problems=problems)
         usable_broker = _usable(broker, per_broker=True, problems=problems)

@@ -142,7 +142,7 @@ def resolve_listeners(
     canonical_host_name: str,
     bound_ports: Mapping[str, int] | None = None,
 ) -> tuple[Listener, ...]:
-    """What clients are told: an empty host becomes the machine's name, port 0 the bound port."""
+    """What clients get: an empty host becomes the machine's name, port 0 the bound port."""
     ports = bound_ports or {}
     return tuple(
         listener._replace(

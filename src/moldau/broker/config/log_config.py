@@ -7,15 +7,19 @@ broker configuration, so thousands of partitions cost one lookup each.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from moldau.broker.config.topic_keys import SYNONYM_UNITS_MS, TOPIC_KEYS, TOPIC_SYNONYMS
 from moldau.config.section import Section
 
-if TYPE_CHECKING:
-    from moldau.broker.config.broker_config import BrokerConfig
-
 __all__ = ["LogConfig", "broker_defaults", "topic_values"]
+
+
+class TopicDefaults(Protocol):
+    """The part of the broker's configuration that topics without overrides use."""
+
+    topic_defaults: dict[str, Any]
+    log_config_cache: dict[tuple[tuple[str, str], ...], LogConfig]
 
 
 class LogConfig(Section, keys=TOPIC_KEYS):
@@ -62,14 +66,14 @@ class LogConfig(Section, keys=TOPIC_KEYS):
         return self.message_timestamp_type == "LogAppendTime"
 
     @classmethod
-    def for_topic(cls, broker_config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
+    def for_topic(cls, broker_config: TopicDefaults, overrides: Mapping[str, str]) -> LogConfig:
         """The configuration of a topic; raises ConfigError for a bad override."""
         cache = broker_config.log_config_cache
         key = tuple(sorted(overrides.items()))
         config = cache.get(key)
         if config is None:
             config = cls.from_values(topic_values(broker_config, overrides))
-            # Bounded: a client that alters configs in a loop must not grow it for ever.
+            # Bounded: a client that alters configs in a loop must not grow it without limit.
             if len(cache) >= 1024:
                 cache.clear()
             cache[key] = config
@@ -94,13 +98,13 @@ def broker_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
                 unit_ms = SYNONYM_UNITS_MS.get(synonym)
                 defaults[key.name] = value if unit_ms is None else value * unit_ms
                 break
-    # Any negative broker retention time means "for ever".
+    # Any negative broker retention time means "forever".
     if defaults["retention.ms"] < 0:
         defaults["retention.ms"] = -1
     return defaults
 
 
-def topic_values(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Any]:
+def topic_values(broker_config: TopicDefaults, overrides: Mapping[str, str]) -> dict[str, Any]:
     """Parsed values of every topic key under these overrides; each is checked on its own.
 
     Rules across keys are checked when a topic is altered, not here: a broker default that changed

@@ -1,8 +1,8 @@
-"""Keys that are accepted for compatibility and change nothing here, each with the reason.
+"""Keys that are accepted for compatibility and have no effect, each with the reason.
 
-A key is effective (something reads it), refused (`supported.py` and the class keys of `checks.py`)
-or listed here. tests/unit/config/test_standing.py holds every key of every table to that, and
-docs/configuration.md to this list.
+A key is effective (something reads it), rejected (`supported.py` and the class keys of `checks.py`)
+or listed here. tests/unit/config/test_standing.py checks that for every key of every table, and
+compares docs/configuration.md with this list.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from moldau.broker.coordinator.machine.decision import ProducerStamp, TransactionEnding
 from moldau.broker.coordinator.machine.log import Buffer
 from moldau.broker.log.machine.producer_state import Verification
+from moldau.broker.replication import reading
+from moldau.broker.replication.coordinator_appends import append_marker, append_records
+from moldau.broker.replication.durability import when_durable
 from moldau.broker.replication.partition import Partition
 from moldau.invariant import invariant
 from moldau.times import WALL_ZERO, WallMs
@@ -49,15 +52,20 @@ class PartitionLog:
     ) -> int:
         self._appended_ms = now_ms
         if producer is None:
-            return self._partition.append_coordinator_records(
-                records, now_ms, compression=self._compression, acks_all=self._acks_all
+            return append_records(
+                self._partition,
+                records,
+                now_ms,
+                compression=self._compression,
+                acks_all=self._acks_all,
             )
         guard = producer.guard
         invariant(
             guard is None or isinstance(guard, Verification),
             f"{self._partition} cannot tell what {guard!r} proves",
         )
-        return self._partition.append_coordinator_records(
+        return append_records(
+            self._partition,
             records,
             now_ms,
             compression=self._compression,
@@ -68,7 +76,8 @@ class PartitionLog:
 
     def append_marker(self, ending: TransactionEnding, *, now_ms: WallMs) -> int:
         self._appended_ms = now_ms
-        info = self._partition.append_marker(
+        info = append_marker(
+            self._partition,
             producer_id=ending.producer_id,
             producer_epoch=ending.producer_epoch,
             coordinator_epoch=ending.coordinator_epoch,
@@ -81,7 +90,9 @@ class PartitionLog:
         return info.base_offset
 
     def read(self, offset: int, max_bytes: int) -> Buffer:
-        found = self._partition.read(offset, max_bytes, min_one_batch=True, up_to_log_end=True)
+        found = reading.read(
+            self._partition.log, offset, max_bytes, min_one_batch=True, up_to_log_end=True
+        )
         # Batches may run on from one buffer into the next.
         return found.buffers[0] if len(found.buffers) == 1 else b"".join(found.buffers)
 
@@ -93,7 +104,7 @@ class PartitionLog:
                 error = ErrorCode.NONE
             if error is ErrorCode.NONE and self._partition.log.flush_due:
                 # As with records of producers, nobody is told of what is to be synced first.
-                self._partition.when_durable(next_offset, self._appended_ms, told)
+                when_durable(self._partition, next_offset, self._appended_ms, told)
             else:
                 told(error)
 

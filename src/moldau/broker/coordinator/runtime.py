@@ -24,6 +24,7 @@ from moldau.broker.coordinator.machine.log import (
 from moldau.broker.coordinator.shell import S, ShardShell
 from moldau.clock import Clock
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import Message
 from moldau.wire.record_values import (
@@ -115,11 +116,11 @@ class CoordinatorRuntime(Generic[S]):
 
     # Requests.
 
-    async def run(self, partition: int, decide: Callable[[S, int], Decision[R]]) -> R:
+    async def run(self, partition: int, decide: Callable[[S, WallMs], Decision[R]]) -> R:
         return await self._shell(partition).run(decide)
 
     async def run_with_ticket(
-        self, partition: int, decide: Callable[[S, Ticket, int], Decision[None]]
+        self, partition: int, decide: Callable[[S, Ticket, WallMs], Decision[None]]
     ) -> Message:
         return await self._shell(partition).run_with_ticket(decide)
 
@@ -127,8 +128,24 @@ class CoordinatorRuntime(Generic[S]):
         """Write the marker of a transaction and apply it; raises ApiError."""
         await self._shell(partition).complete_transaction(ending)
 
+    async def read_committed(self, partition: int, view: Callable[[S], R]) -> R:
+        """What `view` returns or raises, as soon as everything that it may show is committed.
+
+        Kafka reads a snapshot at the last committed offset instead, which needs no wait and may be
+        older. Neither shows a state that the next coordinator may not have.
+        """
+        return await _committed(self._shell(partition), view)
+
+    async def read_all(self, view: Callable[[S], list[R]]) -> list[R]:
+        """The views of all partitions led here, as `read_committed` returns them."""
+        # A partition that was closed has a new coordinator, which has its view.
+        open_ones = [each for each, seat in self._seats.items() if not seat.shell.closed]
+        shells = [self._shell(partition) for partition in sorted(open_ones)]
+        parts = await asyncio.gather(*(_part(shell, view) for shell in shells))
+        return [each for part in parts for each in part]
+
     def read(self, partition: int, view: Callable[[S], R]) -> R:
-        """Look at a shard without waiting for commits: for what is advisory anyway."""
+        """A view without waiting for commits, for the coordinator itself and not for clients."""
         return view(self._shell(partition).shard)
 
     def _shell(self, partition: int) -> ShardShell[S]:
@@ -205,6 +222,28 @@ class CoordinatorRuntime(Generic[S]):
         if seat.loading is not None:
             seat.loading.cancel()
         seat.shell.close(ErrorCode.NOT_COORDINATOR)
+
+
+async def _committed(shell: ShardShell[S], view: Callable[[S], R]) -> R:
+    def decide(shard: S, now_ms: WallMs) -> Decision[R | ApiError]:
+        try:
+            return Decision(view(shard))
+        except ApiError as error:
+            return Decision(error)
+
+    result = await shell.run(decide)
+    if isinstance(result, ApiError):
+        raise result
+    return result
+
+
+async def _part(shell: ShardShell[S], view: Callable[[S], list[R]]) -> list[R]:
+    try:
+        return await _committed(shell, view)
+    except ApiError as error:
+        if error.code is ErrorCode.NOT_COORDINATOR:
+            return []
+        raise
 
 
 def _no_actions(partition: int, action: object) -> None:

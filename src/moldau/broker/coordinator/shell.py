@@ -30,6 +30,7 @@ from moldau.broker.coordinator.machine.log import CoordinatorLog
 from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
+from moldau.times import ELAPSED_ZERO, ElapsedMs, WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import Message
 
@@ -141,7 +142,7 @@ class ShardShell(Generic[S]):
         self._perform_action = perform
         self._timers = TimerQueue()
         self._alarm: Alarm | None = None
-        self._alarm_at_ms = 0
+        self._alarm_at_ms = ELAPSED_ZERO
         self._waiting: dict[Ticket, asyncio.Future[Message]] = {}
         self._ticket_count = 0
         self._outcomes: dict[_Outcome, None] = {}
@@ -154,7 +155,7 @@ class ShardShell(Generic[S]):
         """The log has been replayed: let the shard take up its work."""
         self.enqueue(lambda: self._perform(self.shard.on_loaded(self.clock.now_ms()), _ignore))
 
-    async def run(self, decide: Callable[[S, int], Decision[R]]) -> R:
+    async def run(self, decide: Callable[[S, WallMs], Decision[R]]) -> R:
         """Decide, write, and return the response once it may be told."""
         decision = self._decide(lambda: decide(self.shard, self.clock.now_ms()))
         await self._settled(lambda then: self._perform(decision, then))
@@ -178,7 +179,9 @@ class ShardShell(Generic[S]):
         if error is not ErrorCode.NONE:
             raise ApiError(error, "the coordinator could not write its log")
 
-    async def run_with_ticket(self, decide: Callable[[S, Ticket, int], Decision[None]]) -> Message:
+    async def run_with_ticket(
+        self, decide: Callable[[S, Ticket, WallMs], Decision[None]]
+    ) -> Message:
         """Decide, and return the answer that this or a later decision gives to the ticket."""
         self._ticket_count += 1
         ticket = Ticket(self._ticket_count)
@@ -339,7 +342,8 @@ class ShardShell(Generic[S]):
     def _set_timers(self, decision: Decision[Any]) -> None:
         for effect in decision.effects:
             if isinstance(effect, Schedule):
-                self._timers.schedule(effect.timer, self.clock.elapsed_ms() + effect.delay_ms)
+                at_ms = ElapsedMs(self.clock.elapsed_ms() + effect.delay_ms)
+                self._timers.schedule(effect.timer, at_ms)
             elif isinstance(effect, Cancel):
                 self._timers.cancel(effect.timer)
         self._arm()

@@ -1,8 +1,9 @@
 """Which fetch sessions are kept (KIP-227).
 
 A new session may take the place of one that was not used for `eviction_ms`, of a consumer's if
-it belongs to a follower (a privileged session), or of a smaller one that is no longer young. What
-always holds: there are never more than `slots_max` sessions and every id is positive and unique.
+it belongs to a follower (a privileged session), or of a smaller one that is no longer young.
+
+Invariants: there are never more than `slots_max` sessions, and every id is positive and unique.
 """
 
 from __future__ import annotations

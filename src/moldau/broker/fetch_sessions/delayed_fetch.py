@@ -1,7 +1,7 @@
-"""A fetch that waits until min_bytes can be read, something goes wrong, or its time is over.
+"""A fetch that waits until min_bytes can be read, there is an error, or its timeout.
 
-What always holds: it answers exactly once, and while it waits every partition it was asked about
-is watched. Changes of many partitions within one turn of the loop lead to one look at them.
+Invariants: it is answered exactly once, and while it waits every partition of the request is
+watched. Changes of many partitions within one turn of the loop lead to one read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from moldau.broker.replication.machine.purgatory import Purgatory, Waiter
 
 
 class Fetch(Protocol):
-    """One request under way: which partitions it covers and how it is answered."""
+    """One request: which partitions it covers and how it is answered."""
 
     @property
     def slots(self) -> Iterable[FetchSlot]:
@@ -28,7 +28,7 @@ class Fetch(Protocol):
         """How many more it covers that have nothing new."""
 
     def wait(self, owner: WaitingFetch, reading: Reading) -> None:
-        """Have `owner` told of changes of all partitions."""
+        """Have `owner` called when any of the partitions changes."""
 
     def stop_waiting(self, owner: WaitingFetch) -> None: ...
 
@@ -81,7 +81,7 @@ class DelayedFetch(Waiter):
         self._size = 0
 
     def start(self, reading: Reading, max_wait_ms: int) -> bool:
-        """Begin to wait after a first reading that was not enough; False if there is no place."""
+        """Begin to wait after a first read that was not enough; False if there is no place."""
         if not self._purgatory.admit(self, max_wait_ms):
             return False
         if reading.size:
@@ -105,12 +105,12 @@ class DelayedFetch(Waiter):
         self._finish(self._reading or self._read())
 
     def cancel(self) -> None:
-        """Nobody waits for the answer any more."""
+        """The client has disconnected."""
         if self._purgatory.finish(self):
             self._stop_waiting()
 
     def supersede(self, reply: list[Buffer]) -> None:
-        """End the wait with an answer made elsewhere."""
+        """End the wait with the given response."""
         if self._purgatory.finish(self):
             self._stop_waiting()
             if not self._answer.done():
@@ -135,7 +135,7 @@ class DelayedFetch(Waiter):
                 slot.watch()
 
     def _have_enough(self, changed: dict[FetchSlot, None]) -> bool:
-        """Count what the changed partitions have to offer, without reading all the others."""
+        """Count what the changed partitions have, without reading all the others."""
         limits = self._limits
         for slot in changed:
             data = self._reader.read_one(slot, limits, limits.max_bytes, True)
@@ -149,7 +149,7 @@ class DelayedFetch(Waiter):
 
     @staticmethod
     def _lost(reading: Reading, changed: dict[FetchSlot, None]) -> bool:
-        """Whether a partition went away while we waited for it: worth an answer at once."""
+        """Whether a partition was lost while the fetch waited for it: answer immediately."""
         return any(data.error_code and slot in changed for slot, data in reading.results)
 
     def _read(self) -> Reading:
@@ -165,8 +165,8 @@ class DelayedFetch(Waiter):
         try:
             reply = self._fetch.answer(reading.results)
         except Exception as error:
-            # The request is answered by a timer or a change elsewhere, whose caller must not fail
-            # for it: the error belongs to whoever waits for the answer.
+            # The caller is a timer or a change elsewhere, which must not fail because of this
+            # request: the error belongs to the request.
             self._answer.set_exception(error)
         else:
             self._answer.set_result(reply)

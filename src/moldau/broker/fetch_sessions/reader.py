@@ -1,8 +1,9 @@
 """Reads the partitions of one fetch within its limits.
 
-The first partition that has anything gives at least one whole batch, whatever the limits; all
-others share what is left of max_bytes. What always holds: a partition that fails answers its own
-error and disturbs no other.
+The first partition that has records returns at least one whole batch, whatever the limits; all
+others share what is left of max_bytes.
+
+Invariants: a partition that fails returns its own error and affects no other.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from moldau.broker.replication.partition import Partition
 from moldau.times import ELAPSED_ZERO, ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 
-_new_tuple = tuple.__new__  # What NamedTuples do for themselves, less a call for each partition.
+_new_tuple = tuple.__new__  # What NamedTuples do themselves, less a call for each partition.
 
 ZSTD_SINCE = 10
 STORAGE_ERROR_SINCE = 6
 FOLLOWERS_SERVE_SINCE = 11
 
-# These do not end a wait before its time while other partitions may still have data: a consumer of
-# a deleted topic would otherwise ask again and again without pause.
+# These do not end a wait early while other partitions may still have data: a consumer of a deleted
+# topic would otherwise fetch again and again without pause.
 _PATIENT_ERRORS = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 
@@ -43,7 +44,7 @@ class Replicas(Protocol):
 
 
 class FetchLimits(NamedTuple):
-    """What of a request concerns all its partitions."""
+    """The part of a request that concerns all its partitions."""
 
     version: int
     replica_id: int
@@ -51,13 +52,13 @@ class FetchLimits(NamedTuple):
     max_bytes: int
     read_committed: bool
     replica_epoch: int = -1
-    # Where a consumer is that may be sent to a replica closer to it; empty: it stays.
+    # The rack of a consumer that may be redirected to a closer replica; empty: it may not.
     rack: str = ""
     listener_name: str = ""
 
 
 class Reading(NamedTuple):
-    """One pass over partitions. `urgent`: something is to be told before min_bytes are there."""
+    """One pass over partitions. `urgent`: respond before min_bytes are available."""
 
     results: list[tuple[FetchSlot, PartitionData]]
     size: int
@@ -106,7 +107,7 @@ class SlotReader:
     def read_one(
         self, slot: FetchSlot, limits: FetchLimits, bytes_left: int, min_one_batch: bool
     ) -> PartitionData:
-        """What one partition answers if `bytes_left` of the response are left to it."""
+        """The result for one partition if it may use `bytes_left` of the response."""
         wanted = slot.wanted
         partition = slot.partition
         if partition is None or partition.error is not None:
@@ -124,9 +125,9 @@ class SlotReader:
                     limits.replica_id, limits.replica_epoch, wanted.current_leader_epoch
                 )
             elif limits.version < FOLLOWERS_SERVE_SINCE:
-                partition.check_leader_epoch(wanted.current_leader_epoch)
+                partition.role.check_leader_epoch(wanted.current_leader_epoch)
             else:
-                partition.check_readable(wanted.current_leader_epoch)
+                partition.role.check_readable(wanted.current_leader_epoch)
             if limits.rack:
                 closer = self._closer_replica(partition, slot, limits)
                 if closer is not None:
@@ -146,7 +147,7 @@ class SlotReader:
             return PartitionData(wanted.partition, self._code_for(error.code, limits.version))
         if limits.version < ZSTD_SINCE and partition.log.config.compression_type == "zstd":
             return PartitionData(wanted.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-        # The fields of a reading are those of the answer, in the same order.
+        # The fields of a read are those of the response, in the same order.
         return _new_tuple(PartitionData, (wanted.partition, 0, *read, None, NO_REPLICA))
 
     def _closer_replica(
@@ -169,7 +170,7 @@ class SlotReader:
     # Fetches of followers.
 
     def _is_held_up(self, partition: Partition, replica_id: int) -> bool:
-        """Whether a follower that is not in sync has to wait for its share of the bytes."""
+        """Whether a follower that is not in sync is throttled now."""
         throttle, leader = self._throttle, partition.leadership
         return (
             throttle is not None
@@ -180,7 +181,7 @@ class SlotReader:
         )
 
     def count_sent(self, results: Iterable[tuple[FetchSlot, PartitionData]]) -> None:
-        """Take note of what a follower is sent."""
+        """Count what a follower gets."""
         throttle = self._throttle
         if throttle is None:
             return
@@ -193,10 +194,10 @@ class SlotReader:
             throttle.record(size, self._elapsed_ms())
 
     def note_follower(self, slots: Iterable[FetchSlot], limits: FetchLimits) -> None:
-        """Tell the leaders how far a follower has come.
+        """Record a follower's positions at the leaders.
 
-        This is before the reading, so that the answer holds the high watermark that it raised;
-        and what is wrong with the request, the reading tells.
+        This comes before the read, so that the response has the high watermark that it raised.
+        Errors of the request are left to the read.
         """
         for slot in slots:
             wanted = slot.wanted
@@ -217,14 +218,14 @@ class SlotReader:
 
     @staticmethod
     def _code_for(code: ErrorCode, version: int) -> ErrorCode:
-        # Old consumers do not know the storage error and would give up instead of asking again.
+        # Old consumers do not know the storage error and would fail instead of trying again.
         if code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_SINCE:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return code
 
 
 def _is_throttled(partition: Partition) -> bool:
-    # The list names replicas that give, which is the leader here.
+    # The list names replicas that send, which is the leader here.
     return is_throttled_replica(
         partition.log.config.leader_replication_throttled_replicas,
         partition.index,

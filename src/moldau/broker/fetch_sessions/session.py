@@ -1,9 +1,9 @@
 """One incremental fetch session: the partitions a client follows without naming them again.
 
-Kafka walks all partitions of a session at every poll. Here a partition that has nothing to say
-leaves the candidates and comes back when it changes, so a poll costs as much as has changed.
+Kafka walks all partitions of a session at every poll. Here a partition with nothing to return
+leaves the candidates and comes back when it changes, so a poll costs what has changed.
 
-Transitions: `update` takes over an incremental request and raises the epoch; `settle` records
+Transitions: `update` applies an incremental request and raises the epoch; `settle` records
 what was sent and sorts the slots that were read into candidates and watchers.
 """
 
@@ -70,7 +70,7 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = now_ms
         self.last_used_ms = now_ms
-        # When all partitions were last told that the follower is still there.
+        # When the follower was last recorded at all partitions.
         self.noted_ms = now_ms
         self.epoch = next_epoch(INITIAL_EPOCH)
         # In the order they are read next; a dict because order and membership both matter.
@@ -85,7 +85,7 @@ class FetchSession:
             self.waiting.on_slot_changed(slot)
 
     def update(self, body: FetchBody) -> None:
-        """Add and change what the request names, then drop what it forgets."""
+        """Add and change the partitions that the request names, then drop those it forgets."""
         for key, partitions in body.topics:
             for wanted in partitions:
                 slot_key = (key, wanted.partition)
@@ -107,7 +107,7 @@ class FetchSession:
     def settle(
         self, results: Sequence[tuple[FetchSlot, PartitionData]], read_committed: bool
     ) -> list[tuple[FetchSlot, PartitionData]]:
-        """What of `results` an incremental response has to hold; it counts as sent."""
+        """The part of `results` that an incremental response must contain; it counts as sent."""
         to_send = []
         for slot, data in results:
             if slot.must_send(data):
@@ -119,11 +119,11 @@ class FetchSession:
     def sort(
         self, results: Sequence[tuple[FetchSlot, PartitionData]], read_committed: bool
     ) -> None:
-        """Keep as candidates only those that have something to say at the next read."""
+        """Keep as candidates only those that have something to return at the next read."""
         candidates = self.candidates
         for slot, data in results:
             if data.records_size:
-                # Who was served goes to the end of the queue, so that all get their turn.
+                # A slot that was served goes to the end of the queue, so that all get their turn.
                 candidates.pop(slot, None)
                 candidates[slot] = None
             elif not slot.has_more(data, read_committed) and not slot.must_send(data):
@@ -131,7 +131,7 @@ class FetchSession:
                 slot.watch()
 
     def close(self) -> None:
-        """Answer the fetch that still waits, if any, and let go of all partitions."""
+        """Answer the fetch that still waits, if any, and stop watching all partitions."""
         if self.waiting is not None:
             self.waiting.on_timeout()
         for slot in self.slots.values():
@@ -157,7 +157,7 @@ def slots_of(body: FetchBody) -> dict[SlotKey, FetchSlot]:
 def grouped(
     results: Sequence[tuple[FetchSlot, PartitionData]],
 ) -> list[tuple[TopicKey, list[PartitionData]]]:
-    """Results as the response wants them: neighbours of one topic together."""
+    """Results grouped as in the response: neighbours of one topic together."""
     topics: list[tuple[TopicKey, list[PartitionData]]] = []
     last: TopicKey | None = None
     for slot, data in results:

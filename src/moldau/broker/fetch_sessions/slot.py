@@ -1,8 +1,10 @@
 """One partition as one fetcher sees it.
 
-A slot knows what is asked of the partition, what the client was last told about it, and whom to
-call when it changes. What always holds: a slot of a session is among the session's candidates, or
-watches its partition, so that no change is ever missed and unchanged partitions cost nothing.
+A slot has what is requested of the partition, what was last returned about it, and its owner, which
+is called when it changes.
+
+Invariants: a slot of a session is among the session's candidates, or watches its partition, so that
+no change is missed and unchanged partitions cost nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ class SlotOwner(Protocol):
 
 
 class FetchSlot:
-    """What one fetcher wants of one partition."""
+    """One partition of one fetcher."""
 
     __slots__ = (
         "from_follower",
@@ -37,7 +39,7 @@ class FetchSlot:
     )
 
     def __init__(self, key: TopicKey, wanted: PartitionFetch, from_follower: bool = False) -> None:
-        """`from_follower`: it reads also what is not committed yet."""
+        """`from_follower`: it also reads what is not committed yet."""
         self.key = key
         self.from_follower = from_follower
         self.wanted = wanted
@@ -52,22 +54,22 @@ class FetchSlot:
             self.owner.on_slot_changed(self)
 
     def watch(self) -> None:
-        """Be told of the next change of the partition."""
+        """Have the owner called at the next change of the partition."""
         if self.partition is not None:
-            self.partition.watchers[self] = None
+            self.partition.waiters.changes[self] = None
             if self.from_follower:
-                self.partition.append_watchers[self] = None
+                self.partition.waiters.appends[self] = None
 
     def unwatch(self) -> None:
         if self.partition is not None:
-            self.partition.watchers.pop(self, None)
+            self.partition.waiters.changes.pop(self, None)
             if self.from_follower:
-                self.partition.append_watchers.pop(self, None)
+                self.partition.waiters.appends.pop(self, None)
 
     def want(self, wanted: PartitionFetch) -> None:
-        """Take over what the client asks for now."""
+        """Replace what the client requests."""
         if wanted.current_leader_epoch != self.wanted.current_leader_epoch:
-            # It may not have taken what was sent while it knew of another leader epoch.
+            # It may have dropped what was sent while it knew another leader epoch.
             self.sent_high_watermark = self.sent_log_start_offset = NEVER_SENT
         self.wanted = wanted
 

@@ -1,7 +1,7 @@
 """AddOffsetsToTxn (key 25), v0-4: a group's offsets will be committed in the transaction.
 
 That makes the group's partition of the offsets topic a partition of the transaction. Only
-clients below transaction version 2 ask for it.
+clients below transaction version 2 send it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class AddOffsetsToTxnHandler:
     def __init__(
         self, coordinator: TransactionCoordinator, group_partition_for: Callable[[str], int]
     ) -> None:
-        """`group_partition_for` tells a group's partition of the offsets topic."""
+        """`group_partition_for` returns a group's partition of the offsets topic."""
         self._coordinator = coordinator
         self._group_partition_for = group_partition_for
 

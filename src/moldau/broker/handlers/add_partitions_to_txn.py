@@ -3,7 +3,7 @@
 Up to v3 a client adds partitions to its own transaction. From v4 on brokers ask, for many
 transactions at once: to add partitions on behalf of clients of transaction version 2, or only
 whether they are in the transaction. One partition that does not exist fails its whole
-transaction; the transactions of one request do not touch each other.
+transaction; the transactions of one request do not affect each other.
 """
 
 from __future__ import annotations

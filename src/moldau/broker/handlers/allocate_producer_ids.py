@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.broker.metadata.machine.producer_ids import allocate_producer_ids
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -14,6 +15,4 @@ class AllocateProducerIdsHandler:
     async def handle(
         self, context: RequestContext, request: AllocateProducerIdsRequest
     ) -> AllocateProducerIdsResponse:
-        return await self._metadata.run(
-            lambda controller: controller.allocate_producer_ids(request)
-        )
+        return await self._metadata.run(allocate_producer_ids, request)

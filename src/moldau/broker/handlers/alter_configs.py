@@ -1,6 +1,6 @@
 """AlterConfigs (key 33), v0-2: replace all configs of a resource.
 
-A node first refuses what it can judge itself; everything else is the controller's. Results come in
+A node first rejects what it can check itself; the controller decides about the rest. Results are in
 the order of the request.
 """
 
@@ -11,6 +11,7 @@ from typing import cast
 
 from moldau.broker.config import ConfigResourceType
 from moldau.broker.handlers.support.config_resources import check_resource, fill, split
+from moldau.broker.metadata.machine.configs import alter_configs
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.invariant import invariant
@@ -23,7 +24,7 @@ Decide = Callable[[RequestContext, AlterConfigsRequest], Awaitable[Message]]
 
 def deciding_controller(metadata: MetadataShell) -> Decide:
     async def decide(context: RequestContext, request: AlterConfigsRequest) -> Message:
-        return await metadata.run(lambda controller: controller.alter_configs(request))
+        return await metadata.run(alter_configs, request)
 
     return decide
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.broker.metadata.machine.partitions import alter_partition
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
@@ -14,4 +15,4 @@ class AlterPartitionHandler:
     async def handle(
         self, context: RequestContext, request: AlterPartitionRequest
     ) -> AlterPartitionResponse:
-        return await self._metadata.run(lambda controller: controller.alter_partition(request))
+        return await self._metadata.run(alter_partition, request)

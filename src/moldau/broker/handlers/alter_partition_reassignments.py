@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.broker.metadata.machine.reassignments import alter_partition_reassignments
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import (
@@ -17,6 +18,4 @@ class AlterPartitionReassignmentsHandler:
     async def handle(
         self, context: RequestContext, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
-        return await self._metadata.run(
-            lambda controller: controller.alter_partition_reassignments(request)
-        )
+        return await self._metadata.run(alter_partition_reassignments, request)

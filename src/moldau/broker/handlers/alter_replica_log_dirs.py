@@ -1,6 +1,6 @@
-"""AlterReplicaLogDirs (key 34), v1-2: move replicas of this broker to other log folders.
+"""AlterReplicaLogDirs (key 34), v1-2: move replicas of this broker to other log directories.
 
-The answer says that the moves have begun; DescribeLogDirs shows how far they are.
+The response means that the moves have begun; DescribeLogDirs shows their progress.
 """
 
 from __future__ import annotations

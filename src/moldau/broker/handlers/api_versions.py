@@ -1,9 +1,9 @@
 """ApiVersions (key 18), v0-4: what this listener serves, and the cluster's features.
 
-The answer is the routing table itself, so nothing is promised that is not served; APIs without a
-use at the moment may be served without being promised. v3 added the
-client's software and the features; v4 lists features whose lowest level is 0, on which older
-clients choke. A version that is not known here is answered by the dispatcher.
+The response is the routing table itself, so only what is served is advertised; APIs without a use
+at the moment may be served without being advertised. v3 added the client's software and the
+features; v4 lists features whose lowest level is 0, which older clients cannot read. The dispatcher
+answers unknown versions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 class FeatureLevels(NamedTuple):
-    """Features by name: what this broker could do, and what the cluster has agreed upon."""
+    """Features by name: what this broker supports, and what the cluster has finalized."""
 
     supported: Mapping[str, tuple[int, int]]
     finalized: Mapping[str, int]
@@ -31,7 +31,7 @@ class FeatureLevels(NamedTuple):
 
 
 class ApiVersionsHandler:
-    """One per routing table; the table must be complete when the first client asks."""
+    """One per routing table, which must be complete before the first request."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class ApiVersionsHandler:
         broker_listener: bool = True,
         unadvertised: Callable[[], Set[ApiKey]] = frozenset,
     ) -> None:
-        """`unadvertised` APIs are left out of the answer, for as long as they are."""
+        """`unadvertised` APIs are left out of the response."""
         self._routes = routes
         self._features = features
         self._broker_listener = broker_listener

@@ -1,4 +1,4 @@
-"""BeginQuorumEpoch (key 53), v0-1: a new leader of the quorum makes itself known."""
+"""BeginQuorumEpoch (key 53), v0-1: a new leader of the quorum announces itself."""
 
 from __future__ import annotations
 

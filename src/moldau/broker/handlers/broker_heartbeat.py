@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from moldau.broker.metadata.machine.broker_lifecycle import process_heartbeat
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.times import ElapsedMs
@@ -28,8 +29,6 @@ class BrokerHeartbeatHandler:
         self, context: RequestContext, request: BrokerHeartbeatRequest
     ) -> BrokerHeartbeatResponse:
         now_ms = self._elapsed_ms()
-        response = await self._metadata.run(
-            lambda controller: controller.process_heartbeat(request, now_ms=now_ms)
-        )
+        response = await self._metadata.run(process_heartbeat, request, now_ms=now_ms)
         self._heard(request.broker_id, request.broker_epoch, context.connection)
         return response

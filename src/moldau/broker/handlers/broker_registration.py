@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from moldau.broker.metadata.machine.brokers import register_broker
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.times import ElapsedMs
@@ -22,7 +23,5 @@ class BrokerRegistrationHandler:
         now_ms = self._elapsed_ms()
         version = context.api_version
         return await self._metadata.run(
-            lambda controller: controller.register_broker(
-                request, now_ms=now_ms, api_version=version
-            )
+            register_broker, request, now_ms=now_ms, api_version=version
         )

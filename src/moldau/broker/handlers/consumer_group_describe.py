@@ -1,9 +1,11 @@
 """ConsumerGroupDescribe (key 69), v0-1: state, members and assignments of consumer groups.
 
-v1 tells which members speak the classic protocol.
+v1 added which members use the classic protocol.
 """
 
 from __future__ import annotations
+
+import asyncio
 
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
 from moldau.broker.handlers.support.authorized_operations import GROUP_OPERATIONS
@@ -20,19 +22,19 @@ class ConsumerGroupDescribeHandler:
         self._groups = groups
         self._enabled = enabled
 
-    def handle(
+    async def handle(
         self, context: RequestContext, request: ConsumerGroupDescribeRequest
     ) -> ConsumerGroupDescribeResponse:
-        groups = [self._describe(group_id) for group_id in request.group_ids]
+        groups = await asyncio.gather(*map(self._describe, request.group_ids))
         if request.include_authorized_operations:
             for group in groups:
                 if group.error_code == ErrorCode.NONE:
                     group.authorized_operations = GROUP_OPERATIONS
         return ConsumerGroupDescribeResponse(groups=groups)
 
-    def _describe(self, group_id: str) -> _Group:
+    async def _describe(self, group_id: str) -> _Group:
         if not self._enabled:
             return _Group(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
         if not group_id:
             return _Group(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-        return self._groups.describe_consumer_group(group_id)
+        return await self._groups.describe_consumer_group(group_id)

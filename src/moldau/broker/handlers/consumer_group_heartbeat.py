@@ -1,6 +1,6 @@
-"""ConsumerGroupHeartbeat (key 68), v0-1: a member of a consumer group joins, lives, leaves.
+"""ConsumerGroupHeartbeat (key 68), v0-1: a member of a consumer group joins, stays, leaves.
 
-v1 subscription by regular expression, and members make their own ids.
+v1 added subscriptions by regular expression, and ids that members generate.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""ControllerRegistration (key 70), v0: a controller tells the active one of itself."""
+"""ControllerRegistration (key 70), v0: a controller registers with the active one."""
 
 from __future__ import annotations
 
+from moldau.broker.metadata.machine.controllers import register_controller
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import ControllerRegistrationRequest, ControllerRegistrationResponse
@@ -14,6 +15,4 @@ class ControllerRegistrationHandler:
     async def handle(
         self, context: RequestContext, request: ControllerRegistrationRequest
     ) -> ControllerRegistrationResponse:
-        return await self._metadata.run(
-            lambda controller: controller.register_remote_controller(request)
-        )
+        return await self._metadata.run(register_controller, request)

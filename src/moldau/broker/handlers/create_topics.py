@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 
 from moldau.broker.handlers.support.forwarded import SETTLED_MS_MAX, Forward, Settled
 from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metadata.machine.topics import create_topics
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.message import Message
@@ -21,7 +22,7 @@ class CreateTopicsHandler:
     async def handle(
         self, context: RequestContext, request: CreateTopicsRequest
     ) -> CreateTopicsResponse:
-        return await self._metadata.run(lambda controller: controller.create_topics(request))
+        return await self._metadata.run(create_topics, request)
 
 
 class ForwardedCreateTopicsHandler:

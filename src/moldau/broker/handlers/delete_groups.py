@@ -16,7 +16,7 @@ class DeleteGroupsHandler:
     async def handle(
         self, context: RequestContext, request: DeleteGroupsRequest
     ) -> DeleteGroupsResponse:
-        # The state of share groups lies elsewhere and must be gone before they are.
+        # The state of share groups is stored elsewhere and must be deleted before them.
         refused = await self._share_groups.delete_state_of_groups(request.groups_names)
         results = await self._coordinator.delete_groups(
             [group_id for group_id in request.groups_names if group_id not in refused]

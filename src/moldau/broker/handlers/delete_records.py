@@ -10,6 +10,7 @@ from typing import Protocol
 
 from moldau.broker.handlers.support.partition_errors import error_of
 from moldau.broker.network.context import RequestContext
+from moldau.broker.replication.deletion import delete_records, when_deleted
 from moldau.broker.replication.machine.purgatory import TimerHandle
 from moldau.broker.replication.partition import Partition
 from moldau.wire.errors import ApiError, ErrorCode
@@ -62,9 +63,9 @@ class DeleteRecordsHandler:
                     f"Cannot delete records of internal topic {topic}",
                 )
             wanted = partition.high_watermark if offset == -1 else offset
-            result.low_watermark = partition.delete_records(offset)
+            result.low_watermark = delete_records(partition, offset)
             if result.low_watermark < wanted:
-                # What it is answered with unless the followers come up to it in time.
+                # The response unless the followers reach the offset in time.
                 result.error_code = ErrorCode.REQUEST_TIMED_OUT
                 waiting.append(_FollowersDelete(partition, wanted, result))
         except Exception as error:
@@ -85,10 +86,10 @@ class _FollowersDelete:
 
     def start(self, owner: _Waiting) -> None:
         self._owner = owner
-        self._partition.when_deleted(self._offset, self.on_outcome)
+        when_deleted(self._partition, self._offset, self.on_outcome)
 
     def stop(self) -> None:
-        self._partition.forget_delete_waiter(self.on_outcome)
+        self._partition.waiters.deletions.forget(self.on_outcome)
 
     def on_outcome(self, error: ErrorCode, low_watermark: int) -> None:
         self._result.error_code = error
@@ -98,7 +99,7 @@ class _FollowersDelete:
 
 
 class _Waiting:
-    """A request that waits for followers; answers once, with what there is when time is over."""
+    """A request that waits for followers; answered once, at its timeout with the state then."""
 
     def __init__(self, response: DeleteRecordsResponse, parts: list[_FollowersDelete]) -> None:
         self._response = response

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (key 92), v0: forget how far an empty share group has come in topics."""
+"""DeleteShareGroupOffsets (key 92), v0: delete the offsets of an empty share group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (key 86), v0: forget the state of share partitions."""
+"""DeleteShareGroupState (key 86), v0: delete the state of share partitions."""
 
 from __future__ import annotations
 

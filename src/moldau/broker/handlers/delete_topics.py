@@ -5,6 +5,7 @@ A controller answers; brokers forward the request.
 
 from __future__ import annotations
 
+from moldau.broker.metadata.machine.topics import delete_topics
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import DeleteTopicsRequest, DeleteTopicsResponse
@@ -18,6 +19,4 @@ class DeleteTopicsHandler:
         self, context: RequestContext, request: DeleteTopicsRequest
     ) -> DeleteTopicsResponse:
         version = context.api_version
-        return await self._metadata.run(
-            lambda controller: controller.delete_topics(request, api_version=version)
-        )
+        return await self._metadata.run(delete_topics, request, api_version=version)

@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60), v0-2: cluster id, controller and brokers; from a controller its fellow
+"""DescribeCluster (key 60), v0-2: cluster id, controller and brokers; on a controller the
 controllers (KIP-919).
 
 v1 added the endpoint type, v2 fenced brokers.
@@ -20,7 +20,7 @@ Node = DescribeClusterResponse.DescribeClusterBroker
 
 
 class _Describing:
-    """What both kinds of listeners answer."""
+    """The response on both kinds of listeners."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class _Describing:
         cluster_id: str,
         controller_id: Callable[[], int],
     ) -> None:
-        """`controller_id` is whom requests for the controller go to, -1 while nobody knows it."""
+        """`controller_id` is the node for requests to the controller, -1 if it is unknown."""
         self._image = image
         self._cluster_id = cluster_id
         self._controller_id = controller_id

@@ -1,9 +1,11 @@
 """DescribeGroups (key 15), v0-6: state, members and assignments of classic groups.
 
-v6 says GROUP_ID_NOT_FOUND of a group that does not exist; before it is in state Dead.
+v6 returns GROUP_ID_NOT_FOUND for a group that does not exist; before, its state is Dead.
 """
 
 from __future__ import annotations
+
+import asyncio
 
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
 from moldau.broker.handlers.support.authorized_operations import GROUP_OPERATIONS
@@ -18,17 +20,15 @@ class DescribeGroupsHandler:
     def __init__(self, coordinator: GroupCoordinator) -> None:
         self._coordinator = coordinator
 
-    def handle(
+    async def handle(
         self, context: RequestContext, request: DescribeGroupsRequest
     ) -> DescribeGroupsResponse:
-        groups = []
-        for group_id in request.groups:
-            group = self._coordinator.describe_group(group_id, context.api_version)
-            if (
-                context.api_version >= _AUTHORIZED_OPERATIONS_FROM
-                and request.include_authorized_operations
-                and group.error_code == ErrorCode.NONE
-            ):
-                group.authorized_operations = GROUP_OPERATIONS
-            groups.append(group)
+        version = context.api_version
+        groups = await asyncio.gather(
+            *(self._coordinator.describe_group(group_id, version) for group_id in request.groups)
+        )
+        if version >= _AUTHORIZED_OPERATIONS_FROM and request.include_authorized_operations:
+            for group in groups:
+                if group.error_code == ErrorCode.NONE:
+                    group.authorized_operations = GROUP_OPERATIONS
         return DescribeGroupsResponse(groups=groups)

@@ -1,6 +1,6 @@
-"""DescribeLogDirs (key 35), v1-5: what each log folder holds.
+"""DescribeLogDirs (key 35), v1-5: what each log directory contains.
 
-v4 added the volume's size and free space, v5 whether a folder takes no new replicas (cordoned).
+v4 added the volume's size and free space, v5 whether a directory gets no new replicas (cordoned).
 """
 
 from __future__ import annotations

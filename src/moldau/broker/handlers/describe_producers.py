@@ -1,6 +1,6 @@
-"""DescribeProducers (key 61), v0: the producers that partitions remember.
+"""DescribeProducers (key 61), v0: the active producers of partitions.
 
-An operator finds hanging transactions with it.
+Operators use it to find hanging transactions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DescribeQuorum (key 55), v0-2: how far voters and observers of the metadata log are."""
+"""DescribeQuorum (key 55), v0-2: the progress of voters and observers of the metadata log."""
 
 from __future__ import annotations
 

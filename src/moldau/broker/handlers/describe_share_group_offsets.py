@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsets (key 90), v0-1: where share groups stand, with lag from v1 on."""
+"""DescribeShareGroupOffsets (key 90), v0-1: start offsets of share groups, with lag from v1 on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (key 75), v0: topics page by page, with eligible leader replicas.
 
-Topics are walked in name order. A page ends at the asked number of partitions; the cursor then
-names the first partition that is still to come.
+Topics are in name order. A page ends at the requested number of partitions; the cursor then names
+the first partition of the next page.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""ElectLeaders (key 43), v0-2: give partitions their preferred leader, or any leader at all."""
+"""ElectLeaders (key 43), v0-2: elect the preferred leader of partitions, or any (unclean)."""
 
 from __future__ import annotations
 
+from moldau.broker.metadata.machine.leadership import elect_leaders
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ApiError
@@ -16,9 +17,7 @@ class ElectLeadersHandler:
         self, context: RequestContext, request: ElectLeadersRequest
     ) -> ElectLeadersResponse:
         try:
-            response = await self._metadata.run(
-                lambda controller: controller.elect_leaders(request)
-            )
+            response = await self._metadata.run(elect_leaders, request)
         except ApiError as error:
             response = _refused(request, error)
         if context.api_version == 0:
@@ -27,7 +26,7 @@ class ElectLeadersHandler:
 
 
 def _refused(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
-    """An error of the whole request, which version 0 can only tell partition by partition."""
+    """An error of the whole request, which version 0 can only return per partition."""
     results = [
         ElectLeadersResponse.ReplicaElectionResult(
             topic=topic.topic,

@@ -1,7 +1,7 @@
 """EndTxn (key 26), v0-5: commit or abort the transaction of a producer.
 
-The answer says that the decision is committed; the markers follow. From v5 on (transaction
-version 2) it also names the producer id and epoch for the next transaction.
+The response means that the decision is committed; the markers follow. From v5 on (transaction
+version 2) it also has the producer id and epoch for the next transaction.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Envelope (key 58), v0: a request that a broker passes on to the active controller.
+"""Envelope (key 58), v0: a request that a broker forwards to the active controller.
 
-The request inside is answered as if its client had asked here, with that client's principal,
-address and version; the answer goes back in the envelope. If this is not the active controller the
-envelope itself says so (NOT_CONTROLLER), and the broker looks for the right one.
+The request inside is handled as if its client had connected here, with that client's principal,
+address and version; its response is returned in the envelope. If this is not the active controller,
+the envelope's own error is NOT_CONTROLLER, and the broker looks for the active one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 class EnvelopeHandler:
     def __init__(self, dispatch: Dispatch) -> None:
-        """`dispatch` answers frames on the listener that the envelope came in by."""
+        """`dispatch` answers frames on the listener that received the envelope."""
         self._dispatch = dispatch
 
     async def handle(self, context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:

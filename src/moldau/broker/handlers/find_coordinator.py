@@ -1,8 +1,8 @@
 """FindCoordinator (key 10), v0-6: which broker coordinates a group, a transactional id, a share
 partition.
 
-The answer is the leader of the internal topic's partition that holds the key's state; asking
-creates the topic. v1 key types; v4 many keys at once; v6 the share coordinator's key type.
+The coordinator is the leader of the internal topic's partition that has the key's state; the
+request creates the topic. v1 key types; v4 many keys at once; v6 the share coordinator's key type.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (key 71), v0: a client learns which metrics it is to push (KIP-714)."""
+"""GetTelemetrySubscriptions (key 71), v0: a client requests its metrics subscription (KIP-714)."""
 
 from __future__ import annotations
 

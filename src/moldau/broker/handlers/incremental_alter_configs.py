@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs (key 44), v0-1: set, delete, append to or subtract from single configs.
 
 Log levels (resource type broker logger) belong to this process and are changed here. Of the rest a
-node first refuses what it can judge itself; the others are the controller's. Results come in the
-order of the request.
+node first rejects what it can check itself; the controller decides about the others. Results are in
+the order of the request.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import cast
 from moldau.broker.config import ConfigResourceType
 from moldau.broker.handlers.support.config_resources import check_resource, fill, split
 from moldau.broker.loggers import BrokerLoggers
+from moldau.broker.metadata.machine.configs import incremental_alter_configs
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.invariant import invariant
@@ -24,7 +25,7 @@ Decide = Callable[[RequestContext, IncrementalAlterConfigsRequest], Awaitable[Me
 
 def deciding_controller(metadata: MetadataShell) -> Decide:
     async def decide(context: RequestContext, request: IncrementalAlterConfigsRequest) -> Message:
-        return await metadata.run(lambda controller: controller.incremental_alter_configs(request))
+        return await metadata.run(incremental_alter_configs, request)
 
     return decide
 

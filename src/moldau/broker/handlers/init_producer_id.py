@@ -1,8 +1,8 @@
-"""InitProducerId (key 22), v0-5: an id under which a producer's batches are kept apart.
+"""InitProducerId (key 22), v0-5: the id that identifies a producer's batches.
 
 Without a transactional id every request gets a fresh id with epoch 0, whatever id the client
-had before. With one it is the transaction coordinator's matter, which fences whoever had the
-transactional id until now.
+had before. With one the transaction coordinator decides, and fences the previous producer with that
+transactional id.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (key 83), v0: begin the state of share partitions anew."""
+"""InitializeShareGroupState (key 83), v0: initialize the state of share partitions."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class JoinGroupHandler:
 
     async def handle(self, context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
         response = await self._coordinator.join_group(context, request)
-        # No protocol is null where the version can say so.
+        # "No protocol" is null where the version allows it.
         if context.api_version >= _NULL_PROTOCOL_FROM:
             response.protocol_name = response.protocol_name or None
         else:

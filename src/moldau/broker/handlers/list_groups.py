@@ -11,5 +11,7 @@ class ListGroupsHandler:
     def __init__(self, coordinator: GroupCoordinator) -> None:
         self._coordinator = coordinator
 
-    def handle(self, context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-        return self._coordinator.list_groups(request)
+    async def handle(
+        self, context: RequestContext, request: ListGroupsRequest
+    ) -> ListGroupsResponse:
+        return await self._coordinator.list_groups(request)

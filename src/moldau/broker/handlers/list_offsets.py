@@ -76,7 +76,7 @@ class ListOffsetsHandler:
             return _failed(wanted, ErrorCode.UNSUPPORTED_VERSION)
         try:
             partition = self._replicas.get(topic, wanted.partition_index)
-            partition.check_leader_epoch(wanted.current_leader_epoch)
+            partition.role.check_leader_epoch(wanted.current_leader_epoch)
             found = find_offset(
                 partition,
                 wanted.timestamp,

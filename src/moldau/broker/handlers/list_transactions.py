@@ -14,4 +14,4 @@ class ListTransactionsHandler:
     async def handle(
         self, context: RequestContext, request: ListTransactionsRequest
     ) -> ListTransactionsResponse:
-        return self._coordinator.list_transactions(request)
+        return await self._coordinator.list_transactions(request)

@@ -4,15 +4,15 @@ v0 asks for all topics with an empty list, v1+ with null. v4 added the switch fo
 v7 leader epochs, v8 authorised operations, v10 topic ids in answers, v12 lookups by topic id,
 v13 a top-level error.
 
-A topic that the request creates is answered as it was found, UNKNOWN_TOPIC_OR_PARTITION, as Kafka
-does: programs that look whether a topic is gone must not find the one that their own question has
-created. The answer comes after the creation, so the next request finds the topic; if the controller
-refuses to create it, the answer is the reason.
+A topic that the request creates is returned as it was found, UNKNOWN_TOPIC_OR_PARTITION, and at
+once, as Kafka does. Programs check with this request whether a topic is gone, and must not find the
+one that their own request created; kafka-go's groups see a topic appear only if it was missing at
+first. If the controller rejects the topic, the next request that names it returns the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID
 
 from moldau.broker.handlers.support.authorized_operations import (
@@ -32,7 +32,7 @@ from moldau.wire.uuids import ZERO_UUID
 Topic = MetadataResponse.MetadataResponseTopic
 Partition = MetadataResponse.MetadataResponsePartition
 
-CreateMissing = Callable[[Iterable[str]], Awaitable[Mapping[str, ErrorCode]]]
+StartCreation = Callable[[Iterable[str]], Mapping[str, ErrorCode]]
 
 
 class MetadataHandler:
@@ -44,16 +44,16 @@ class MetadataHandler:
         cluster_id: str,
         controller_id: Callable[[], int],
         auto_create: Callable[[], bool],
-        create_missing: CreateMissing,
+        start_creation: StartCreation,
     ) -> None:
         self._image = image
         self._node_id = node_id
         self._cluster_id = cluster_id
         self._controller_id = controller_id
         self._auto_create = auto_create
-        self._create_missing = create_missing
+        self._start_creation = start_creation
 
-    async def handle(self, context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    def handle(self, context: RequestContext, request: MetadataRequest) -> MetadataResponse:
         version = context.api_version
         wanted = request.topics
         everything = wanted is None or (version == 0 and not wanted)
@@ -66,23 +66,21 @@ class MetadataHandler:
             topics = [_by_id(topic_id, image) for topic_id in ids]
         else:
             names = dict.fromkeys(topic.name or "" for topic in wanted or ())
-            topics = await self._by_name(names, allow_create=request.allow_auto_topic_creation)
+            topics = self._by_name(names, allow_create=request.allow_auto_topic_creation)
         if with_operations:
             for topic in topics:
                 topic.topic_authorized_operations = TOPIC_OPERATIONS
         return self._response(context, request, topics)
 
-    async def _by_name(self, names: Iterable[str], *, allow_create: bool) -> list[Topic]:
+    def _by_name(self, names: Iterable[str], *, allow_create: bool) -> list[Topic]:
         image = self._image()
         missing = [name for name in names if name not in image.topics_by_name]
         errors: Mapping[str, ErrorCode] = {}
         if missing and allow_create and self._auto_create():
-            errors = await self._create_missing(missing)
-            image = self._image()
-        unknown = set(missing)
+            errors = self._start_creation(missing)
         topics = []
         for name in names:
-            found = None if name in unknown else image.topics_by_name.get(name)
+            found = image.topics_by_name.get(name)
             if found is not None:
                 topics.append(_found(found, image))
             else:

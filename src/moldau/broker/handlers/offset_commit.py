@@ -1,6 +1,6 @@
-"""OffsetCommit (key 8), v2-10: store how far a group has come.
+"""OffsetCommit (key 8), v2-10: store the offsets of a group.
 
-v2-4 a retention of the client's own; v7 static members; v9 member epochs and
+v2-4 a retention set by the client; v7 static members; v9 member epochs and
 GROUP_ID_NOT_FOUND; v10 topic ids instead of names.
 """
 

@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47), v0: forget offsets of partitions that nobody of the group uses."""
+"""OffsetDelete (key 47), v0: delete offsets of partitions that no member of the group uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OffsetFetch (key 9), v1-10: how far groups have come.
+"""OffsetFetch (key 9), v1-10: the committed offsets of groups.
 
 v2 null topics for all, and an error of the whole request; v7 require stable;
 v8 many groups, each with its own error; v10 topic ids instead of names.
@@ -75,7 +75,7 @@ class OffsetFetchHandler:
     def _identify(self, topic: _TopicResult) -> bool:
         topic_id = self._topics.id_of(topic.name)
         if topic_id is None:
-            # The topic is gone: a client that knows ids only cannot be told of it.
+            # The topic is gone: a client that uses topic ids cannot get its offsets.
             return False
         topic.topic_id = topic_id
         return True
@@ -92,7 +92,7 @@ def _single_group(request: OffsetFetchRequest) -> _Group:
 
 
 def _single_response(group: _Group, result: _GroupResult, version: int) -> OffsetFetchResponse:
-    """The answer to versions that know one group and no place for it in the response."""
+    """The response in versions with a single group, which have no group level."""
     topics = result.topics
     error = result.error_code
     if error != ErrorCode.NONE and version < _TOP_LEVEL_ERROR_FROM:

@@ -39,7 +39,7 @@ class OffsetForLeaderEpochHandler:
         answer = OffsetForLeaderEpochResponse.EpochEndOffset(partition=wanted.partition)
         try:
             partition = self._replicas.get(topic, wanted.partition)
-            partition.check_leader_epoch(wanted.current_leader_epoch)
+            partition.role.check_leader_epoch(wanted.current_leader_epoch)
             answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(
                 wanted.leader_epoch
             )

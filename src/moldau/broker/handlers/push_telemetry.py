@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class DroppedTelemetry:
-    """Where metrics go as long as nobody wants them: counted and forgotten."""
+    """The default receiver of metrics: counts and drops them."""
 
     def __init__(self) -> None:
         self.payloads = 0
@@ -56,7 +56,7 @@ class PushTelemetryHandler:
             try:
                 self._receive(payload)
             except Exception as error:
-                # The receiver is somebody else's code, and the metrics may be what it fails on.
+                # The receiver is not our code, and may fail because of the metrics.
                 logger.exception("the receiver of client metrics failed")
                 raise ApiError(
                     ErrorCode.INVALID_RECORD, "the receiver of client metrics failed"

@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary (key 87), v0-1: where share partitions stand."""
+"""ReadShareGroupStateSummary (key 87), v0-1: the start offsets of share partitions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""ShareAcknowledge (key 79), v1-2: what became of records that a member of a share group acquired.
+"""ShareAcknowledge (key 79), v1-2: the outcome of records that a member of a share group acquired.
 
-v2 renews locks and tells how long they last.
+v2 renews locks and returns their duration.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from moldau.broker.share.machine.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     SessionKey,
+    SessionRequest,
     TopicIdPartition,
 )
 from moldau.broker.share.manager import SharePartitionManager
@@ -44,7 +45,7 @@ class ShareAcknowledgeHandler:
                 "a share session is opened by ShareFetch, not by ShareAcknowledge",
             )
         if epoch == FINAL_EPOCH:
-            manager.sessions.existing(key)
+            manager.sessions.check_move(key, SessionRequest.CLOSES)
         else:
             manager.sessions.proceed(key, epoch)
         wanted, outcome = sort_out(

@@ -22,6 +22,7 @@ from moldau.broker.share.machine.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     SessionKey,
+    SessionRequest,
     ShareSession,
     TopicIdPartition,
     next_epoch,
@@ -107,7 +108,7 @@ class ShareFetchHandler:
         manager = self._manager
         epoch = request.share_session_epoch
         if epoch == FINAL_EPOCH:
-            manager.sessions.existing(key)
+            manager.sessions.check_move(key, SessionRequest.CLOSES)
             return None
         if epoch == INITIAL_EPOCH:
             if any(
@@ -122,7 +123,7 @@ class ShareFetchHandler:
             try:
                 return manager.open_session(key, named, context.connection)
             except ApiError:
-                # Without this pause the client would ask again and again.
+                # Without this pause the client would fetch again and again.
                 await asyncio.sleep(max(0, request.max_wait_ms) / 1000)
                 raise
         session = manager.sessions.proceed(key, epoch)
@@ -211,7 +212,7 @@ class ShareFetchHandler:
         data: _Partition,
         nodes: dict[int, _Node],
     ) -> None:
-        """Tell who leads a partition that was asked of the wrong node (KIP-951)."""
+        """Add the leader of a partition that this node does not lead (KIP-951)."""
         leader = self._manager.replicas.current_leader(
             partition.topic_id.bytes, partition.partition, context.listener_name
         )
@@ -222,7 +223,7 @@ class ShareFetchHandler:
 
 
 def _check_renewal(request: ShareFetchRequest) -> None:
-    """A request that renews locks fetches nothing, and has to say so."""
+    """A request that renews locks must not fetch records."""
     wrong = [
         name
         for name, value in (

@@ -1,6 +1,8 @@
-"""ShareGroupDescribe (key 77), v1: members of share groups and what they are assigned."""
+"""ShareGroupDescribe (key 77), v1: members of share groups and their assignments."""
 
 from __future__ import annotations
+
+import asyncio
 
 from moldau.broker.coordinator.group.share.service import ShareGroupService
 from moldau.broker.handlers.support.authorized_operations import GROUP_OPERATIONS
@@ -13,10 +15,10 @@ class ShareGroupDescribeHandler:
     def __init__(self, share_groups: ShareGroupService) -> None:
         self._share_groups = share_groups
 
-    def handle(
+    async def handle(
         self, context: RequestContext, request: ShareGroupDescribeRequest
     ) -> ShareGroupDescribeResponse:
-        groups = [self._share_groups.describe(group_id) for group_id in request.group_ids]
+        groups = await asyncio.gather(*map(self._share_groups.describe, request.group_ids))
         if request.include_authorized_operations:
             for group in groups:
                 if group.error_code == ErrorCode.NONE:

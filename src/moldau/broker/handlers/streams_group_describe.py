@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
 from moldau.broker.handlers.support.authorized_operations import GROUP_OPERATIONS
 from moldau.broker.network.context import RequestContext
@@ -17,23 +19,23 @@ class StreamsGroupDescribeHandler:
         self._groups = groups
         self._enabled = enabled
 
-    def handle(
+    async def handle(
         self, context: RequestContext, request: StreamsGroupDescribeRequest
     ) -> StreamsGroupDescribeResponse:
-        groups = [self._describe(group_id) for group_id in request.group_ids]
+        groups = await asyncio.gather(*map(self._describe, request.group_ids))
         if request.include_authorized_operations:
             for group in groups:
                 if group.error_code == ErrorCode.NONE:
                     group.authorized_operations = GROUP_OPERATIONS
         return StreamsGroupDescribeResponse(groups=groups)
 
-    def _describe(self, group_id: str) -> _Group:
+    async def _describe(self, group_id: str) -> _Group:
         if not self._enabled:
             return _Group(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
         if not group_id:
             return _Group(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
         try:
-            return self._groups.describe_streams_group(group_id)
+            return await self._groups.describe_streams_group(group_id)
         except ApiError as error:
             return _Group(
                 group_id=group_id, error_code=error.code, error_message=error.message or None

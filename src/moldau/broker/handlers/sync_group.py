@@ -1,4 +1,4 @@
-"""SyncGroup (key 14), v0-5: the leader brings the assignment, everybody gets their part of it.
+"""SyncGroup (key 14), v0-5: the leader sends the assignment, each member gets its part.
 
 v3 static members; v5 the client names the protocol it believes was chosen.
 """

@@ -106,7 +106,7 @@ class TxnOffsetCommitHandler:
         try:
             guard = await self._verify(context, request)
         except ApiError as error:
-            # A client that is told this asks again, and of the same coordinator.
+            # With this error a client tries again, at the same coordinator.
             unreached = error.code is ErrorCode.NETWORK_EXCEPTION
             code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if unreached else client_error(error.code)
             return refused(request, code)

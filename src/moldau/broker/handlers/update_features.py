@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.broker.metadata.machine.feature_updates import update_features
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -15,6 +16,4 @@ class UpdateFeaturesHandler:
         self, context: RequestContext, request: UpdateFeaturesRequest
     ) -> UpdateFeaturesResponse:
         version = context.api_version
-        return await self._metadata.run(
-            lambda controller: controller.update_features(request, api_version=version)
-        )
+        return await self._metadata.run(update_features, request, api_version=version)

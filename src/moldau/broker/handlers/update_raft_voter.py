@@ -1,4 +1,4 @@
-"""UpdateRaftVoter (key 82), v0: a voter says where it listens now."""
+"""UpdateRaftVoter (key 82), v0: a voter updates its endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vote (key 52), v0-2: a candidate asks for this node's vote."""
+"""Vote (key 52), v0-2: a candidate requests this node's vote."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """WriteTxnMarkers (key 27), v1-2: end transactions in partitions led here.
 
-Sent by transaction coordinators, and by tools that abort a hanging transaction. v2 tells which
-transaction version the marker is of, which decides how its epoch is checked.
+Sent by transaction coordinators, and by tools that abort a hanging transaction. v2 added the
+transaction version of the marker, which decides how its epoch is checked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class WriteTxnMarkersHandler:
                 for marker in request.markers
             ]
         )
-        # One answer per producer, whatever the number of its markers.
+        # One result per producer, whatever the number of its markers.
         by_producer: dict[int, MarkerResult] = {}
         for marker, result in zip(request.markers, results, strict=True):
             by_producer.setdefault(marker.producer_id, {}).update(result)

@@ -1,4 +1,4 @@
-"""What a log needs of its surroundings, handed in by whoever opens it."""
+"""What a log needs of its surroundings, passed in when it is opened."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ import enum
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from moldau.broker.log.background import Background, InlineBackground
 from moldau.broker.log.disk import Disk, OsDisk
 from moldau.wire.errors import ApiError, ErrorCode
 
-if TYPE_CHECKING:
-    from moldau.broker.log.log import Log
-
 logger = logging.getLogger(__name__)
 
 
 class AppendOrigin(enum.Enum):
-    """Who appends decides what is checked."""
+    """Where a batch comes from decides what is checked."""
 
     CLIENT = "client"  # everything
     COORDINATOR = "coordinator"  # markers and group records: epochs, but no sequences
@@ -47,13 +44,13 @@ class LogDirFailure(ApiError):
         self.reason = reason
 
     def again(self) -> LogDirFailure:
-        """The same to raise once more: an exception keeps the frames of every time it is raised."""
+        """A copy to raise: an exception collects the frames of every time it is raised."""
         return LogDirFailure(self.directory, self.reason)
 
 
 class LogDirState:
     """Whether a log directory can be used. The first I/O error takes it offline for good:
-    after a failed write or fsync nobody knows what is on that disk any more."""
+    after a failed write or fsync the contents of that disk are unknown."""
 
     __slots__ = ("_on_failure", "failure", "path")
 
@@ -63,7 +60,7 @@ class LogDirState:
         self._on_failure = on_failure
 
     def fail(self, what: str, error: BaseException) -> LogDirFailure:
-        """Take the directory offline (once) and give the error that says so."""
+        """Take the directory offline (once) and return the error to raise."""
         if self.failure is None:
             self.failure = LogDirFailure(self.path, f"{what}: {error}")
             logger.error("%s", self.failure.message)
@@ -72,19 +69,35 @@ class LogDirState:
         return self.failure.again()
 
 
+class CutLog(Protocol):
+    """What the checkpoints need to know of a log that was cut."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def partition(self) -> int: ...
+
+    @property
+    def dir_state(self) -> LogDirState: ...
+
+    @property
+    def recovery_checkpoint(self) -> int: ...
+
+
 def _no_jitter(_jitter_ms_max: int) -> int:
     return 0
 
 
 @dataclass(slots=True)
 class LogContext:
-    """`schedule_removal(paths, delay_ms)` removes files later; `on_cut(log)` hears of a log
-    that was cut, before anything is appended to it again; `jitter(max)` is random."""
+    """`schedule_removal(paths, delay_ms)` removes files later; `on_cut(log)` is called after a log
+    was cut, before anything is appended to it again; `jitter(max)` is random."""
 
     disk: Disk = field(default_factory=OsDisk)
     background: Background = field(default_factory=InlineBackground)
     schedule_removal: Callable[[list[str], int], None] | None = None
-    on_cut: Callable[[Log], None] | None = None
+    on_cut: Callable[[CutLog], None] | None = None
     jitter: Callable[[int], int] = _no_jitter
     producer_id_expiration_ms: int = 86_400_000
 

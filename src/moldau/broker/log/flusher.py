@@ -12,16 +12,13 @@ import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from moldau.broker.log.context import LogContext, LogDirState
 from moldau.broker.log.disk import Disk
 from moldau.broker.log.segments import Segments
 from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
-
-if TYPE_CHECKING:
-    from moldau.broker.log.log import Log
 
 Waiter = Callable[[BaseException | None], None]
 
@@ -284,7 +281,11 @@ class Flusher:
         self._wanted = max(self._wanted, start_offset)
 
 
-async def flush_together(logs: Iterable[Log], now_ms: WallMs) -> None:
+class Flushable(Protocol):
+    async def flush_async(self, *, now_ms: WallMs) -> None: ...
+
+
+async def flush_together(logs: Iterable[Flushable], now_ms: WallMs) -> None:
     """Make logs durable, several at a time: a file system writes its journal once for all that
     wait. What fails has taken its folder offline."""
     waiting = iter(logs)

@@ -9,6 +9,7 @@ Nothing is opened or mapped before it is used: most partitions idle.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from struct import Struct
 from typing import ClassVar
 
@@ -58,6 +59,15 @@ class IndexFile(ABC):
     @abstractmethod
     def _is_sound(self, entry: tuple[int, int], count: int) -> bool:
         """Whether this can be the last of `count` entries."""
+
+    @property
+    @abstractmethod
+    def last_entry(self) -> tuple[int, int] | None:
+        """As it is in the file; None where there is none."""
+
+    def restore(self, last_entry: tuple[int, int] | None) -> None:
+        """In place of `load`, if the last entry of a file without preallocation is known."""
+        self._take_last(last_entry)
 
     def create(self) -> None:
         """Make the file, empty."""
@@ -133,10 +143,12 @@ class IndexFile(ABC):
         return low
 
     def _add(self, entry: tuple[int, int]) -> None:
-        # What was beyond the entries must not come back as entries.
-        self.trim()
         file = self._file or self._handle()
-        file.write(self.ENTRY.pack(*entry), self._file_size)
+        start = self.entry_count * self.ENTRY.size
+        file.write(self.ENTRY.pack(*entry), start)
+        if file.size > start + self.ENTRY.size:
+            # What was beyond the entries must not come back as entries.
+            file.truncate(start + self.ENTRY.size)
         self._file_size = file.size
         self.entry_count += 1
         self._take_last(entry)
@@ -149,13 +161,16 @@ class IndexFile(ABC):
         self._cut(count)
 
     def reset(self) -> None:
-        """Forget every entry; the file is made when it is missing."""
+        """Forget every entry; the file is made when it is missing.
+
+        The file is cut with the next entry or when the index is closed. Until then it must not be
+        trusted, and after a crash nobody does: an index is reset only by a recovery.
+        """
         if self._file_size < 0:
             self.create()
             return
         self._take_last(None)
         self.entry_count = 0
-        self.trim()
 
     def begin_anew(self, path: str) -> None:
         """Forget the file; `reset` makes another one at `path`."""
@@ -186,6 +201,12 @@ class IndexFile(ABC):
 
     def file(self) -> File:
         return self._handle()
+
+    def begin_sync(self) -> Callable[[], None]:
+        """What a thread must call to make the file durable."""
+        sync = self._handle().begin_sync()
+        self.close()
+        return sync
 
     @property
     def file_exists(self) -> bool:

@@ -8,6 +8,7 @@ covers, unless `.cleaned` files below them show that their set was never complet
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from moldau.broker.log.disk import Disk
 from moldau.broker.log.machine.names import (
@@ -26,17 +27,19 @@ from moldau.broker.log.segment import Segment
 
 logger = logging.getLogger(__name__)
 
-_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX, SWAP_SUFFIX)
+_LEFTOVER_SUFFIXES = frozenset({DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX, SWAP_SUFFIX})
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 
-def settle_leftovers(disk: Disk, directory: str) -> dict[str, int]:
-    """Finish or undo what a crash interrupted; the files and sizes that make up the log."""
-    files = disk.scan_files(directory)
-    if any(name.endswith(_LEFTOVER_SUFFIXES) for name in files):
+def has_leftovers(files: Iterable[str]) -> bool:
+    return not _LEFTOVER_SUFFIXES.isdisjoint({name[name.rfind(".") :] for name in files})
+
+
+def settle_leftovers(disk: Disk, directory: str, files: dict[str, int]) -> None:
+    """Finish or undo what a crash interrupted; then `files` are those of the log, with sizes."""
+    if has_leftovers(files):
         _settle(disk, directory, files)
     _remove_orphans(disk, directory, files)
-    return files
 
 
 def _settle(disk: Disk, directory: str, files: dict[str, int]) -> None:

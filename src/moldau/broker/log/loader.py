@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from moldau.broker.log.context import LogContext, LogDirState
@@ -24,6 +25,7 @@ from moldau.broker.log.machine.checkpoints import (
     encode_epochs,
     encode_partition_metadata,
 )
+from moldau.broker.log.machine.inventory import LogFacts
 from moldau.broker.log.machine.leader_epochs import LeaderEpochs
 from moldau.broker.log.machine.names import (
     INDEX_SUFFIX,
@@ -42,7 +44,7 @@ from moldau.broker.log.offset_index import CorruptIndex
 from moldau.broker.log.producer_snapshots import ProducerSnapshots
 from moldau.broker.log.recovery import Recovered, recover_segment
 from moldau.broker.log.replay import rebuild_producers
-from moldau.broker.log.segment import Segment
+from moldau.broker.log.segment import Segment, create_segment
 from moldau.broker.log.segments import Segments
 from moldau.times import WallMs
 
@@ -69,22 +71,28 @@ def open_log(
     log_start_offset: int = 0,
     high_watermark: int = 0,
     is_future: bool = False,
+    facts: LogFacts | None = None,
 ) -> Log:
     """Open the log in `directory`, making it when it is not there.
 
-    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints.
-    I/O errors come out as LogDirFailure.
+    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, `facts`
+    from the inventory of a clean stop. I/O errors come out as LogDirFailure.
     """
     loader = _Loader(context, directory, config, now_ms)
     try:
         try:
-            files = settle_leftovers(context.disk, directory)
+            files = context.disk.scan_files(directory)
         except FileNotFoundError:
             context.disk.make_dirs(directory)
             files = {}
-        # First, so that no power failure leaves records of which nobody knows the topic.
-        known_id = loader.topic_id(files, topic_id)
-        loader.load(files, clean_shutdown, recovery_point, log_start_offset)
+        if facts is not None and facts.files == files and facts.end_offset >= log_start_offset:
+            known_id = facts.topic_id
+            loader.restore(facts, log_start_offset)
+        else:
+            settle_leftovers(context.disk, directory, files)
+            # First, so that no power failure leaves records of which nobody knows the topic.
+            known_id = loader.topic_id(files, topic_id)
+            loader.load(files, clean_shutdown, recovery_point, log_start_offset)
     except OSError as error:
         raise dir_state.fail(f"opening {directory}", error) from error
     return Log(
@@ -107,6 +115,7 @@ def open_log(
         is_future=is_future,
         new_files=loader.new_files,
         unsynced_files=loader.unsynced_files,
+        unwritten_epochs=loader.unwritten_epochs,
     )
 
 
@@ -142,6 +151,8 @@ class _Loader:
         self.new_files = True
         # Small files written here; the first flush makes them durable.
         self.unsynced_files: list[str] = []
+        # Whether the first flush has to write the epochs.
+        self.unwritten_epochs = False
 
     def load(
         self, files: dict[str, int], clean: bool, recovery_point: int, log_start_offset: int
@@ -149,15 +160,7 @@ class _Loader:
         if not files:
             self._start_empty(log_start_offset)
             return
-        self.snapshots = ProducerSnapshots(
-            self._disk,
-            self._dir,
-            [
-                o
-                for n in files
-                if n.endswith(SNAPSHOT_SUFFIX) and (o := offset_of_file(n)) is not None
-            ],
-        )
+        self._find_snapshots(files)
         if not clean:
             # The process before this one may have been killed before it synced them.
             small = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
@@ -196,9 +199,14 @@ class _Loader:
     def _finish(self, clean: bool) -> None:
         self.epochs.truncate_from_end(self.log_end_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
-        if self._epochs_loaded != self.epochs.entries():
-            self._write_epochs()
+        self._settle_epochs(clean)
         self.snapshots.remove_stray(self.segments.base_offsets)
+        self._rebuild_producers(clean)
+        # Most logs idle: descriptors and mappings come back with the first use.
+        for segment in self.segments:
+            segment.release()
+
+    def _rebuild_producers(self, clean: bool) -> None:
         rebuild_producers(
             self.segments,
             self.producers,
@@ -209,13 +217,50 @@ class _Loader:
             expiration_ms=self._context.producer_id_expiration_ms,
             clean=clean,
         )
-        # Most logs idle: descriptors and mappings come back with the first use.
-        for segment in self.segments:
-            segment.release()
+
+    def restore(self, facts: LogFacts, log_start_offset: int) -> None:
+        """Take over what the clean stop recorded: files are opened when they are used."""
+        self._find_snapshots(facts.files)
+        if self.snapshots.offsets:
+            self.snapshots.remove_stray(each.base_offset for each in facts.segments)
+        self.epochs = LeaderEpochs(facts.epochs)
+        segments = []
+        for each in facts.segments:
+            segment = self._segment(facts.files, each.base_offset)
+            segment.restore(each)
+            segments.append(segment)
+        self.segments = Segments(segments)
+        self.log_end_offset = self.recovery_point = facts.end_offset
+        self.log_start_offset = max(log_start_offset, segments[0].base_offset)
+        self.new_files = False
+        if self.epochs.truncate_from_start(self.log_start_offset):
+            self._write_epochs()
+        self._rebuild_producers(clean=True)
+
+    def _find_snapshots(self, files: Mapping[str, int]) -> None:
+        names = [name for name in files if name.endswith(SNAPSHOT_SUFFIX)]
+        if names:
+            offsets = (offset_of_file(name) for name in names)
+            self.snapshots = ProducerSnapshots(
+                self._disk, self._dir, [offset for offset in offsets if offset is not None]
+            )
+
+    def _settle_epochs(self, clean: bool) -> None:
+        """Write the epochs if the file has others. Those that recovery has only added can wait for
+        the first flush, as until then every start finds them in the batches: to replace the file
+        in each of thousands of directories takes longer than the rest of their recovery."""
+        found, loaded = self.epochs.entries(), self._epochs_loaded
+        if found == loaded:
+            return
+        kept, added = found[: len(loaded)], found[len(loaded) :]
+        if not clean and kept == loaded and all(o >= self.recovery_point for _, o in added):
+            self.unwritten_epochs = True
+        else:
+            self._write_epochs()
 
     def _start_empty(self, offset: int) -> None:
         config = self._config
-        segment = Segment.create(
+        segment = create_segment(
             self._disk,
             self._dir,
             offset,
@@ -254,27 +299,13 @@ class _Loader:
 
     def _load_segments(self, files: dict[str, int]) -> set[int]:
         """Open every segment; the base offsets of those whose indexes are no good."""
-        config = self._config
         damaged: set[int] = set()
         segments: list[Segment] = []
         for name in sorted(name for name in files if name.endswith(LOG_SUFFIX)):
             base_offset = offset_of_file(name)
             if base_offset is None:
                 continue
-            prefix = offset_prefix(base_offset)
-            segment = Segment(
-                self._disk,
-                self._dir,
-                base_offset,
-                file=self._disk.open(f"{self._dir}/{name}", size=files[name]),
-                index_size_max=config.segment_index_bytes,
-                index_interval_bytes=config.index_interval_bytes,
-                created_ms=self._now_ms,
-                jitter_ms=self._context.jitter(min(config.segment_jitter_ms, config.segment_ms)),
-                index_size=files.get(prefix + INDEX_SUFFIX, -1),
-                time_index_size=files.get(prefix + TIME_INDEX_SUFFIX, -1),
-                txn_index_size=files.get(prefix + TXN_INDEX_SUFFIX, 0),
-            )
+            segment = self._segment(files, base_offset)
             try:
                 segment.load()
             except CorruptIndex as error:
@@ -283,6 +314,25 @@ class _Loader:
             segments.append(segment)
         self.segments = Segments(segments)
         return damaged
+
+    def _segment(self, files: Mapping[str, int], base_offset: int) -> Segment:
+        """A segment that is there, none of whose files has been opened yet."""
+        config = self._config
+        prefix = offset_prefix(base_offset)
+        name = prefix + LOG_SUFFIX
+        return Segment(
+            self._disk,
+            self._dir,
+            base_offset,
+            file=self._disk.open(f"{self._dir}/{name}", size=files[name]),
+            index_size_max=config.segment_index_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            created_ms=self._now_ms,
+            jitter_ms=self._context.jitter(min(config.segment_jitter_ms, config.segment_ms)),
+            index_size=files.get(prefix + INDEX_SUFFIX, -1),
+            time_index_size=files.get(prefix + TIME_INDEX_SUFFIX, -1),
+            txn_index_size=files.get(prefix + TXN_INDEX_SUFFIX, 0),
+        )
 
     def _recover(self, damaged: set[int], recover_from: int | None, log_start_offset: int) -> int:
         """Check what must be checked; where the log ends."""

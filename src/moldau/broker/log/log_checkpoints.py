@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from moldau.broker.log.background import Background
 from moldau.broker.log.checkpoint_writer import CheckpointWriter
-from moldau.broker.log.context import LogDirState
+from moldau.broker.log.context import CutLog, LogDirState
 from moldau.broker.log.disk import Disk
 from moldau.broker.log.log import Log
 from moldau.broker.log.machine.checkpoints import CorruptCheckpoint, Partition, decode_offsets
@@ -78,13 +78,13 @@ class LogCheckpoints:
                 offsets[future.topic, future.partition] = _offset(name, future)
             self._write_now(directory, name, offsets)
 
-    def on_cut(self, log: Log) -> None:
-        """After a log was cut: what is written there anew must be checked after a crash."""
+    def on_cut(self, log: CutLog) -> None:
+        """After a log was cut: what is written there next must be checked after a crash."""
         key = (log.topic, log.partition)
         name = RECOVERY_POINT_CHECKPOINT
         if (
             self._logs.get(key) is log
-            and self._writer.highest(log.dir_state, name, key) > log.flusher.checkpoint
+            and self._writer.highest(log.dir_state, name, key) > log.recovery_checkpoint
         ):
             self._write_now(log.dir_state, name, self._offsets(name, log.dir_state))
 
@@ -112,4 +112,4 @@ def _tells(name: str, log: Log) -> bool:
 def _offset(name: str, log: Log) -> int:
     if name == LOG_START_CHECKPOINT:
         return log.log_start_offset
-    return log.high_watermark if name == HIGH_WATERMARK_CHECKPOINT else log.flusher.checkpoint
+    return log.high_watermark if name == HIGH_WATERMARK_CHECKPOINT else log.recovery_checkpoint

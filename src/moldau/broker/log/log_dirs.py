@@ -16,7 +16,12 @@ from dataclasses import dataclass
 from moldau.broker.log.context import LogDirState
 from moldau.broker.log.disk import Disk, Lock
 from moldau.broker.log.machine.checkpoints import decode_clean_shutdown, encode_clean_shutdown
-from moldau.broker.log.machine.names import CLEAN_SHUTDOWN_FILE, LOCK_FILE, META_PROPERTIES
+from moldau.broker.log.machine.names import (
+    CLEAN_SHUTDOWN_FILE,
+    INVENTORY_FILE,
+    LOCK_FILE,
+    META_PROPERTIES,
+)
 from moldau.config.properties import load_properties
 from moldau.wire.uuids import uuid_from_text, uuid_to_text
 
@@ -70,7 +75,15 @@ class MetaProperties:
 class LogDir(LogDirState):
     """A folder in use by this process."""
 
-    __slots__ = ("_disk", "_lock", "broker_epoch", "clean_shutdown", "directory_id")
+    __slots__ = (
+        "_disk",
+        "_lock",
+        "broker_epoch",
+        "clean_shutdown",
+        "directory_id",
+        "inventory",
+        "mark_ms",
+    )
 
     def __init__(
         self,
@@ -85,6 +98,9 @@ class LogDir(LogDirState):
         self.clean_shutdown = False
         # The broker epoch of the last run when it stopped cleanly, else -1 (KIP-966).
         self.broker_epoch = -1
+        # When the mark was written that was found, and the inventory of the logs beside it.
+        self.mark_ms = -1
+        self.inventory: bytes | None = None
 
     def open(
         self, *, cluster_id: str | None, node_id: int | None, new_id: Callable[[], uuid.UUID]
@@ -116,12 +132,25 @@ class LogDir(LogDirState):
             self.clean_shutdown = self._disk.exists(mark)
             if self.clean_shutdown:
                 self.broker_epoch = decode_clean_shutdown(self._disk.read_bytes(mark))
+                self._take_inventory(mark)
                 # First of all: a crash from here on is an unclean stop.
                 self._disk.remove(mark)
                 self._disk.sync_dir(self.path)
         except BaseException:
             self.unlock()
             raise
+
+    def _take_inventory(self, mark: str) -> None:
+        path = f"{self.path}/{INVENTORY_FILE}"
+        if self._disk.exists(path):
+            self.mark_ms = self._disk.mtime_ms(mark)
+            self.inventory = self._disk.read_bytes(path)
+            # Before the mark: it must not be found beside a later one.
+            self._disk.remove(path)
+
+    def clean_mark_ms(self) -> int:
+        """When the clean-shutdown mark was written that is there now."""
+        return self._disk.mtime_ms(f"{self.path}/{CLEAN_SHUTDOWN_FILE}")
 
     def put_mark_back(self) -> None:
         """After `begin` nothing was changed, or all is as a clean stop leaves it: the mark is there

@@ -18,6 +18,7 @@ from moldau.broker.log.background import Background
 from moldau.broker.log.closing import Closing
 from moldau.broker.log.context import LogContext, LogDirFailure, LogDirState
 from moldau.broker.log.disk import Disk
+from moldau.broker.log.inventories import read_inventory, write_inventory
 from moldau.broker.log.loader import open_log, topic_id_is_lost
 from moldau.broker.log.log import Log
 from moldau.broker.log.log_checkpoints import LogCheckpoints
@@ -181,6 +182,7 @@ class LogManager:
         recovery_points = self.checkpoints.read(directory, RECOVERY_POINT_CHECKPOINT)
         log_starts = self.checkpoints.read(directory, LOG_START_CHECKPOINT)
         high_watermarks = self.checkpoints.read(directory, HIGH_WATERMARK_CHECKPOINT)
+        inventory = read_inventory(directory)
         for name in self._disk.scan_dirs(directory.path):
             parsed = parse_dir_name(name)
             if parsed is None or parsed.topic == CLUSTER_METADATA_TOPIC:
@@ -216,6 +218,7 @@ class LogManager:
                 log_start_offset=log_starts.get(key, 0),
                 high_watermark=high_watermarks.get(key, 0),
                 is_future=parsed.suffix == FUTURE_DIR_SUFFIX,
+                facts=inventory.get(name),
             )
             self._add_loaded(key, log)
             yield
@@ -604,3 +607,4 @@ class LogManager:
         self.closing.close(directory, logs, now_ms)
         self.checkpoints.write_now(directory)
         directory.mark_clean(broker_epoch)
+        write_inventory(self._disk, directory, logs)

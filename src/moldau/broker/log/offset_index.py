@@ -27,6 +27,12 @@ class OffsetIndex(IndexFile):
         self.last_offset = self.base_offset + relative
         self.last_position = position
 
+    @property
+    def last_entry(self) -> tuple[int, int] | None:
+        if self.entry_count == 0:
+            return None
+        return self.last_offset - self.base_offset, self.last_position
+
     def _is_sound(self, entry: tuple[int, int], count: int) -> bool:
         relative, position = entry
         return relative >= count - 1 and position >= 0

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from moldau.broker.log.segment import Place, Segment
+from moldau.broker.log.batch_walk import Place, batch_size_at
+from moldau.broker.log.segment import Segment
 from moldau.broker.log.segments import Segments
 from moldau.broker.log.transaction_index import ENTRY_SIZE
 from moldau.wire.records import decode_batch, iterate_headers, read_header
@@ -79,7 +80,7 @@ def read(
 def _limit(
     segment: Segment, position: int, available: int, max_bytes: int, min_one_batch: bool
 ) -> tuple[int, bool]:
-    first_size = segment.batch_size_at(position)
+    first_size = batch_size_at(segment.file, position)
     if min_one_batch:
         return min(max(max_bytes, first_size), available), False
     return max(max_bytes, 0), first_size > max_bytes

@@ -119,7 +119,9 @@ def rebuild_producers(
         now_ms=now_ms,
         expiration_ms=expiration_ms,
     )
-    for segment in segments.overlapping(producers.map_end_offset, end_offset):
+    # After a clean stop nothing is left to read, and the files of most logs stay closed.
+    complete = producers.map_end_offset == end_offset
+    for segment in () if complete else segments.overlapping(producers.map_end_offset, end_offset):
         start = max(segment.base_offset, producers.map_end_offset, log_start_offset)
         producers.map_end_offset = start
         if segment.base_offset in wanted and needs_snapshot(segments, producers, snapshots):

@@ -1,17 +1,18 @@
 """One segment: a `.log` file of batches and its three indexes.
 
-What always holds: `size` bytes of the file are whole batches whose offsets ascend from
-`base_offset` on; whatever the file holds beyond them is nobody's. Index entries point at
-batch starts. A failed append leaves size, file and indexes as they were.
+Invariants: the first `size` bytes of the file are whole batches whose offsets ascend from
+`base_offset` on; bytes beyond them have no meaning. Index entries point at batch starts. A failed
+append leaves size, file and indexes as they were.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from struct import Struct
-from typing import NamedTuple
 
+from moldau.broker.log import batch_walk
+from moldau.broker.log.batch_walk import Place
 from moldau.broker.log.disk import Buffer, Disk, File
+from moldau.broker.log.machine.inventory import SegmentFacts
 from moldau.broker.log.machine.names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -20,35 +21,15 @@ from moldau.broker.log.machine.names import (
     offset_prefix,
 )
 from moldau.broker.log.offset_index import CorruptIndex, OffsetIndex
-from moldau.broker.log.time_index import NO_TIMESTAMP, TimeIndex
+from moldau.broker.log.time_index import TimeIndex
 from moldau.broker.log.transaction_index import TransactionIndex
+from moldau.wire.records import NO_TIMESTAMP
 
-# Base offset, batch length, last offset delta: all that finding an offset needs.
-_PLACE = Struct(">qi11xi")
-_PLACE_SIZE = _PLACE.size
-_LENGTH = Struct(">i")
-# The same and the maximum timestamp.
-_PLACE_AND_TIME = Struct(">qi11xi8xq")
-LOG_OVERHEAD = 12
-MAGIC_POSITION = 16
-MAGIC = 2
-BATCH_SIZE_MIN = 61
 RELATIVE_OFFSET_MAX = 2**31 - 1
-SCAN_CHUNK_SIZE = 8192
 # Positions of this many batches at the end are remembered, for readers at the tail.
 RECENT_BATCHES_MAX = 64
 # A mapping costs two system calls and page faults; below this a copy is cheaper.
 MAP_SIZE_MIN = 128 * 1024
-
-
-class Place(NamedTuple):
-    """Where a batch is in its segment."""
-
-    position: int
-    size: int
-    base_offset: int
-    last_offset: int
-    max_timestamp: int
 
 
 class Segment:
@@ -124,41 +105,6 @@ class Segment:
         # Whether the index files may hold what no fsync has covered.
         self.unsynced_indexes = False
 
-    @classmethod
-    def create(
-        cls,
-        disk: Disk,
-        directory: str,
-        base_offset: int,
-        *,
-        index_size_max: int,
-        index_interval_bytes: int,
-        created_ms: int,
-        jitter_ms: int = 0,
-        suffix: str = "",
-    ) -> Segment:
-        """Make the files of an empty segment, over whatever has their names."""
-        path = f"{directory}/{offset_prefix(base_offset)}{LOG_SUFFIX}{suffix}"
-        file = disk.open(path, create=True)
-        if file.size:
-            file.truncate(0)
-        segment = cls(
-            disk,
-            directory,
-            base_offset,
-            file=file,
-            index_size_max=index_size_max,
-            index_interval_bytes=index_interval_bytes,
-            created_ms=created_ms,
-            jitter_ms=jitter_ms,
-            suffix=suffix,
-        )
-        segment.offset_index.create()
-        segment.time_index.create()
-        disk.remove(segment.txn_index.path, missing_ok=True)
-        segment.unsynced_indexes = True
-        return segment
-
     # Appending ----------------------------------------------------------------------
 
     def append(
@@ -225,12 +171,10 @@ class Segment:
         """The first batch's maximum timestamp, -1 when there is none."""
         first = self._first_timestamp
         if first is None:
-            first = self._first_timestamp = self._read_first_timestamp()
+            place = next(self.places(0), None)
+            first = NO_TIMESTAMP if place is None else place.max_timestamp
+            self._first_timestamp = first
         return first
-
-    def _read_first_timestamp(self) -> int:
-        place = next(self.places(0), None)
-        return NO_TIMESTAMP if place is None else place.max_timestamp
 
     def become_inactive(self) -> None:
         """No more appends: complete the time index."""
@@ -263,38 +207,9 @@ class Segment:
         end = self.size
         if end == 0:
             return None
-        indexed, position = self.offset_index.lookup(offset)
-        buffer = self.file.read(position, min(SCAN_CHUNK_SIZE, end - position))
-        if position and not self._begins_batch(buffer, indexed):
-            # The index lies (a damaged file that no check on start can see): the batches
-            # themselves are the truth.
-            position = 0
-            buffer = self.file.read(0, min(SCAN_CHUNK_SIZE, end))
-        # The same walk as `places`, but every fetch comes here, so no object per batch.
-        start = position
-        unpack = _PLACE.unpack_from
-        while position + BATCH_SIZE_MIN <= end:
-            at = position - start
-            if at + _PLACE_SIZE > len(buffer):
-                buffer = self.file.read(position, min(SCAN_CHUNK_SIZE, end - position))
-                start = position
-                at = 0
-            base_offset, length, delta = unpack(buffer, at)
-            if base_offset + delta >= offset:
-                return position
-            if length < BATCH_SIZE_MIN - LOG_OVERHEAD:
-                return None
-            position += length + LOG_OVERHEAD
-        return None
-
-    def _begins_batch(self, buffer: bytes, indexed_offset: int) -> bool:
-        if len(buffer) < _PLACE_SIZE:
-            return False
-        base_offset, length, delta = _PLACE.unpack_from(buffer)
-        return (
-            self.base_offset <= base_offset <= base_offset + delta <= indexed_offset
-            and length >= BATCH_SIZE_MIN - LOG_OVERHEAD
-            and buffer[MAGIC_POSITION] == MAGIC
+        entry = self.offset_index.lookup(offset)
+        return batch_walk.position_of(
+            self.file, offset, entry, base_offset=self.base_offset, end=end
         )
 
     def locate(self, offset: int) -> Place | None:
@@ -302,30 +217,9 @@ class Segment:
         position = self.position_of(offset)
         return None if position is None else next(self.places(position), None)
 
-    def batch_size_at(self, position: int) -> int:
-        size: int = _LENGTH.unpack(self.file.read(position + 8, 4))[0]
-        return size + LOG_OVERHEAD
-
-    def places(self, position: int, end: int | None = None) -> Iterator[Place]:
+    def places(self, position: int) -> Iterator[Place]:
         """The batches from `position` on, by their headers alone."""
-        if end is None:
-            end = self.size
-        unpack = _PLACE_AND_TIME.unpack_from
-        needed = _PLACE_AND_TIME.size
-        buffer = b""
-        start = position
-        while position + BATCH_SIZE_MIN <= end:
-            at = position - start
-            if at + needed > len(buffer):
-                buffer = self.file.read(position, min(SCAN_CHUNK_SIZE, end - position))
-                start = position
-                at = 0
-            base_offset, length, delta, max_timestamp = unpack(buffer, at)
-            size = length + LOG_OVERHEAD
-            if size < BATCH_SIZE_MIN or position + size > end:
-                return
-            yield Place(position, size, base_offset, base_offset + delta, max_timestamp)
-            position += size
+        return batch_walk.places(self.file, position, self.size)
 
     def read(self, position: int, length: int) -> memoryview:
         """Bytes of the segment, mapped when they are many and copied when few."""
@@ -356,6 +250,13 @@ class Segment:
         self.max_timestamp_offset = self.time_index.last_offset
         self.offset_index.close()
         self.time_index.close()
+
+    def restore(self, facts: SegmentFacts) -> None:
+        """In place of `load`, if a clean stop has recorded what it would find."""
+        self.offset_index.restore(facts.offset_entry)
+        self.time_index.restore(facts.time_entry)
+        self._max_timestamp = facts.max_timestamp
+        self.max_timestamp_offset = facts.max_timestamp_offset
 
     def reset_indexes(self) -> None:
         self.unsynced_indexes = True
@@ -397,19 +298,11 @@ class Segment:
             self.created_ms = now_ms
             self._first_timestamp = None
         self._bytes_since_entry = 0
-        self.reload_max_timestamp()
-
-    def reload_max_timestamp(self) -> None:
-        """Take the maximum timestamp from the time index and the batches after it."""
-        self._max_timestamp = self.time_index.last_timestamp
-        self.max_timestamp_offset = self.time_index.last_offset
-        for place in self.places(self.offset_index.lookup(self.time_index.last_offset)[1]):
-            if place.max_timestamp > self._max_timestamp:
-                self._max_timestamp = place.max_timestamp
-                self.max_timestamp_offset = place.last_offset
+        self.load_end()
 
     def load_end(self) -> int:
-        """Take the maximum timestamp as `reload_max_timestamp` does; one past the last offset."""
+        """Take the maximum timestamp from the time index and the batches after it; one past the
+        last offset."""
         self._max_timestamp = self.time_index.last_timestamp
         self.max_timestamp_offset = self.time_index.last_offset
         next_offset = self.base_offset
@@ -427,14 +320,10 @@ class Segment:
 
     def paths(self) -> list[str]:
         """The files that exist for this segment."""
-        paths = [self.file.path]
-        if self.offset_index.file_exists:
-            paths.append(self.offset_index.path)
-        if self.time_index.file_exists:
-            paths.append(self.time_index.path)
-        if self.txn_index.file_size:
-            paths.append(self.txn_index.path)
-        return paths
+        return [self.file.path, *(index.path for index in self._indexes() if index.file_exists)]
+
+    def _indexes(self) -> tuple[OffsetIndex, TimeIndex, TransactionIndex]:
+        return self.offset_index, self.time_index, self.txn_index
 
     def change_suffix(self, suffix: str) -> None:
         """Rename the files from one suffix to another (`.cleaned`, `.swap`, `.deleted`)."""
@@ -452,25 +341,16 @@ class Segment:
         for path in rename:
             self._disk.rename(path, target(path))
         self.file = self._disk.open(target(self.file.path), size=self.size)
-        for index in (self.offset_index, self.time_index, self.txn_index):
+        for index in self._indexes():
             index.moved(target(index.path))
 
     def begin_sync(self) -> list[Callable[[], None]]:
         """What a thread must call to make this segment durable."""
-        return [self.file.begin_sync(), *self._begin_index_sync()]
+        return [self.file.begin_sync(), *self._index_syncs()]
 
-    def _begin_index_sync(self) -> list[Callable[[], None]]:
+    def _index_syncs(self) -> list[Callable[[], None]]:
         self.unsynced_indexes = False
-        syncs: list[Callable[[], None]] = []
-        for index in (self.offset_index, self.time_index):
-            if index.file_exists:
-                syncs.append(index.file().begin_sync())
-                index.close()
-        if self.txn_index.file_size:
-            file = self._disk.open(self.txn_index.path, size=self.txn_index.file_size)
-            syncs.append(file.begin_sync())
-            file.close()
-        return syncs
+        return [index.begin_sync() for index in self._indexes() if index.file_exists]
 
     def close(self, *, sync: bool = True) -> None:
         """Close the files as a clean stop leaves them: indexes complete, trimmed and durable.
@@ -489,7 +369,7 @@ class Segment:
         if self.time_index.file_exists:
             self.time_index.trim()
         if sync and self.unsynced_indexes:
-            for sync_file in self._begin_index_sync():
+            for sync_file in self._index_syncs():
                 sync_file()
         self.release()
 
@@ -499,3 +379,37 @@ class Segment:
         self.offset_index.close()
         self.time_index.close()
         self._recent = {}
+
+
+def create_segment(
+    disk: Disk,
+    directory: str,
+    base_offset: int,
+    *,
+    index_size_max: int,
+    index_interval_bytes: int,
+    created_ms: int,
+    jitter_ms: int = 0,
+    suffix: str = "",
+) -> Segment:
+    """Make the files of an empty segment, over whatever has their names."""
+    path = f"{directory}/{offset_prefix(base_offset)}{LOG_SUFFIX}{suffix}"
+    file = disk.open(path, create=True)
+    if file.size:
+        file.truncate(0)
+    segment = Segment(
+        disk,
+        directory,
+        base_offset,
+        file=file,
+        index_size_max=index_size_max,
+        index_interval_bytes=index_interval_bytes,
+        created_ms=created_ms,
+        jitter_ms=jitter_ms,
+        suffix=suffix,
+    )
+    segment.offset_index.create()
+    segment.time_index.create()
+    disk.remove(segment.txn_index.path, missing_ok=True)
+    segment.unsynced_indexes = True
+    return segment

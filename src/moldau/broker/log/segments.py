@@ -17,7 +17,9 @@ class Segments:
     active: Segment
 
     def __init__(self, segments: Iterable[Segment]) -> None:
-        self._segments = sorted(segments, key=lambda segment: segment.base_offset)
+        self._segments = list(segments)
+        if len(self._segments) > 1:
+            self._segments.sort(key=lambda segment: segment.base_offset)
         self._bases = [segment.base_offset for segment in self._segments]
         if self._segments:
             self.active = self._segments[-1]

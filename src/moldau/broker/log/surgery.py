@@ -1,33 +1,31 @@
 """Operations that change a log's segments: rolling, cutting, deleting, replacing.
 
 Each brings segments, indexes, epochs, producer state and watermarks to the new shape
-together. What always holds: a file is renamed before it is forgotten, so that a crash at
+together. Invariant: a file is renamed before it is forgotten, so that a crash at
 any point leaves a directory the loader understands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from moldau.broker.log.machine.names import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 from moldau.broker.log.machine.retention import Retention, SegmentFacts, deletable_count
 from moldau.broker.log.replay import needs_snapshot, rebuild_producers
-from moldau.broker.log.segment import Segment
+from moldau.broker.log.segment import Segment, create_segment
+from moldau.broker.log.state import LogState
 from moldau.invariant import invariant
 from moldau.times import WallMs
-
-if TYPE_CHECKING:
-    from moldau.broker.log.log import Log
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def guarded(
-    log: Log,
+    log: LogState,
     what: str,
-    operation: Callable[Concatenate[Log, P], R],
+    operation: Callable[Concatenate[LogState, P], R],
     /,
     *args: P.args,
     **kwargs: P.kwargs,
@@ -41,10 +39,10 @@ def guarded(
         raise log.dir_state.fail(f"{what} {log.dir}", error) from error
 
 
-def new_segment(log: Log, base_offset: int, now_ms: WallMs) -> Segment:
+def new_segment(log: LogState, base_offset: int, now_ms: WallMs) -> Segment:
     config = log.config
     log.flusher.note_new_file()
-    return Segment.create(
+    return create_segment(
         log.context.disk,
         log.dir,
         base_offset,
@@ -55,7 +53,7 @@ def new_segment(log: Log, base_offset: int, now_ms: WallMs) -> Segment:
     )
 
 
-def roll(log: Log, base_offset: int, now_ms: WallMs) -> Segment:
+def roll(log: LogState, base_offset: int, now_ms: WallMs) -> Segment:
     """Continue in a new segment; `base_offset` is that of the next batch."""
     base_offset = max(base_offset, log.log_end_offset)
     active = log.segments.active
@@ -75,7 +73,7 @@ def roll(log: Log, base_offset: int, now_ms: WallMs) -> Segment:
     return segment
 
 
-def delete_segments(log: Log, segments: list[Segment]) -> None:
+def delete_segments(log: LogState, segments: list[Segment]) -> None:
     """Take segments out of the log; their files go after file.delete.delay.ms."""
     paths: list[str] = []
     for segment in segments:
@@ -85,7 +83,7 @@ def delete_segments(log: Log, segments: list[Segment]) -> None:
         log.context.remove_later(paths, log.config.file_delete_delay_ms)
 
 
-def retire(log: Log, segment: Segment, *, with_snapshot: bool = True) -> list[str]:
+def retire(log: LogState, segment: Segment, *, with_snapshot: bool = True) -> list[str]:
     """Rename a segment's files to `.deleted`; the paths to remove later."""
     segment.release()
     segment.change_suffix(DELETED_SUFFIX)
@@ -98,7 +96,7 @@ def retire(log: Log, segment: Segment, *, with_snapshot: bool = True) -> list[st
     return paths
 
 
-def delete_old_segments(log: Log, now_ms: WallMs) -> int:
+def delete_old_segments(log: LogState, now_ms: WallMs) -> int:
     config = log.config
     segments = log.segments
     if len(segments) == 1 and segments.active.size == 0:
@@ -133,7 +131,7 @@ def delete_old_segments(log: Log, now_ms: WallMs) -> int:
     return count
 
 
-def truncate_to(log: Log, offset: int, now_ms: WallMs) -> bool:
+def truncate_to(log: LogState, offset: int, now_ms: WallMs) -> bool:
     if offset >= log.log_end_offset:
         # A leader that wrote nothing has left its epoch at the end: it contradicts the next one's.
         if log.leader_epochs.truncate_from_end(log.log_end_offset):
@@ -153,8 +151,13 @@ def truncate_to(log: Log, offset: int, now_ms: WallMs) -> bool:
     return True
 
 
+def restart_at(log: LogState, offset: int, log_start_offset: int | None, now_ms: WallMs) -> None:
+    """Drop everything and continue at `offset`."""
+    guarded(log, "truncating", truncate_fully_and_start_at, offset, log_start_offset, now_ms)
+
+
 def truncate_fully_and_start_at(
-    log: Log, offset: int, log_start_offset: int | None, now_ms: WallMs
+    log: LogState, offset: int, log_start_offset: int | None, now_ms: WallMs
 ) -> None:
     old = list(log.segments)
     log.lowest_cut = min(log.lowest_cut, offset, old[0].base_offset)
@@ -181,7 +184,7 @@ def truncate_fully_and_start_at(
         log.context.on_cut(log)
 
 
-def _end_at(log: Log, offset: int, now_ms: WallMs) -> None:
+def _end_at(log: LogState, offset: int, now_ms: WallMs) -> None:
     """Bring everything beside the segments to a log that now ends at `offset`."""
     if log.leader_epochs.truncate_from_end(offset):
         log.write_epochs()
@@ -201,7 +204,7 @@ def _end_at(log: Log, offset: int, now_ms: WallMs) -> None:
     log.producers.on_high_watermark(log.high_watermark)
 
 
-def replace_segments(log: Log, new: list[Segment], old: list[Segment]) -> None:
+def replace_segments(log: LogState, new: list[Segment], old: list[Segment]) -> None:
     """`.cleaned` files become `.swap`, the old ones `.deleted`, then `.swap` the real ones.
 
     The loader drops `.cleaned` files (the old ones are all there) and completes `.swap`
@@ -230,7 +233,7 @@ def replace_segments(log: Log, new: list[Segment], old: list[Segment]) -> None:
         log.context.remove_later(paths, log.config.file_delete_delay_ms)
 
 
-def rename_dir(log: Log, directory: str, sync: bool) -> None:
+def rename_dir(log: LogState, directory: str, sync: bool) -> None:
     log.context.disk.rename(log.dir, directory, sync=sync)
     log.dir = directory
     log.flusher.directory = directory
@@ -239,7 +242,7 @@ def rename_dir(log: Log, directory: str, sync: bool) -> None:
         segment.moved_to(directory)
 
 
-def close(log: Log, sync: bool) -> None:
+def close(log: LogState, sync: bool) -> None:
     """Leave the files as a clean stop should: complete, and durable as a whole, because after
     it the next start checks nothing.
 

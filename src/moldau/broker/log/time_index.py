@@ -11,11 +11,11 @@ from __future__ import annotations
 from struct import Struct
 
 from moldau.broker.log.index_file import IndexFile
+from moldau.wire.records import NO_TIMESTAMP
 
-__all__ = ["ENTRY_SIZE", "NO_TIMESTAMP", "TimeIndex"]
+__all__ = ["ENTRY_SIZE", "TimeIndex"]
 
 ENTRY_SIZE = 12
-NO_TIMESTAMP = -1
 
 
 class TimeIndex(IndexFile):
@@ -28,6 +28,12 @@ class TimeIndex(IndexFile):
         timestamp, relative = entry or (NO_TIMESTAMP, 0)
         self.last_timestamp = timestamp
         self.last_offset = self.base_offset + relative
+
+    @property
+    def last_entry(self) -> tuple[int, int] | None:
+        if self.entry_count == 0:
+            return None
+        return self.last_timestamp, self.last_offset - self.base_offset
 
     def _is_sound(self, entry: tuple[int, int], count: int) -> bool:
         timestamp, relative = entry

@@ -8,7 +8,7 @@ when there is at least one. Aborts are rare, so entries are read from the file w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import NamedTuple
 
@@ -89,6 +89,18 @@ class TransactionIndex:
 
     def reset(self) -> None:
         self._cut(0)
+
+    @property
+    def file_exists(self) -> bool:
+        # It is made with the first entry and removed with the last.
+        return self.file_size > 0
+
+    def begin_sync(self) -> Callable[[], None]:
+        """What a thread must call to make the file durable."""
+        file = self._disk.open(self.path, size=self.file_size)
+        sync = file.begin_sync()
+        file.close()
+        return sync
 
     def moved(self, path: str) -> None:
         self.path = path

@@ -1,8 +1,8 @@
 """A client's request inside an Envelope (key 58): what a broker sends to the active controller.
 
-Decided here: what goes into an envelope and what comes out of one, on both sides, and which error
-says that the request, rather than the envelope, could not be read. The request travels with its
-own header and version; the principal and the address are those of the client.
+Decided here: how requests and responses are put into envelopes and taken out of them, and which
+error means that the request, rather than the envelope, could not be read. The request has its own
+header and version; the principal and the address are those of the client.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def decode_principal(data: bytes | None) -> str:
 
 
 def encode_address(host: str) -> bytes:
-    # An address of a link may name its interface, which means nothing elsewhere.
+    # A link-local address may name its interface, which has no meaning on other machines.
     return ip_address(host.partition("%")[0]).packed
 
 

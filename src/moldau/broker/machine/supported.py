@@ -1,6 +1,6 @@
-"""What Kafka's configuration may ask for and this version cannot do: refused, never ignored.
+"""Settings of Kafka that this version does not support: rejected, never ignored.
 
-A broker that silently left out an authorizer or TLS would be worse than one that does not start.
+A broker that silently ran without an authorizer or TLS would be worse than one that does not start.
 """
 
 from __future__ import annotations

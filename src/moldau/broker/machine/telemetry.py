@@ -1,10 +1,12 @@
-"""Decides which client metrics are asked for, and which pushed ones are taken (KIP-714).
+"""Decides which client metrics are requested, and which pushed ones are accepted (KIP-714).
 
-A client asks for its subscription, is told an id, a list of metric name prefixes and an interval,
-and pushes at that interval. What always holds: a client that keeps to its interval is never
-refused (the first push after a new subscription may come at any time, because clients spread it at
-random), one that does not is throttled, and a change of the subscriptions gives matching clients a
-new subscription id, which makes them ask again. Nothing is kept beyond CLIENTS_MAX clients.
+A client requests its subscription, gets an id, a list of metric name prefixes and an interval, and
+pushes at that interval.
+
+Invariants: a client that keeps to its interval is never rejected (the first push after a new
+subscription may come at any time, because clients spread it at random), one that does not is
+throttled, and a change of the subscriptions gives matching clients a new subscription id, which
+makes them request it again. At most CLIENTS_MAX clients are remembered.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ ALL_METRICS: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who pushes: what subscriptions can be matched with."""
+    """The properties of a client that subscriptions can match."""
 
     client_id: str
     software_name: str
@@ -47,7 +49,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The answer to a client that asks for its subscription."""
+    """The response to a client that requests its subscription."""
 
     client_instance_id: UUID
     subscription_id: int
@@ -57,7 +59,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """Metrics that were taken: OTLP bytes, still compressed."""
+    """Accepted metrics: OTLP bytes, still compressed."""
 
     client_instance_id: UUID
     client: Client
@@ -102,7 +104,7 @@ class _Instance:
         return now_ms - self.seen_ms >= max(EXPIRY_MS_MIN, 3 * self.granted.push_interval_ms)
 
     def may_get(self, now_ms: ElapsedMs) -> bool:
-        """Whether a request for the subscription is due, or was asked for by the last answer."""
+        """Whether a request for the subscription is due, or the last response asked for it."""
         last_ms = max(_or_never(self.last_get_ms), _or_never(self.last_push_ms))
         return now_ms - last_ms >= self.granted.push_interval_ms or self.last_error in (
             ErrorCode.UNKNOWN_SUBSCRIPTION_ID,
@@ -110,7 +112,7 @@ class _Instance:
         )
 
     def may_push(self, now_ms: ElapsedMs) -> bool:
-        """Whether a push is due: the first since the subscription was told always is."""
+        """Whether a push is due: the first one of a subscription always is."""
         last_push_ms = _or_never(self.last_push_ms)
         return (
             _or_never(self.last_get_ms) > last_push_ms
@@ -119,13 +121,13 @@ class _Instance:
 
 
 class ClientTelemetry:
-    """See the module. Knows no clock, no randomness and nobody to send metrics to."""
+    """See the module. Pure: the caller passes the time and random ids, and forwards the metrics."""
 
     def __init__(self, *, telemetry_max_bytes: int) -> None:
         self.telemetry_max_bytes = telemetry_max_bytes
         self._subscriptions: dict[str, _Subscription] = {}
         self._revision = 0
-        # The least recently heard of comes first.
+        # The least recently seen comes first.
         self._instances: OrderedDict[UUID, _Instance] = OrderedDict()
 
     @property
@@ -133,7 +135,7 @@ class ClientTelemetry:
         return len(self._instances)
 
     def update_subscription(self, name: str, configs: Mapping[str, str]) -> None:
-        """Take over a client-metrics resource (keys metrics, interval.ms, match); no configs mean
+        """Apply a client-metrics resource (keys metrics, interval.ms, match); no configs mean
         that it was deleted. Raises INVALID_CONFIG."""
         if configs:
             self._subscriptions[name] = _parse_subscription(name, configs)
@@ -152,7 +154,7 @@ class ClientTelemetry:
     def get(
         self, client_instance_id: UUID, client: Client, *, now_ms: ElapsedMs, fresh_id: UUID
     ) -> Granted:
-        """A client asks for its subscription; `fresh_id` is used if it has no id yet."""
+        """A client requests its subscription; `fresh_id` is used if it has no id yet."""
         if client_instance_id == ZERO_UUID:
             client_instance_id = fresh_id
         instance = self._instance(client_instance_id, client, now_ms)
@@ -173,7 +175,7 @@ class ClientTelemetry:
         compression_type: int,
         metrics: bytes,
     ) -> Payload | None:
-        """A client pushes metrics. Gives what is to be passed on, or None if that is nothing."""
+        """A client pushes metrics. Returns what is to be forwarded, or None."""
         if client_instance_id in (ZERO_UUID, ONE_UUID):
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
@@ -223,7 +225,7 @@ class ClientTelemetry:
                 ErrorCode.INVALID_REQUEST,
                 f"client {name} has said that it terminates: no push is taken after that",
             )
-        # A client that terminates pushes what it has left at once.
+        # A client that terminates pushes its last metrics immediately.
         if not terminating and not instance.may_push(now_ms):
             raise _too_early(instance.granted.client_instance_id)
         instance.last_push_ms = now_ms
@@ -246,7 +248,7 @@ class ClientTelemetry:
             )
 
     def _instance(self, client_instance_id: UUID, client: Client, now_ms: ElapsedMs) -> _Instance:
-        """The client's state, made anew if it is unknown or its subscription may have changed."""
+        """The client's state, created if it is unknown or its subscription may have changed."""
         self._forget_expired(now_ms)
         instance = self._instances.get(client_instance_id)
         if instance is None or instance.expired(now_ms):
@@ -288,7 +290,7 @@ class ClientTelemetry:
         return _Instance(client, granted, self._revision, now_ms)
 
     def _forget_expired(self, now_ms: ElapsedMs) -> None:
-        """A few per call are enough: no more come than calls are made."""
+        """A few per call are enough: at most one is added per call."""
         for _ in range(min(EXPIRED_PER_CALL_MAX, len(self._instances))):
             oldest = next(iter(self._instances.values()))
             if not oldest.expired(now_ms):

@@ -1,4 +1,4 @@
-"""Which topic names are legal and which are the platform's own."""
+"""Which topic names are valid, and which topics are internal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def topic_name_problem(name: str) -> str | None:
-    """What is wrong with a topic name, in words for the client; None if nothing is."""
+    """What is wrong with a topic name, for the client; None if it is valid."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):
@@ -34,6 +34,6 @@ def topic_name_problem(name: str) -> str | None:
 
 
 def check_topic_name(name: str) -> None:
-    """INVALID_TOPIC_EXCEPTION unless the name is legal."""
+    """INVALID_TOPIC_EXCEPTION unless the name is valid."""
     if problem := topic_name_problem(name):
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 
+from moldau.broker.metadata.machine.broker_lifecycle import fence_dead
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.liveness import (
@@ -147,10 +148,6 @@ class BrokerWatch:
             broker_id,
         )
         try:
-            await self._metadata.run(
-                lambda controller: controller.fence_dead(
-                    broker_id=broker_id, broker_epoch=broker_epoch
-                )
-            )
+            await self._metadata.run(fence_dead, broker_id=broker_id, broker_epoch=broker_epoch)
         except ApiError as error:
             logger.debug("broker %d was not fenced: %s", broker_id, error)

@@ -29,8 +29,9 @@ from moldau.broker.metadata.machine.features import (
 from moldau.broker.metadata.machine.scram import ScramError, parse_scram
 from moldau.broker.raft.log import METADATA_DIR
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
-from moldau.broker.raft.snapshots import BOOTSTRAP_FILE, SnapshotId, snapshot_parts
+from moldau.broker.raft.snapshots import BOOTSTRAP_FILE, SnapshotId, read_snapshot, snapshot_parts
 from moldau.config.addresses import parse_host_port
+from moldau.times import WALL_ZERO, WallMs
 from moldau.wire.messages import FeatureLevelRecord
 from moldau.wire.uuids import uuid_from_text, uuid_to_text
 
@@ -55,7 +56,7 @@ def format_storage(
     ignore_formatted: bool = False,
     random_uuid: Callable[[], UUID],
     disk: Disk,
-    now_ms: int = 0,
+    now_ms: WallMs = WALL_ZERO,
 ) -> list[str]:
     """Format every folder of `config` that is not formatted yet; lines to print.
 
@@ -92,10 +93,18 @@ def format_storage(
 def default_bootstrap_records(
     metadata_version: int = LATEST_METADATA_VERSION,
 ) -> list[FeatureLevelRecord]:
-    """What a cluster starts with where nobody said anything else."""
+    """What a cluster starts with by default."""
     return _bootstrap_records(
         {METADATA_VERSION: metadata_version, **default_features(metadata_version)}
     )
+
+
+def bootstrap_records(disk: Disk, log_dir: str) -> tuple[Any, ...]:
+    """What the first active controller writes: the records of `storage format`, or the defaults."""
+    path = f"{log_dir}/{BOOTSTRAP_FILE}"
+    if not disk.exists(path):
+        return tuple(default_bootstrap_records())
+    return read_snapshot(disk, path).records
 
 
 def _check_quorum_flags(
@@ -294,7 +303,7 @@ def _format_directory(
     levels: Mapping[str, int],
     random_uuid: Callable[[], UUID],
     disk: Disk,
-    now_ms: int,
+    now_ms: WallMs,
 ) -> str:
     """Write one folder; what kind of folder it is."""
     disk.make_dirs(path)
@@ -329,7 +338,7 @@ def _format_directory(
 
 
 def _write_voters(
-    path: str, voters: VoterSet, levels: Mapping[str, int], disk: Disk, now_ms: int
+    path: str, voters: VoterSet, levels: Mapping[str, int], disk: Disk, now_ms: WallMs
 ) -> None:
     directory = f"{path}/{METADATA_DIR}"
     disk.make_dirs(directory)

@@ -8,8 +8,8 @@ from moldau.broker.config import BrokerConfig
 from moldau.broker.metadata.machine.model import Endpoint
 from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.broker.raft.log import RaftLogConfig
-from moldau.broker.raft.machine.core import QuorumSettings
 from moldau.broker.raft.machine.rpcs import Peer
+from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
 # A bootstrap server's node is not known; it is named by the place in its list, as in Kafka.

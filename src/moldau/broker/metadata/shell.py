@@ -1,23 +1,22 @@
 """MetadataShell: this node's part in the cluster's metadata, whatever its roles.
 
-    run(decide) -> the active controller decides -> append -> commit -> publish -> answer
+    run(decide) -> the active controller decides -> append -> commit -> publish -> respond
     from the leader -> append -> commit -> publish
 
-It holds the committed image and tells listeners of every change to it. While this node leads the
-quorum, its controller is the active one (`active.py`). What always holds: nothing is published or
-answered before it is committed, listeners see changes in log order, and after a failed write or
-fsync the shell answers nothing any more, because nobody knows what is on that disk.
+It holds the committed image and publishes every change to it. While this node leads the quorum, its
+controller is the active one (`active.py`). Invariants: nothing is published or returned before it
+is committed; listeners see changes in log order; after a failed write or fsync the shell returns
+only errors, because the content of that disk is unknown.
 
-Decisions that come while an fsync is under way are appended at once and share the next one, so the
-disk sets the pace and no timer lingers.
+Decisions that arrive while an fsync is in progress are appended at once and share the next one, so
+the disk sets the pace and there is no linger timer.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
 from moldau.broker.config import BrokerConfig
@@ -25,8 +24,8 @@ from moldau.broker.controller_channel import ControllerNode
 from moldau.broker.log.background import Background
 from moldau.broker.log.context import LogDirState
 from moldau.broker.log.disk import Disk
-from moldau.broker.metadata.active import ActiveController, not_active
-from moldau.broker.metadata.formatting import default_bootstrap_records
+from moldau.broker.metadata.active import ActiveController, not_active, replay_uncommitted
+from moldau.broker.metadata.formatting import bootstrap_records
 from moldau.broker.metadata.machine.comparison import delta_between, whole_image_delta
 from moldau.broker.metadata.machine.config_rules import ConfigRules
 from moldau.broker.metadata.machine.controller import Controller
@@ -34,14 +33,15 @@ from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.features import (
     KRAFT_VERSION,
-    LATEST_METADATA_VERSION,
     METADATA_VERSION,
-    METADATA_VERSION_NAMES,
-    SUPPORTED_FEATURES,
+    check_metadata_version,
 )
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import Endpoint
 from moldau.broker.metadata.machine.placement import RandomSource
+from moldau.broker.metadata.machine.view import ControllerView
+from moldau.broker.metadata.publication import Listener, Publication
+from moldau.broker.metadata.quorum_watch import QuorumWatch
 from moldau.broker.metadata.settings import (
     controller_config,
     controller_listener,
@@ -57,20 +57,17 @@ from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterSet
 from moldau.broker.raft.node import RaftNode
 from moldau.broker.raft.service import RaftService
-from moldau.broker.raft.snapshots import BOOTSTRAP_FILE, Snapshot, SnapshotId, read_snapshot
-from moldau.clock import Alarm, Clock
-from moldau.invariant import invariant
+from moldau.broker.raft.snapshots import Snapshot, SnapshotId
+from moldau.clock import Clock
+from moldau.invariant import present
 from moldau.peers.channel import Transport
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import FeatureLevelRecord
-from moldau.wire.uuids import uuid_to_text
 
+P = ParamSpec("P")
 R = TypeVar("R")
-Listener = Callable[[MetadataDelta, MetadataImage], None]
 
-# How often a node that hears of no leader says so.
-COMPLAINT_INTERVAL_MS = 5_000
-# What is appended is given so long to become committed before the node lets go of it.
+# How long a stop waits until what is appended is committed.
 STOP_TIMEOUT_MS = 1_000
 
 logger = logging.getLogger(__name__)
@@ -96,9 +93,9 @@ class MetadataShell:
         clean_shutdown: bool = False,
         on_failure: Callable[[BaseException], None] | None = None,
     ) -> None:
-        """`directory_id` is that of the metadata log dir; `controller_endpoints` are where this
-        node serves as a controller, none if it does not; `on_failure` hears of the first failure,
-        after which the node cannot go on."""
+        """`directory_id` is that of the metadata log directory; `controller_endpoints` are this
+        node's listeners as a controller, empty if it is none; `on_failure` is called with the first
+        failure, after which the node cannot continue."""
         self._config = config
         self._rules = rules
         self._random = random
@@ -111,35 +108,35 @@ class MetadataShell:
         self._clean_shutdown = clean_shutdown
         self._on_failure = on_failure
         self._local = ReplicaKey(config.node_id, directory_id)
-        self._listeners: list[Listener] = []
-        self._leader_listeners: list[Callable[[], None]] = []
+        self._publication = Publication()
         self._failure: BaseException | None = None
         self._stopping = False
-        self._complaint: Alarm | None = None
-        self._voters_seen: VoterSet | None = None
         self.cluster_id = cluster_id
         self.image = MetadataImage()
         self.offset = -1
         self._next_offset = 0
-        # Where the log ended when this process began; whoever registered before is of another life.
+        # Where the log ended at start; earlier registrations are of earlier processes.
         self._loaded_end_offset = 0
         self._raft: RaftNode | None = None
         self._service: RaftService | None = None
         self._active: ActiveController | None = None
         self._snapshotter: Snapshotter | None = None
+        self._quorum_watch: QuorumWatch | None = None
 
-    # What others ask --------------------------------------------------------------------
+    # Reading ----------------------------------------------------------------------------
 
     @property
     def raft(self) -> RaftNode:
-        invariant(self._raft is not None, "the metadata shell has not been started")
-        return self._raft  # type: ignore[return-value]
+        return present(self._raft, "the metadata shell has not been started")
 
     @property
     def service(self) -> RaftService:
         """The quorum's RPCs."""
-        invariant(self._service is not None, "the metadata shell has not been started")
-        return self._service  # type: ignore[return-value]
+        return present(self._service, "the metadata shell has not been started")
+
+    @property
+    def _watch(self) -> QuorumWatch:
+        return present(self._quorum_watch, "the metadata shell has not been started")
 
     @property
     def is_active(self) -> bool:
@@ -148,14 +145,14 @@ class MetadataShell:
 
     @property
     def controller(self) -> Controller:
-        """For reading; its image may be ahead of the committed one. ApiError NOT_CONTROLLER when
-        another is the active one."""
+        """For reading; its image may be ahead of the committed one. Raises ApiError NOT_CONTROLLER
+        while another controller is the active one."""
         if self._active is None or not self.is_active:
             raise not_active()
         return self._active.controller
 
     def controller_node(self) -> ControllerNode | None:
-        """The active controller as far as it is known here."""
+        """The active controller, if this node knows it."""
         name = controller_listener(self._config)
         if self.leader_id == self._local.id:
             own = next((end for end in self._endpoints if end.name == name), None)
@@ -196,37 +193,34 @@ class MetadataShell:
     def subscribe(self, listener: Listener) -> None:
         """Call `listener(delta, image)` for everything committed from now on, in order.
 
-        It hears of the whole image first.
+        It is called with the whole image first.
         """
-        self._listeners.append(listener)
+        self._publication.add(listener)
         if self._raft is not None:
-            self._tell(listener, whole_image_delta(self.image))
+            self._publication.publish_to(listener, whole_image_delta(self.image), self.image)
 
     def on_leader_changed(self, callback: Callable[[], None]) -> None:
-        """Call `callback()` whenever the leader, its epoch or its endpoint is another, or this
-        node's controller begins or ends to be the active one."""
-        self._leader_listeners.append(callback)
+        """Call `callback()` whenever the leader, its epoch or its endpoint changes, or this node's
+        controller becomes active or ceases to be."""
+        self._publication.add_for_leader(callback)
 
-    # Life -------------------------------------------------------------------------------
+    # Start and stop-------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Load what is committed for sure and join the quorum; does not wait for a leader."""
+        """Load what is known to be committed and join the quorum; does not wait for a leader."""
         self._load()
-        for listener in self._listeners:
-            self._tell(listener, whole_image_delta(self.image))
+        self._publication.publish(whole_image_delta(self.image), self.image)
         self.raft.start()
-        self._complain_later()
+        self._watch.start()
 
     async def stop(self) -> None:
-        """Resign if leading, after what is appended is committed; let go of the files."""
+        """Resign if leading, after what is appended is committed; close the files."""
         if self._raft is None:
             return
         self._stopping = True
-        if self._complaint is not None:
-            self._complaint.cancel()
-            self._complaint = None
+        self._watch.stop()
         if self._active is not None and self._failure is None:
-            await self._drained(self._active)
+            await self._active.drained(STOP_TIMEOUT_MS)
         if self._snapshotter is not None:
             await self._snapshotter.stop()
         await self.raft.stop()
@@ -234,45 +228,41 @@ class MetadataShell:
             self._active.end(not_active())
         self.raft.log.close(clean=self._failure is None)
 
-    async def _drained(self, active: ActiveController) -> None:
-        """Wait for the commits under way, for a bounded time."""
-        task = asyncio.get_running_loop().create_task(active.drained())
-        alarm = self._clock.call_later(STOP_TIMEOUT_MS, lambda: _cancel(task))
-        await asyncio.gather(task, return_exceptions=True)
-        alarm.cancel()
-
     # Deciding ---------------------------------------------------------------------------
 
-    async def run(self, decide: Callable[[Controller], Decision[R]]) -> R:
-        """Decide, append, and return the response when it is committed and published.
+    async def run(
+        self,
+        decide: Callable[Concatenate[ControllerView, P], Decision[R]],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> R:
+        """Call `decide` with the controller and these arguments, append the records, and return the
+        response when they are committed and published.
 
-        ApiError from `decide` comes out as it is; nothing has happened then. NOT_CONTROLLER while
-        another controller is the active one, and for what is not committed when one becomes it:
-        that may still come to pass.
+        An ApiError of `decide` is raised as it is, and nothing has been appended. NOT_CONTROLLER
+        is raised while another controller is the active one, and for records that are not committed
+        when another becomes active: these may still become committed.
         """
-        response, committed = self._submit(decide)
-        await committed
-        return response
-
-    def _submit(self, decide: Callable[[Controller], Decision[R]]) -> tuple[R, Awaitable[None]]:
         if self._failure is not None:
             raise _failed(self._failure)
         if self._active is None or self._stopping:
             raise not_active()
-        return self._active.submit(decide)
+        response, committed = self._active.submit(decide, *args, **options)
+        await committed
+        return response
 
-    # What the quorum tells --------------------------------------------------------------
+    # Events of the quorum ---------------------------------------------------------------
 
     def on_leader(self, epoch: int, leader_id: int) -> None:
         if leader_id == self._local.id and self.raft.is_leader:
             self._lead(epoch)
-        self._tell_leader()
+        self._publication.publish_leader()
 
     def _lead(self, epoch: int) -> None:
         """Become the active controller.
 
-        What a former leader appended is part of the log, committed or not: it becomes committed
-        with whatever is decided on top of it, or neither does.
+        What a previous leader appended is part of the log, committed or not: it becomes committed
+        together with the decisions that follow it, or neither does.
         """
         if self._active is not None:
             self._active.end(not_active())
@@ -285,10 +275,7 @@ class MetadataShell:
             self.image.copy(),
             next_offset=self._next_offset,
         )
-        for batch in self.raft.batches(self._next_offset):
-            records = batch.records[max(0, self._next_offset - batch.base_offset) :]
-            base_offset = max(batch.base_offset, self._next_offset)
-            controller.replay(records, base_offset=base_offset)
+        replay_uncommitted(controller, self.raft)
         self._active = ActiveController(
             controller,
             self.raft,
@@ -296,11 +283,14 @@ class MetadataShell:
             epoch=epoch,
             batch_size_max=self._config.metadata.internal_metadata_max_batch_size_in_bytes,
         )
-        self._active.begin(self._bootstrap_records(), departed=self._departed(controller.image))
+        self._active.begin(
+            bootstrap_records(self._disk, self._config.metadata_log_dir),
+            departed=self._departed(controller.image),
+        )
         logger.info("the controller of node %d is active in epoch %d", self._local.id, epoch)
 
     def _departed(self, image: MetadataImage) -> tuple[int, ...]:
-        """This node's own broker, if it registered in a former life of this process."""
+        """This node's own broker, if an earlier process registered it."""
         own = image.brokers.get(self._local.id)
         return () if own is None or own.epoch >= self._loaded_end_offset else (own.id,)
 
@@ -308,7 +298,7 @@ class MetadataShell:
         if self._active is not None:
             self._active.end(not_active())
             self._active = None
-        self._tell_leader()
+        self._publication.publish_leader()
 
     def on_committed(self, batches: Sequence[MetadataBatch]) -> None:
         """Apply and publish, then answer."""
@@ -316,14 +306,15 @@ class MetadataShell:
         for batch in batches:
             self._apply(batch, delta)
         if METADATA_VERSION in delta.features:
-            self._check_level(self.image.features.get(METADATA_VERSION))
+            check_metadata_version(
+                self.raft.log.directory, self.image.features.get(METADATA_VERSION)
+            )
         if delta:
-            for listener in tuple(self._listeners):
-                self._tell(listener, delta)
+            self._publication.publish(delta, self.image)
         self.offset = self._next_offset - 1
         if self._active is not None:
             self._active.on_committed(self._next_offset)
-        self._look_at_voters()
+        self._watch.on_voters()
         if self._snapshotter is not None and not self._stopping:
             self._snapshotter.maybe_start()
 
@@ -340,15 +331,14 @@ class MetadataShell:
             self._snapshotter.on_committed(batch)
 
     def on_snapshot(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
-        """This node was far behind: a whole image takes the place of the one it had."""
+        """Replace the image: this node was so far behind that the leader sent a snapshot."""
         old = self.image
         self._take_snapshot(snapshot_id, snapshot)
-        self._check_level(self.image.features.get(METADATA_VERSION))
+        check_metadata_version(self.raft.log.directory, self.image.features.get(METADATA_VERSION))
         delta = delta_between(old, self.image)
-        for listener in tuple(self._listeners):
-            self._tell(listener, delta)
+        self._publication.publish(delta, self.image)
         self.offset = self._next_offset - 1
-        self._look_at_voters()
+        self._watch.on_voters()
 
     def on_failure(self, error: BaseException) -> None:
         if self._failure is not None:
@@ -358,62 +348,6 @@ class MetadataShell:
             self._active.end(_failed(error))
         if self._on_failure is not None:
             self._on_failure(error)
-
-    def _tell(self, listener: Listener, delta: MetadataDelta) -> None:
-        try:
-            listener(delta, self.image)
-        except Exception:
-            # One listener's bug must not keep the others from what is committed.
-            logger.exception("a metadata listener failed")
-
-    def _tell_leader(self) -> None:
-        for callback in tuple(self._leader_listeners):
-            try:
-                callback()
-            except Exception:
-                logger.exception("who follows the metadata leader failed")
-
-    # What an operator should know -------------------------------------------------------
-
-    def _look_at_voters(self) -> None:
-        """Say it once when this node's place among the voters is taken by another folder."""
-        voters = self.voters
-        if voters is self._voters_seen:
-            return
-        self._voters_seen = voters
-        taken = voters.voters.get(self._local.id)
-        if taken is not None and self._local not in voters:
-            logger.error("%s; it follows without a vote", self._wrong_folder(taken.key))
-
-    def _wrong_folder(self, voter: ReplicaKey) -> str:
-        return (
-            f"node {self._local.id} is a voter of the metadata quorum with the directory id"
-            f" {uuid_to_text(voter.directory_id)}, but {self._config.metadata_log_dir} has"
-            f" {uuid_to_text(self._local.directory_id)}. Bring the former folder back, or remove"
-            " that voter from the quorum and add this one (kafka-metadata-quorum"
-            " remove-controller, add-controller)"
-        )
-
-    def _complain_later(self) -> None:
-        if not self._stopping:
-            self._complaint = self._clock.call_later(COMPLAINT_INTERVAL_MS, self._complain)
-
-    def _complain(self) -> None:
-        if not self.raft.has_contact and self._failure is None:
-            logger.warning("no leader of the metadata quorum is known: %s", self._who_is_missed())
-        self._complain_later()
-
-    def _who_is_missed(self) -> str:
-        voters = self.voters
-        if not voters:
-            servers = self._config["controller.quorum.bootstrap.servers"]
-            return f"none of controller.quorum.bootstrap.servers ({', '.join(servers)}) names one"
-        heard = self.raft.voters_heard(COMPLAINT_INTERVAL_MS)
-        ids = ", ".join(map(str, voters.voters))
-        return (
-            f"{heard} of {len(voters)} voters ({ids}) can be reached, a leader needs"
-            f" {voters.majority}"
-        )
 
     # Loading ----------------------------------------------------------------------------
 
@@ -441,6 +375,13 @@ class MetadataShell:
             listener=self,
         )
         self._raft, self._service = raft, RaftService(raft)
+        self._quorum_watch = QuorumWatch(
+            raft,
+            self._clock,
+            self._config,
+            self._local,
+            has_failed=lambda: self._failure is not None,
+        )
         self._snapshotter = Snapshotter(
             log,
             source=self._snapshot_source,
@@ -465,43 +406,21 @@ class MetadataShell:
             self._snapshotter.on_loaded(snapshot_id, snapshot.last_contained_log_timestamp)
 
     def _check_loaded(self) -> None:
-        """Refuse what this version cannot read, or whose owner is another, before changing it."""
-        self._check_level(self.image.features.get(METADATA_VERSION))
+        """Reject a log that this version cannot read, or of another voter, before changing it."""
+        check_metadata_version(self.raft.log.directory, self.image.features.get(METADATA_VERSION))
         for batch in self.raft.batches(self._next_offset):
             for record in batch.records:
                 if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:
-                    self._check_level(record.feature_level)
-        voter = self.voters.voters.get(self._local.id)
-        if voter is not None and len(self.voters) == 1 and self._local not in self.voters:
-            raise MetadataError(
-                f"{self._wrong_folder(voter.key)}. It is the only voter, so nobody else can lead"
-            )
-        self._look_at_voters()
-
-    def _check_level(self, level: int | None) -> None:
-        if level is not None and level not in SUPPORTED_FEATURES[METADATA_VERSION]:
-            raise MetadataError(
-                f"{self.raft.log.directory} has metadata.version {level}, but this version of"
-                f" Moldau knows levels up to {LATEST_METADATA_VERSION}"
-                f" ({METADATA_VERSION_NAMES[LATEST_METADATA_VERSION]}); start it with a newer one"
-            )
-
-    def _bootstrap_records(self) -> tuple[Any, ...]:
-        path = f"{self._config.metadata_log_dir}/{BOOTSTRAP_FILE}"
-        if not self._disk.exists(path):
-            return tuple(default_bootstrap_records())
-        return read_snapshot(self._disk, path).records
+                    check_metadata_version(self.raft.log.directory, record.feature_level)
+        self._watch.check_vote()
+        self._watch.on_voters()
 
     def _snapshot_source(self) -> tuple[MetadataImage, int, VoterSet] | None:
-        """What is committed, with the quorum as it was there; None inside a transaction."""
+        """What is committed, with the quorum at that offset; None inside a transaction."""
         if self.image.in_transaction:
             return None
         kraft_version, voters = self.raft.machine.history.at(self._next_offset)
         return self.image.copy(), kraft_version, voters
-
-
-def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
 
 
 def _failed(error: BaseException) -> ApiError:

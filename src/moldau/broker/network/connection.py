@@ -1,19 +1,20 @@
-"""One client connection: receives frames, has them answered one at a time, sends the answers.
+"""One client connection: receives frames, has them answered one at a time, sends the responses.
 
-Decided here: when a connection reads, waits, sends and closes. What always holds: the next request
-is not looked at before the last one is answered and its answer is with the kernel, so a slow client
-holds one answer at most; and no wake-up does more than a bounded piece of work, so a busy
-connection does not starve the others.
+Decided here: when a connection reads, waits, sends and closes.
 
-There is one exception: a Produce whose records are appended and only wait to be replicated does not
-hold up the next Produce. Their answers leave in the order of the requests (`_appended`), and any
-other request waits for them all (`_held`). So what a producer has in flight is replicated together
-instead of one request after the other.
+Invariants: the next request is not handled before the last one is answered and the kernel has its
+response, so a slow client occupies one response at most; and no wake-up does more than a bounded
+amount of work, so a busy connection does not starve the others.
 
-A connection is busy while a request waits for its answer (`_work`), while the kernel takes no more
-of an answer (`_out`), while it lets others go first (`_yielding`), and while it has a request that
-must wait for appended ones or too many of these. A busy connection looks at no frames; it goes on
-with `_handle_frames` when the last of these ends.
+There is one exception: a Produce whose records are appended and wait to be replicated does not
+delay the next Produce. Their responses leave in the order of the requests (`_appended`), and any
+other request waits for all of them (`_held`). So everything that a producer has in flight is
+replicated together instead of one request after the other.
+
+A connection is busy while a request waits for its response (`_work`), while the kernel takes no
+more of a response (`_unsent`), while it lets others go first (`_yielding`), and while it has a
+request that must wait for appended ones, or too many of these. A busy connection handles no frames;
+it continues with `_handle_frames` when the last of these reasons ends.
 """
 
 from __future__ import annotations
@@ -22,21 +23,18 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable
-from itertools import islice
 from typing import Final, Protocol
 
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import Buffer, FrameReceiver, InvalidRequest, Reply
 from moldau.broker.network.machine.frames import BufferPool, FrameDecoder, InvalidFrame
+from moldau.broker.network.sending import Sender
 from moldau.broker.network.transport_layer import TransportLayer
 from moldau.wire.errors import ApiError
 
 REQUESTS_PER_WAKEUP_MAX: Final = 64
-SENDS_PER_WAKEUP_MAX: Final = 4
-#: A part of what the kernel takes at once (IOV_MAX is 1024 on Linux and macOS).
-BUFFERS_PER_SEND_MAX: Final = 256
-#: What is received beyond the request that is being answered. To receive a little keeps the end
-#: of the stream visible; to receive more would only move the client's queue into our memory.
+#: What is received beyond the request that is being answered. Receiving a little keeps the end of
+#: the stream visible; receiving more would only move the client's queue into our memory.
 READ_AHEAD_BYTES_MAX: Final = 64 * 1024
 #: How many requests may be appended and unanswered; clients have five in flight, as a rule.
 APPENDED_MAX: Final = 16
@@ -45,17 +43,17 @@ logger = logging.getLogger(__name__)
 
 
 class ConnectionHost(Protocol):
-    """What connections share: the loop, its receive buffer, and the one who keeps them."""
+    """What connections share: the loop, its receive buffer, and their owner."""
 
     loop: asyncio.AbstractEventLoop
     #: One for all: what a connection received is handled or copied before another one receives.
     receive_buffer: memoryview
     pool: BufferPool
-    #: Counts up slowly; a connection notes it as the time of its last sign of life.
+    #: Counts up slowly; a connection stores it as the time of its last activity.
     tick: int
 
     def on_closed(self, connection: Connection, abandoned: asyncio.Future[Reply] | None) -> None:
-        """It is no more; `abandoned` is its work, cancelled but perhaps still running."""
+        """It is closed; `abandoned` is its work, cancelled but possibly still running."""
         ...
 
 
@@ -71,11 +69,12 @@ class Connection:
         "_fd",
         "_held",
         "_host",
-        "_out",
         "_paused",
         "_receiver",
+        "_sender",
         "_stopping",
         "_stream_ended",
+        "_unsent",
         "_work",
         "_yielding",
         "info",
@@ -96,7 +95,8 @@ class Connection:
         self._fd = channel.fileno()
         self._receiver = receiver
         self._decoder = FrameDecoder(request_bytes_max, host.pool)
-        self._out: deque[Buffer] = deque()
+        self._sender = Sender(channel, host.loop, self)
+        self._unsent = self._sender.unsent
         self._work: asyncio.Future[Reply] | None = None
         self._appended: deque[asyncio.Future[Reply] | bytes | list[Buffer]] = deque()
         self._held: memoryview | None = None
@@ -112,7 +112,7 @@ class Connection:
 
     @property
     def waiting(self) -> bool:
-        """Whether a request has been taken and not yet answered."""
+        """Whether a request is being handled."""
         return self._work is not None or bool(self._appended)
 
     # Receiving.
@@ -129,7 +129,7 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self._on_broken(error)
+            self.on_broken(error)
             return
         self.seen_tick = host.tick
         if not count:
@@ -153,14 +153,14 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self._on_broken(error)
+            self.on_broken(error)
             return
         self.seen_tick = self._host.tick
         if count:
             self._decoder.feed(buffer[:count])
             self._decoder.detach()
         elif self._yielding:
-            # What was received whole is still carried out: a producer with acks=0 may just leave.
+            # Complete requests are still carried out: a producer with acks=0 may just disconnect.
             self._stream_ended = True
             self._pause()
         else:
@@ -171,10 +171,10 @@ class Connection:
             self._paused = True
             self._host.loop.remove_reader(self._fd)
 
-    # Answering.
+    # Handling.
 
     def _handle_frames(self) -> None:
-        """Have received frames answered, until the connection gets busy or there are no more."""
+        """Handle received frames until the connection is busy or there are no more."""
         answers: list[Buffer] = []
         try:
             self._answer_frames(answers)
@@ -192,7 +192,7 @@ class Connection:
         if self._closed:
             return
         if (
-            self._out
+            self._unsent
             or self._work is not None
             or self._yielding
             or self._held is not None
@@ -200,15 +200,15 @@ class Connection:
         ):
             self._busy = True
             if self._work is not None and self._stream_ended:
-                # Nobody is left to wait for the answer.
+                # No client is left to wait for the response.
                 self.close()
         else:
             self._busy = False
             if self._paused:
-                self._go_on()
+                self._resume()
 
     def _answer_frames(self, answers: list[Buffer]) -> None:
-        """Collect the answers to small requests so that one send takes them all."""
+        """Collect the responses to small requests, so that one call sends them all."""
         next_frame = self._decoder.next_frame
         dispatch = self._receiver.dispatch
         info = self.info
@@ -226,11 +226,11 @@ class Connection:
             elif isinstance(reply, bytes):
                 answers.append(reply)
             elif isinstance(reply, list):
-                # Long answers leave at once: the next is not made before this one is gone.
+                # Long responses are sent immediately: the next is made after this one is gone.
                 answers += reply
                 self._send(answers)
                 answers.clear()
-                if self._out or self._closed:
+                if self._unsent or self._closed:
                     self._decoder.detach()
                     return
             elif reply is not None:
@@ -242,7 +242,7 @@ class Connection:
         self._host.loop.call_soon(self._on_turn)
 
     def _next_in_turn(self) -> memoryview | None:
-        """The next frame, unless it has to wait for requests that are appended."""
+        """The next frame, unless it must wait for appended requests."""
         if len(self._appended) >= APPENDED_MAX:
             self._decoder.detach()
             return None
@@ -255,8 +255,8 @@ class Connection:
             self._decoder.detach()
         return None
 
-    def _go_on(self) -> None:
-        """All that was received is handled: read again, or end if that was planned."""
+    def _resume(self) -> None:
+        """Everything received is handled: read again, or close if that was requested."""
         if self._stopping and self._appended:
             return
         if self._stopping or self._stream_ended:
@@ -271,7 +271,7 @@ class Connection:
 
     def _continue(self) -> None:
         """One reason to be busy has ended."""
-        if self._closed or self._out or self._work is not None or self._yielding:
+        if self._closed or self._unsent or self._work is not None or self._yielding:
             return
         if not self._stopping:
             self._handle_frames()
@@ -295,7 +295,7 @@ class Connection:
         self._continue()
 
     def _on_replicated(self, work: asyncio.Future[Reply]) -> None:
-        """Send the answers whose turn it is."""
+        """Send the responses that are next in order."""
         if self._has_failed(work):
             return
         appended = self._appended
@@ -319,7 +319,7 @@ class Connection:
         self._continue()
 
     def _has_failed(self, work: asyncio.Future[Reply]) -> bool:
-        """Whether there is no answer to send; then the connection is closed."""
+        """Whether there is no response to send; then the connection is closed."""
         self.seen_tick = self._host.tick
         if work.cancelled():
             self.close()
@@ -339,63 +339,19 @@ class Connection:
     # Sending.
 
     def _send(self, buffers: list[Buffer]) -> None:
-        if self._closed or not buffers:
-            return
-        if self._out:
-            self._out.extend(buffers)
-            return
-        try:
-            if len(buffers) == 1:
-                size = len(buffers[0])
-                sent = self._channel.send(buffers[0])
-            else:
-                size = sum(map(len, buffers))
-                sent = self._channel.sendmsg(buffers[:BUFFERS_PER_SEND_MAX])
-        except (BlockingIOError, InterruptedError):
-            sent = 0
-        except OSError as error:
-            self._on_broken(error)
-            return
-        if sent != size:
-            self._out.extend(buffers)
-            self._drop_sent(sent)
-            self._host.loop.add_writer(self._fd, self._on_writable)
+        if not self._closed and buffers:
+            self._sender.send(buffers)
 
-    def _on_writable(self) -> None:
+    def on_sending(self) -> None:
         self.seen_tick = self._host.tick
-        for _ in range(SENDS_PER_WAKEUP_MAX):
-            buffers = list(islice(self._out, BUFFERS_PER_SEND_MAX))
-            try:
-                sent = self._channel.sendmsg(buffers)
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError as error:
-                self._on_broken(error)
-                return
-            del buffers
-            self._drop_sent(sent)
-            if not self._out:
-                self._host.loop.remove_writer(self._fd)
-                self._continue()
-                return
 
-    def _drop_sent(self, count: int) -> None:
-        """Forget what the kernel has; views of mapped segments are free from here on."""
-        out = self._out
-        while count:
-            size = len(out[0])
-            if size > count:
-                out[0] = memoryview(out[0])[count:]
-                return
-            del out[0]
-            count -= size
-        while out and not len(out[0]):
-            del out[0]
+    def on_all_sent(self) -> None:
+        self._continue()
 
     # Closing.
 
     def finish(self) -> None:
-        """Close once the request in hand is answered; take no other."""
+        """Close once the current request is answered; handle no other."""
         self._stopping = True
         self._pause()
         if not self._busy and not self._appended:
@@ -410,9 +366,7 @@ class Connection:
         loop = self._host.loop
         if not self._paused:
             loop.remove_reader(self._fd)
-        if self._out:
-            loop.remove_writer(self._fd)
-            self._out.clear()
+        self._sender.close()
         self._channel.close()
         self._decoder.discard()
         work = self._work
@@ -431,8 +385,8 @@ class Connection:
             logger.warning("closing connection %s: %s", self._name(), reason)
             self.close()
 
-    def _on_broken(self, error: OSError) -> None:
-        """A client that goes without a word is no event worth a line at the usual level."""
+    def on_broken(self, error: OSError) -> None:
+        """Abrupt disconnects are logged at DEBUG only."""
         logger.debug("connection %s broke: %s", self._name(), error)
         self.close()
 

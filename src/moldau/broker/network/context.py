@@ -1,4 +1,4 @@
-"""Who asks, and what: the facts about a connection and about one request that handlers may use."""
+"""The client and its request: what handlers may use about a connection and one request."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class ConnectionInfo:
             self._close_listeners[listener] = None
 
     def closed(self) -> None:
-        """The connection is no more; its owner says so."""
+        """Called by the connection's owner once it is closed."""
         listeners, self._close_listeners = self._close_listeners, None
         for listener in listeners or ():
             listener(self)
 
     @property
     def peer(self) -> str:
-        """The client's address for people to read."""
+        """The client's address, for log messages."""
         if ":" in self.client_host:
             return f"[{self.client_host}]:{self.client_port}"
         return f"{self.client_host}:{self.client_port}"

@@ -1,11 +1,11 @@
-"""Takes one request frame to the handler of its API and version, and the answer back.
+"""Passes a request frame to the handler of its API and version, and returns the response.
 
-Decided here: which requests are served on which listener, and what becomes of errors. A client
-error without a place in a response, a request that nobody serves and bytes that are no request
+Decided here: which requests are served on which listener, and how errors are handled. A client
+error without a place in a response, a request that is not served and bytes that are not a request
 close the connection (InvalidRequest, logged once by the network); a bug is logged here with its
-traceback and answered UNKNOWN_SERVER_ERROR.
+traceback and answered with UNKNOWN_SERVER_ERROR.
 
-A handler that answers at once costs no task: only what must wait comes back as an awaitable.
+A handler that responds immediately costs no task: only one that must wait returns an awaitable.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Target:
         self.flexible = version >= api.flexible_from
         self.handle: Any = route.handle
         self.raw = route.raw
-        # Loaded when the first request comes: most versions are never asked for.
+        # Loaded with the first request: most versions are never used.
         self.request: type[Message] | None = None
         # A coroutine starts only after dispatch has returned, when the frame is gone.
         self.copies_frame = route.raw and inspect.iscoroutinefunction(route.handle)
@@ -118,15 +118,15 @@ class Dispatcher:
         except WireError as error:
             raise InvalidRequest(f"{_name(target)}: {error}") from error
         try:
-            response = target.handle(context, request)
+            response = self._handle(target, context, request)
             if isinstance(response, Message):
                 return encode_response_frame(
                     target.api, target.version, context.correlation_id, response
                 )
         except Exception as error:
             return self._answer_error(target, context, request, error)
-        # A request that was received is carried out even if its client has gone: LeaveGroup is
-        # often the last word of a connection. Only the answer is then dropped.
+        # A request that was received is carried out even if its client has disconnected: LeaveGroup
+        # is often the last request of a connection. Only the response is then dropped.
         task = asyncio.get_running_loop().create_task(
             self._answer_later(target, context, request, response)
         )
@@ -134,8 +134,20 @@ class Dispatcher:
         task.add_done_callback(self._running.discard)
         return asyncio.shield(task)
 
+    @staticmethod
+    def _handle(
+        target: _Target, context: RequestContext, request: Message
+    ) -> Message | Awaitable[Message]:
+        """Call the handler: the only way from a request message to its API.
+
+        An authorizer is to be asked here, with `context.principal` and the resources that the
+        request names, also for requests of this process itself. Raw handlers (Produce, Fetch) name
+        their resources only once they have decoded the frame, and ask it for each topic.
+        """
+        return target.handle(context, request)  # type: ignore[no-any-return]
+
     async def call(self, connection: ConnectionInfo, key: ApiKey, request: Message) -> Message:
-        """The answer to a request of this process itself, in the newest version.
+        """The response to a request of this process itself, in the newest version.
 
         KeyError if the API is not served, or only for frames.
         """
@@ -153,7 +165,7 @@ class Dispatcher:
             connection=connection,
         )
         try:
-            response = target.handle(context, request)
+            response = self._handle(target, context, request)
             return response if isinstance(response, Message) else await response
         except Exception as error:
             return self._error_response(target, context, request, error)
@@ -208,8 +220,8 @@ class Dispatcher:
     def _answer_unserved(
         self, targets: Mapping[int, _Target], frame: memoryview, error: Exception
     ) -> bytes:
-        """What nobody serves is refused, but for a client that asks what is served here: it may
-        be newer than we are, and learns from version 0 in which version to ask again."""
+        """Reject a request that is not served. The exception is ApiVersions: its client may be
+        newer than this broker, and learns from the response, version 0, which version to use."""
         try:
             key, version, correlation_id = _HEADER_START.unpack_from(frame)
         except struct.error:

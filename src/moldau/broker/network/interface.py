@@ -1,7 +1,8 @@
-"""The network as the rest of the broker sees it, so that a simulated one can take its place.
+"""The interface of the network, so that a simulated one can take its place.
 
-A network receives frames, hands each to a `FrameReceiver` (the dispatcher) and sends what that
-answers. What always holds: one request at a time per connection, and answers in request order.
+A network receives frames, passes each to a `FrameReceiver` (the dispatcher) and sends its response.
+
+Invariants: one request at a time per connection, and responses in request order.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.settings import NetworkSettings
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-#: Complete response frames; None if the request has no answer (Produce with acks=0).
+#: Complete response frames; None if the request has no response (Produce with acks=0).
 Reply: TypeAlias = bytes | list[Buffer] | None
 
 
 class InvalidRequest(Exception):
-    """A request that has no answer but to close its connection; the message says why."""
+    """A request that can only be answered by closing its connection; the message says why."""
 
 
 class FrameReceiver(Protocol):
-    """Whoever answers requests."""
+    """Answers requests."""
 
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
         """Answer one frame. `frame` is only valid until this returns.
 
-        Raises InvalidRequest, at once or from the awaitable, if the connection must be closed.
+        Raises InvalidRequest, immediately or from the awaitable, if the connection must be closed.
         """
         ...
 
@@ -41,24 +42,24 @@ class Network(Protocol):
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
-        """Host and port really bound, by listener name; ports asked for as 0 are known here."""
+        """Host and port that are bound, by listener name; for port 0 the one that was chosen."""
         ...
 
     async def bind(self) -> None:
-        """Take every listener's address, so that `addresses` is known; accept nobody yet."""
+        """Bind every listener, so that `addresses` is known; accept no connections yet."""
         ...
 
     async def start(
         self, receiver: FrameReceiver, listeners: Collection[str] | None = None
     ) -> None:
-        """Bind what is not bound yet and begin to accept on these listeners, or all that are left.
+        """Bind what is not bound yet and accept on these listeners, or on all remaining ones.
 
         A listener is started once; others may follow, with a receiver of their own.
         """
         ...
 
     def update_settings(self, settings: NetworkSettings) -> None:
-        """Take over what may change while it runs."""
+        """Apply settings that may change while it runs."""
         ...
 
     async def stop(self, grace_s: float) -> None:

@@ -10,12 +10,11 @@ from moldau.broker.network.interface import Reply
 from moldau.wire.apis import Api
 from moldau.wire.message import Message
 
-#: Takes and gives messages; may be `async def`.
+#: Takes and returns messages; may be `async def`.
 GenericHandler: TypeAlias = Callable[[RequestContext, Any], Message | Awaitable[Message]]
-#: Takes the frame and the position of the body in it, gives complete response frames. It must be
-#: done with the frame, a view of the shared receive buffer, when it returns; what it still has to
-#: wait for comes as the awaitable it returns. (An `async def` raw handler gets a frame of its own,
-#: which costs a copy.)
+#: Takes the frame and the position of the body in it, returns complete response frames. It must be
+#: done with the frame, a view of the shared receive buffer, when it returns; if it has to wait, it
+#: returns an awaitable. (An `async def` raw handler gets its own copy of the frame.)
 RawHandler: TypeAlias = Callable[[RequestContext, memoryview, int], Reply | Awaitable[Reply]]
 
 

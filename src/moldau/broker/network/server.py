@@ -2,8 +2,9 @@
 
 Everything runs on one loop, with readiness callbacks on own non-blocking sockets: that is the
 cheapest way per request in Python, and the same code runs on uvloop and on the standard loop.
-What always holds: a wake-up accepts a bounded number of clients, and neither too many clients nor
-a lack of file descriptors makes the accepting spin.
+
+Invariants: a wake-up accepts a bounded number of clients, and neither too many clients nor a lack
+of file descriptors makes accepting spin.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from moldau.invariant import invariant
 
 RECEIVE_BUFFER_BYTES: Final = 1024 * 1024
 ACCEPTS_PER_WAKEUP_MAX: Final = 16
-#: How long accepting rests when the system has no file descriptor or memory for another client.
+#: How long accepting pauses when the system has no file descriptor or memory for another client.
 ACCEPT_PAUSE_S: Final = 0.5
-#: Idle connections are looked for this many times in connections.max.idle.ms.
+#: How often idle connections are checked within connections.max.idle.ms.
 SWEEPS_PER_IDLE_TIME: Final = 8
 
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -79,7 +80,7 @@ class Listener:
         return host, port
 
     def resume(self) -> None:
-        # Bound but not started: clients wait in the backlog until somebody can answer them.
+        # Bound but not started: clients wait in the backlog until the listener is started.
         if self.receiver is not None and not self._accepting and self._sock.fileno() >= 0:
             self._accepting = True
             self._network.loop.add_reader(self._sock.fileno(), self._on_acceptable)
@@ -96,7 +97,7 @@ class Listener:
     def _on_acceptable(self) -> None:
         for _ in range(ACCEPTS_PER_WAKEUP_MAX):
             if self._network.full:
-                # Clients wait in the backlog until one leaves; on_closed lets us go on.
+                # Clients wait in the backlog until one disconnects; on_closed resumes accepting.
                 self.pause()
                 return
             try:
@@ -109,7 +110,7 @@ class Listener:
             self._network.on_accepted(self, sock, address[0], address[1])
 
     def _on_accept_failed(self, error: OSError) -> None:
-        # A full descriptor table would make the socket readable for ever: rest instead of spin.
+        # With a full descriptor table the socket stays readable: pause instead of spinning.
         hint = "; raise the limit on open files" if error.errno in _NO_RESOURCES else ""
         logger.error(
             "listener %s cannot accept connections for %s s: %s%s",
@@ -214,7 +215,7 @@ class SocketNetwork:
             await asyncio.wait(self._abandoned, timeout=grace_s)
 
     def update_settings(self, settings: NetworkSettings) -> None:
-        """Take over what may change in a running broker: the connection limits."""
+        """Apply what may change in a running broker: the connection limits."""
         self._settings = settings
         self._limits.update(
             max_connections=settings.max_connections,
@@ -280,7 +281,7 @@ class SocketNetwork:
         if self._all_closed is not None and not self._connections:
             self._all_closed.set()
 
-    # Inside.
+    # Internals.
 
     def _prepare(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -357,12 +358,12 @@ class SocketNetwork:
         self._sweep_timer = self.loop.call_later(delay_s, self._sweep)
 
     def _sweep(self) -> None:
-        """Close who has been silent too long. One look at everybody now and then is cheaper than
-        a timer that moves with every request."""
+        """Close connections that have been idle too long. Checking all of them now and then is
+        cheaper than a timer that moves with every request."""
         self.tick += 1
         for connection in tuple(self._connections):
             if connection.waiting:
-                # It is we who are silent.
+                # The client waits for this broker.
                 connection.seen_tick = self.tick
             elif self.tick - connection.seen_tick > SWEEPS_PER_IDLE_TIME:
                 logger.debug("closing idle connection from %s", connection.info.peer)

@@ -1,4 +1,4 @@
-"""What the network needs of the broker's configuration; fields are named after Kafka's keys."""
+"""The network's part of the broker's configuration; fields are named after Kafka's keys."""
 
 from __future__ import annotations
 

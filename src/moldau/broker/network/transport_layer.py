@@ -1,9 +1,9 @@
-"""What a listener's security makes of an accepted socket.
+"""The extension point for the security of listeners.
 
 A `ListenerSecurity` decides two things for a new connection: through which `TransportLayer` bytes
-pass (the socket itself, or an encrypting wrapper) and who receives its frames (the dispatcher, or
-an authenticator that hands over to the dispatcher once it knows the principal). The connection,
-the server and the dispatcher are the same for all of them.
+pass (the socket itself, or an encrypting wrapper) and which receiver gets its frames (the
+dispatcher, or an authenticator that passes them to the dispatcher once it knows the principal). The
+connection, the server and the dispatcher are the same for all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from moldau.broker.network.interface import Buffer, FrameReceiver
 class TransportLayer(Protocol):
     """A non-blocking byte stream: the part of a socket that a connection needs.
 
-    `recv_into` gives 0 at the end of the stream; all raise BlockingIOError when they would block
+    `recv_into` returns 0 at the end of the stream; all raise BlockingIOError when they would block
     and OSError when the stream is broken.
     """
 
@@ -35,7 +35,7 @@ class TransportLayer(Protocol):
 
 
 class ListenerSecurity(Protocol):
-    """One listener's way to turn an accepted socket into a layer and a receiver."""
+    """Provides the layer and the receiver for an accepted socket."""
 
     def open(
         self, sock: socket.socket, connection: ConnectionInfo, receiver: FrameReceiver
@@ -43,7 +43,7 @@ class ListenerSecurity(Protocol):
 
 
 class Plaintext:
-    """No encryption and no authentication: everybody is User:ANONYMOUS."""
+    """No encryption and no authentication: every client is User:ANONYMOUS."""
 
     def open(
         self, sock: socket.socket, connection: ConnectionInfo, receiver: FrameReceiver

@@ -1,1 +1,1 @@
-"""The metadata quorum: who may write the metadata log, and when what is written is committed."""
+"""The metadata quorum: which node appends to the metadata log, and what of it is committed."""

@@ -1,7 +1,7 @@
-"""Asking other nodes of the quorum, and what their answers say about being one of theirs.
+"""PeerCalls: sends requests to other nodes of the quorum, and checks that the cluster is the same.
 
-Channels are made when they are needed and kept. A node that everybody it knows takes for another
-cluster's cannot go on; one that a single server takes for that may just be told a wrong server.
+Channels are opened when they are needed and stay open. If all servers that a node knows belong to
+another cluster, the node fails; if some do, their addresses may be wrong, which is logged.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Iterable
 
 from moldau.broker.raft.machine.asking_codec import decode_reply, encode_request
-from moldau.broker.raft.machine.core import QuorumSettings
 from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.rpcs import Peer, Reply, Request
+from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.clock import Clock
 from moldau.peers.channel import (
     Channel,
@@ -21,6 +21,7 @@ from moldau.peers.channel import (
     Transport,
     UnsupportedVersion,
 )
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode, WireError
 
 COMPLAINT_INTERVAL_MS = 5_000
@@ -47,14 +48,14 @@ class PeerCalls:
         self._cluster_id = cluster_id
         self._voters = voters
         self._channels: dict[Address, Channel] = {}
-        self._heard_ms: dict[Address, int] = {}
+        self._heard_ms: dict[Address, ElapsedMs] = {}
         self._strangers: set[Address] = set()
         self._known_to_others = False
-        self._complained_ms = -COMPLAINT_INTERVAL_MS
+        self._complained_ms = ElapsedMs(-COMPLAINT_INTERVAL_MS)
 
     async def call(self, peer: Peer, request: Request) -> Reply | None:
-        """The answer, None if none came; ConnectionRefused if nothing listens at its address,
-        MetadataError if this node belongs to another cluster."""
+        """The response, None if none came; ConnectionRefused if the peer's address refuses
+        connections, MetadataError if this node belongs to another cluster."""
         settings = self._settings
         try:
             key, message = encode_request(request, self._cluster_id)
@@ -71,18 +72,18 @@ class PeerCalls:
             logger.debug("%s", error)
             return None
         except (WireError, ValueError) as error:
-            self.complain(f"node {peer.id} answers with what cannot be read: {error}")
+            self.complain(f"the response of node {peer.id} cannot be read: {error}")
             return None
-        self._look_at_cluster(peer, reply)
+        self._check_cluster(peer, reply)
         return reply
 
     def heard(self, within_ms: int) -> set[Address]:
-        """Who has answered anything lately."""
+        """The addresses that have answered anything lately."""
         since_ms = self._clock.elapsed_ms() - within_ms
         return {where for where, at_ms in self._heard_ms.items() if at_ms >= since_ms}
 
     def complain(self, what: str) -> None:
-        """Say it, but not all the time."""
+        """Log an error, at most every few seconds."""
         now_ms = self._clock.elapsed_ms()
         if now_ms - self._complained_ms >= COMPLAINT_INTERVAL_MS:
             self._complained_ms = now_ms
@@ -101,7 +102,7 @@ class PeerCalls:
             self._channels[where] = channel
         return channel
 
-    def _look_at_cluster(self, peer: Peer, reply: Reply) -> None:
+    def _check_cluster(self, peer: Peer, reply: Reply) -> None:
         if reply.error is not ErrorCode.INCONSISTENT_CLUSTER_ID:
             self._known_to_others = True
             return
@@ -110,8 +111,9 @@ class PeerCalls:
         if not self._known_to_others and asked <= self._strangers:
             where = ", ".join(f"{host}:{port}" for host, port in sorted(asked))
             raise MetadataError(
-                f"the folders of this node belong to cluster {self._cluster_id}, but the"
-                f" controllers at {where} to another one. Format its folders with that cluster's"
-                " id, or correct controller.quorum.bootstrap.servers (or controller.quorum.voters)"
+                f"the log directories of this node belong to cluster {self._cluster_id}, but the"
+                f" controllers at {where} belong to another one. Format the log directories with"
+                " that cluster's id, or correct controller.quorum.bootstrap.servers (or"
+                " controller.quorum.voters)"
             )
         self.complain(f"{peer.host}:{peer.port} belongs to another cluster than this node")

@@ -1,7 +1,7 @@
-"""RaftLog: the metadata log on disk with its snapshots and the quorum-state file.
+"""RaftLog: the metadata log on disk, its snapshots and the quorum-state file.
 
-What always holds: the log and its newest snapshot together hold everything committed. The log
-begins no later than the oldest snapshot ends, so any snapshot can be continued from the log.
+Invariants: the log and its newest snapshot together hold everything that is committed. The log
+begins no later than the oldest snapshot ends, so that the log continues every snapshot.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from moldau.broker.log.disk import Disk
 from moldau.broker.log.loader import open_log
 from moldau.broker.log.log import Log
 from moldau.broker.raft.machine.batches import MetadataBatch, decode_metadata_batches
-from moldau.broker.raft.machine.log_names import METADATA_PARTITION, METADATA_TOPIC
-from moldau.broker.raft.machine.quorum_state import (
+from moldau.broker.raft.machine.election_file import (
     QUORUM_STATE_FILE,
     CorruptQuorumState,
     Election,
     decode_election,
     encode_election,
 )
+from moldau.broker.raft.machine.log_names import METADATA_PARTITION, METADATA_TOPIC
 from moldau.broker.raft.machine.rpcs import EndOfEpoch
 from moldau.broker.raft.machine.voters import VoterSet
 from moldau.broker.raft.snapshots import (
@@ -55,7 +55,7 @@ class RaftLogConfig(Section, keys=BROKER_KEYS, prefix="metadata."):
     max_retention_ms: int
 
     def log_config(self) -> LogConfig:
-        # Retention goes by snapshots, never by the log's own rules.
+        # Retention goes by snapshots, not by the rules of other logs.
         return LogConfig(
             cleanup_policy=("delete",),
             retention_ms=-1,
@@ -66,7 +66,7 @@ class RaftLogConfig(Section, keys=BROKER_KEYS, prefix="metadata."):
 
 
 class RaftLog:
-    """Owned by one shell; appends and reads on the loop, syncs in the background."""
+    """Appends and reads on the event loop, syncs in the background. One node owns it."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class RaftLog:
         clean_shutdown: bool = False,
         dir_state: LogDirState | None = None,
     ) -> RaftLog:
-        """Open the log in `metadata_log_dir`, cutting it at the first damaged batch."""
+        """Open the log in `metadata_log_dir`, truncated at the first damaged batch."""
         directory = f"{metadata_log_dir}/{METADATA_DIR}"
         disk.make_dirs(directory)
         remove_leftovers(disk, directory)
@@ -115,7 +115,7 @@ class RaftLog:
             log_start_offset=snapshots[0].end_offset if snapshots else 0,
         )
         if snapshots and _is_outdated(log, snapshots[-1]):
-            # The snapshot is newer than what is left of the log, which is then of no use.
+            # The snapshot is newer than the log, which is of no use then.
             log.truncate_fully_and_start_at(snapshots[-1].end_offset, now_ms=now_ms)
         return cls(directory, log, disk=disk, background=background, config=config)
 
@@ -129,19 +129,19 @@ class RaftLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, 0 where there is none."""
+        """The epoch of the last record, 0 if there is none."""
         newest = self.snapshots[-1].epoch if self.snapshots else 0
         return max(self.log.latest_epoch, newest, 0)
 
     def end_of_epoch(self, epoch: int) -> EndOfEpoch:
-        """The greatest epoch not above `epoch` that the log knows, and where it ends; the log's
-        own end when it knows none."""
+        """The highest epoch in the log that is not above `epoch`, and where it ends; the log's end
+        if there is none."""
         known, end_offset = self.log.end_offset_for_epoch(epoch)
         if end_offset < 0:
             return EndOfEpoch(epoch=self.last_epoch, end_offset=self.end_offset)
         oldest = self.snapshots[0] if self.snapshots else None
         if oldest is not None and end_offset == oldest.end_offset and known == epoch:
-            # Older than the log: the snapshot that it begins with knows the epoch there.
+            # Older than the log: the oldest snapshot has the epoch at its start.
             return EndOfEpoch(epoch=oldest.epoch, end_offset=end_offset)
         return EndOfEpoch(epoch=known, end_offset=end_offset)
 
@@ -152,13 +152,13 @@ class RaftLog:
         )
 
     def append_fetched(self, batches: bytes | memoryview, *, now_ms: WallMs) -> None:
-        """Append what the leader sent; ApiError if it does not fit or is damaged."""
+        """Append the leader's batches; ApiError if they do not fit or are damaged."""
         self.log.append_as_follower(batches, now_ms=now_ms)
 
     def truncate_to(self, offset: int, *, now_ms: WallMs) -> None:
-        """Cut off what was never committed. What may come back of it after a power failure is
-        behind the recovery point, so it is checked, and cut again when the leader says so."""
-        invariant(offset >= self.log.high_watermark, "what is committed is never cut")
+        """Remove what was never committed. If a power failure brings some of it back, that is above
+        the recovery point, so the start checks it, and the leader has it truncated again."""
+        invariant(offset >= self.log.high_watermark, "a truncation below the high watermark")
         self.log.truncate_to(offset, now_ms=now_ms)
 
     def read_bytes(self, from_offset: int, size_max: int) -> bytes:
@@ -185,7 +185,7 @@ class RaftLog:
             file.close()
 
     async def sync(self, up_to: int, *, now_ms: WallMs) -> None:
-        """Return when everything before `up_to` is on disk; calls at one time share an fsync."""
+        """Return when everything before `up_to` is on disk; concurrent calls share an fsync."""
         await self.log.flush_async(up_to, now_ms=now_ms)
 
     def read(self, from_offset: int) -> Iterator[MetadataBatch]:
@@ -212,14 +212,17 @@ class RaftLog:
         return newest, read_snapshot(self._disk, f"{self.directory}/{newest.file_name}")
 
     def start_snapshot(self, snapshot_id: SnapshotId) -> SnapshotWriter:
-        invariant(snapshot_id.end_offset <= self.log.high_watermark, "snapshots hold what is sure")
+        invariant(
+            snapshot_id.end_offset <= self.log.high_watermark,
+            "a snapshot of records that are not committed",
+        )
         return SnapshotWriter(self._disk, self.directory, snapshot_id)
 
     async def finish_snapshot(self, writer: SnapshotWriter, snapshot_id: SnapshotId) -> None:
         await self._background.run(writer.sync)
         await self._background.run(writer.freeze)
         if snapshot_id.end_offset < self.start_offset:
-            # A later one was fetched meanwhile, and the log begins there.
+            # A later one was fetched meanwhile, and the log begins at its end.
             self.drop_fetched(snapshot_id)
             return
         self.snapshots = sorted({*self.snapshots, snapshot_id})
@@ -228,7 +231,7 @@ class RaftLog:
         return SnapshotWriter(self._disk, self.directory, snapshot_id)
 
     async def keep_fetched(self, writer: SnapshotWriter) -> None:
-        """Make a fetched snapshot durable; it counts when it is installed."""
+        """Sync a fetched snapshot; it is in use once it is installed."""
         await self._background.run(writer.sync)
         await self._background.run(writer.freeze)
 
@@ -236,7 +239,7 @@ class RaftLog:
         self._disk.remove(f"{self.directory}/{snapshot_id.file_name}", missing_ok=True)
 
     def install_snapshot(self, snapshot_id: SnapshotId, *, now_ms: WallMs) -> Snapshot:
-        """Put a fetched snapshot in the place of the log and of every older snapshot."""
+        """Replace the log and every older snapshot with a fetched snapshot."""
         snapshot = read_snapshot(self._disk, f"{self.directory}/{snapshot_id.file_name}")
         self.log.truncate_fully_and_start_at(snapshot_id.end_offset, now_ms=now_ms)
         self.log.set_high_watermark(snapshot_id.end_offset)
@@ -247,10 +250,10 @@ class RaftLog:
         return snapshot
 
     def clean(self, now_ms: WallMs) -> int:
-        """Drop snapshots, and the log before them, that retention allows; how many went.
+        """Remove snapshots past their retention, and the log before them; returns how many.
 
-        The newest snapshot always stays. An older one goes, with the log up to the next, when it
-        has reached its age or when log and snapshots together have outgrown their size.
+        The newest snapshot always stays. An older one is removed, with the log up to the next one,
+        when it is too old, or when the log and the snapshots together are too large.
         """
         removed = 0
         while len(self.snapshots) > 1 and (
@@ -270,12 +273,12 @@ class RaftLog:
 
     def _remove_oldest(self, now_ms: WallMs) -> None:
         oldest, following = self.snapshots[0], self.snapshots[1]
-        # First the log's start, then the file: a crash in between leaves a snapshot too many.
+        # First the log start offset, then the file: a crash in between leaves a snapshot too many.
         self.log.advance_log_start_offset(following.end_offset)
         self.log.delete_old_segments(now_ms)
         del self.snapshots[0]
         self._disk.remove(f"{self.directory}/{oldest.file_name}", missing_ok=True)
-        logger.info("metadata snapshot %s is no longer needed", oldest.file_name)
+        logger.info("removed metadata snapshot %s: a newer one replaces it", oldest.file_name)
 
     def load_election(self) -> Election:
         path = f"{self.directory}/{QUORUM_STATE_FILE}"
@@ -298,7 +301,7 @@ class RaftLog:
 
 
 def _is_outdated(log: Log, newest: SnapshotId) -> bool:
-    """Whether the snapshot was fetched, and the node stopped before the log made room for it."""
+    """Whether the snapshot was fetched, and the node stopped before it replaced the log."""
     end_offset = log.log_end_offset
     if end_offset < newest.end_offset:
         return True

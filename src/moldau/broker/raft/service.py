@@ -1,7 +1,7 @@
-"""RaftService: the quorum's RPCs, message in, message out.
+"""RaftService: the quorum's RPCs, from Kafka's messages to Kafka's messages.
 
-Another cluster's nodes are refused first, then what is not about the metadata log; the machine
-decides the rest.
+Requests of another cluster's nodes are refused first, then those that are not about the metadata
+log; the machine decides the rest.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RaftService:
         return codec.end_response(await self._ask(request, Reply), listener)
 
     async def fetch(self, message: FetchRequest, listener: str) -> FetchResponse:
-        """A Fetch of the metadata log; it may wait for news as long as it allows."""
+        """A Fetch of the metadata log; it waits for new records as long as it allows."""
         request = codec.fetch_asked(message)
         error = self._refusal(message.cluster_id, request)
         if error is not ErrorCode.NONE or request is None:
@@ -122,7 +122,7 @@ class RaftService:
         request = codec.update_asked(message)
         error = self._refusal(message.cluster_id, request)
         if error is not ErrorCode.NONE or request is None:
-            return codec.update_response(self._node.machine.reply(error), listener)
+            return codec.update_response(self._node.machine.state.reply(error), listener)
         return codec.update_response(await self._ask(request, Reply), listener)
 
     def describe_quorum(self, message: DescribeQuorumRequest) -> DescribeQuorumResponse:
@@ -192,5 +192,5 @@ class RaftService:
                 leader_id=reply.leader_id,
                 endpoints=reply.endpoints,
             )
-        invariant(isinstance(reply, kind), "every request has its kind of reply")
+        invariant(isinstance(reply, kind), "a response of the wrong type")
         return reply

@@ -1,9 +1,8 @@
 """Snapshot files of the metadata log.
 
 A snapshot holds the whole image at an end offset (exclusive) and epoch, which are its name. It is
-written beside its final name and renamed when synced, so a snapshot that exists is complete; one
-that turns out damaged stops the start instead of being skipped, because the log before it may be
-gone already.
+written under another name and renamed when it is synced, so a snapshot that exists is complete. A
+damaged one stops the start instead of being skipped, because the log before it may be gone.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.snapshot_id import SnapshotId
 from moldau.broker.raft.machine.voters import VoterSet
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.messages import (
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -51,7 +51,7 @@ RECORDS_PER_BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a snapshot file says. `voters` is None where it says nothing (static quorums)."""
+    """The content of a snapshot file. `voters` is None if it has none (static quorums)."""
 
     last_contained_log_timestamp: int
     kraft_version: int
@@ -81,10 +81,11 @@ def read_snapshot(disk: Disk, path: str) -> Snapshot:
     _check_order(path, batches)
     controls = [control for batch in batches for control in batch.controls]
     if not controls or not isinstance(controls[0], SnapshotHeaderRecord):
-        raise MetadataError(f"{path}: a snapshot begins with a header record, this one does not")
+        raise MetadataError(f"{path}: the snapshot does not begin with a header record")
     if not isinstance(controls[-1], SnapshotFooterRecord) or len(data) != _size(batches):
         raise MetadataError(
-            f"{path}: the snapshot is cut off; restore the file or remove the folder and format it"
+            f"{path}: the snapshot is incomplete. Restore the file, or remove the log directory and"
+            " format it again"
         )
     kraft_version = 0
     voters = None
@@ -102,11 +103,13 @@ def read_snapshot(disk: Disk, path: str) -> Snapshot:
 
 
 def _check_order(path: str, batches: list[MetadataBatch]) -> None:
-    """Offsets and epochs are not under the batches' checksums, but they must fit together."""
+    """The batches' checksums do not cover offsets and epochs; these must fit together."""
     offset = 0
     for batch in batches:
         if batch.base_offset != offset or batch.epoch != batches[0].epoch:
-            raise MetadataError(f"{path}: the batch after offset {offset - 1} does not fit there")
+            raise MetadataError(
+                f"{path}: the batch after offset {offset - 1} has another offset or epoch"
+            )
         offset = batch.next_offset
 
 
@@ -118,19 +121,19 @@ def snapshot_parts(
     records: Iterable[Any],
     *,
     epoch: int,
-    now_ms: int,
+    now_ms: WallMs,
     metadata_version: int,
     last_contained_log_timestamp: int,
     kraft_version: int = 0,
     voters: VoterSet | None = None,
 ) -> Iterator[bytes]:
-    """The bytes of a snapshot, batch by batch, so that a writer can do other work in between."""
+    """The bytes of a snapshot, batch by batch, so that other work can be done in between."""
     header = SnapshotHeaderRecord(
         version=0, last_contained_log_timestamp=last_contained_log_timestamp
     )
     controls: list[Any] = [header]
     if kraft_version > 0:
-        invariant(voters is not None, "a dynamic quorum's snapshot names its voters")
+        invariant(voters is not None, "a snapshot of a dynamic quorum without its voters")
         controls += quorum_controls(kraft_version, voters or VoterSet())
     yield encode_controls(controls, base_offset=0, epoch=epoch, now_ms=now_ms)
     offset = len(controls)
@@ -149,7 +152,7 @@ def snapshot_parts(
 
 
 class SnapshotWriter:
-    """Writes one snapshot: `append` its parts, `sync` off the loop, then `freeze`."""
+    """Writes one snapshot: `append` its parts, `sync` off the event loop, then `freeze`."""
 
     def __init__(self, disk: Disk, directory: str, snapshot_id: SnapshotId) -> None:
         self._disk = disk
@@ -167,7 +170,7 @@ class SnapshotWriter:
         self._file.sync()
 
     def freeze(self) -> None:
-        """The snapshot exists from here on."""
+        """Rename the file: from here on the snapshot exists."""
         self._file.close()
         self._disk.rename(self._partial, self._path, sync=True)
 

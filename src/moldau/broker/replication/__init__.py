@@ -1,1 +1,1 @@
-"""Partitions and who may read what."""
+"""The partitions hosted on this node, and their replication."""

@@ -1,24 +1,25 @@
 """A produce request whose records are not yet committed (acks=all) or on disk (flush.messages).
 
-What always holds: it ends exactly once, when every partition has told its outcome or the
-request's time is over, and then no partition knows it any more.
+Invariants: it ends exactly once, when every partition has reported its outcome or at the request's
+timeout, and then no partition refers to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from moldau.broker.replication.durability import when_durable
 from moldau.broker.replication.machine.purgatory import Purgatory, Waiter
 from moldau.broker.replication.partition import Partition
 from moldau.times import WallMs
 from moldau.wire.errors import ErrorCode
 
 PartitionKey = tuple[int, int]
-"""Where the partition's answer stands in the response: topic, then partition."""
+"""The partition's place in the response: topic, then partition."""
 
 
 class DelayedProduce(Waiter):
-    """Waits until what was appended to each partition is as safe as was asked for."""
+    """Waits until every appended batch is as safe as requested."""
 
     __slots__ = ("_on_end", "_pending", "_purgatory", "_started", "outcomes")
 
@@ -38,7 +39,7 @@ class DelayedProduce(Waiter):
         self, key: PartitionKey, partition: Partition, next_offset: int, now_ms: WallMs
     ) -> None:
         """Wait for a flush of `partition` too; only before `start`."""
-        partition.when_durable(next_offset, now_ms, self._expect(key, partition))
+        when_durable(partition, next_offset, now_ms, self._expect(key, partition))
 
     def _expect(self, key: PartitionKey, partition: Partition) -> _Pending:
         pending = _Pending(self, key, partition)
@@ -46,7 +47,7 @@ class DelayedProduce(Waiter):
         return pending
 
     def start(self, timeout_ms: int) -> None:
-        """All partitions are known: wait, or end at once if there is nothing to wait for."""
+        """All partitions are known: wait, or end now if there is nothing to wait for."""
         self._started = True
         if not self._pending:
             self.finished = True
@@ -61,7 +62,7 @@ class DelayedProduce(Waiter):
         self._end()
 
     def cancel(self) -> None:
-        """Nobody waits for the answer any more."""
+        """The client has disconnected."""
         self._give_up()
         self._purgatory.finish(self)
 

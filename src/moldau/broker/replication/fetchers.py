@@ -1,12 +1,14 @@
 """Copies from leaders on other nodes: one task and one connection per leader and fetcher number.
 
-`ReplicaFetchers` decides which fetcher copies which partition (num.replica.fetchers to each
-leader, by topic and partition), a `Fetcher` (pure) what is asked and what becomes of the answers,
-and the task between them waits. What always holds: a fetcher has one request under way; one
-without partitions ends; appends and cuts happen within one turn of the loop, on the newest state.
+`ReplicaFetchers` decides which fetcher copies which partition (num.replica.fetchers for each
+leader, by topic and partition), a `Fetcher` (pure) decides what to request and what to do with the
+responses, and the task between them waits.
 
-A request that waits at the leader for records knows nothing of partitions that were added since. A
-new leader may be waiting for exactly these to be copied, so such a request is soon given up for
+Invariants: a fetcher has one request in flight; one without partitions ends; appends and
+truncations happen within one turn of the loop, on the newest state.
+
+A request that waits at the leader for records does not include partitions that were added since. A
+new leader may be waiting for exactly these to be copied, so such a request is soon abandoned for
 one that names them.
 """
 
@@ -40,8 +42,8 @@ from moldau.wire.messages import FetchRequest, ListOffsetsRequest, ListOffsetsRe
 
 logger = logging.getLogger(__name__)
 
-#: How long partitions that were added wait for the request under way to end by itself, and how
-#: much time a request has before another is given up.
+#: How long added partitions wait for the request in flight to end by itself, and how long a request
+#: lasts at least before it is abandoned for a new one.
 ADDED_WAIT_MS: Final = 20
 GIVEN_UP_EVERY_MS: Final = 250
 
@@ -60,7 +62,7 @@ class FetcherSettings(Section, keys=BROKER_KEYS):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetcherNode:
-    """What fetchers need of the node they copy for."""
+    """What fetchers need from the node they copy for."""
 
     node_id: int
     transport: Transport
@@ -78,7 +80,7 @@ class ReplicaFetchers:
         self._node = node
         self._fetchers: dict[tuple[int, int], _FetcherTask] = {}
         self._by_partition: dict[PartitionKey, _FetcherTask] = {}
-        # Where each node that is copied from was last said to listen.
+        # The last known address of each node that is copied from.
         self._leaders: dict[int, NodeEndpoint] = {}
         self._closed = False
 
@@ -101,11 +103,11 @@ class ReplicaFetchers:
         self._add(fetcher, key, FollowerReplica(partition, self._node.clock.now_ms))
 
     def leave(self, partition: Partition) -> None:
-        """Copy it no longer; what is still under way for it is void."""
+        """Stop copying it; responses still in flight are void."""
         self._remove(_key(partition))
 
     def relocate(self, leader: NodeEndpoint) -> None:
-        """Copy from where `leader` listens now what is copied from it."""
+        """Connect to the new address of `leader`."""
         if self._leaders.get(leader.node_id, leader) == leader:
             return
         for (node_id, number), fetcher in list(self._fetchers.items()):
@@ -140,7 +142,7 @@ class ReplicaFetchers:
         return number % self._node.settings().num_replica_fetchers
 
     async def close(self) -> None:
-        """Copy nothing any more; returns when no fetcher touches a log."""
+        """Stop all copying; returns when no fetcher uses a log."""
         self._closed = True
         fetchers, self._fetchers = self._fetchers, {}
         self._by_partition = {}
@@ -196,7 +198,7 @@ class _FetcherTask:
             )
 
     def _give_up(self) -> None:
-        """Have the request under way fail, and the next one follow at once."""
+        """Abandon the request in flight; the next one follows immediately."""
         self._giving_up = None
         self._given_up = True
         self._given_up_ms = self._now_ms()
@@ -208,7 +210,7 @@ class _FetcherTask:
         self._fetcher.remove(key)
 
     def abandon(self) -> list[_Moved]:
-        """End; the partitions it still had."""
+        """Stop; returns the partitions it still had."""
         moved = [_Moved(key, replica) for key, replica in self.replicas.items()]
         self.replicas = {}
         self.task.cancel()
@@ -224,7 +226,7 @@ class _FetcherTask:
 
     def _on_fenced(self, key: PartitionKey, leader_epoch: int) -> None:
         partition = self.replicas[key].partition
-        logger.info("%s: leader epoch %d of %r is over", self._name, leader_epoch, partition)
+        logger.info("%s: leader epoch %d of %r has ended", self._name, leader_epoch, partition)
 
     def _is_throttled(self, key: PartitionKey) -> bool:
         replica = self.replicas.get(key)
@@ -276,7 +278,7 @@ class _FetcherTask:
         return self._node.clock.elapsed_ms()
 
     async def _pause(self) -> None:
-        """Until a pause is over or something is added."""
+        """Wait until a pause is over or a partition is added."""
         delay_ms = self._node.settings().replica_fetch_backoff_ms
         due_ms = self._fetcher.next_due_ms()
         if due_ms is not None:
@@ -357,7 +359,7 @@ class _FetcherTask:
         ]
 
     async def _reset(self) -> None:
-        """Ask for the leader's ends where it does not have what was asked for."""
+        """Request the leader's first and last offsets where it does not have the fetched one."""
         resets = self._fetcher.resets(self._now_ms())
         if not resets:
             return

@@ -1,7 +1,7 @@
-"""Brings leaders' proposals of another ISR to the controller, and its answers back.
+"""Sends leaders' proposals of another ISR to the controller, and passes its responses back.
 
-What always holds: one AlterPartition is under way at a time, with all proposals that wait; each
-is asked again until it is answered, or its leader has made another.
+Invariants: one AlterPartition request is in flight at a time, with all proposals that wait; each is
+sent again until it gets a response, or its leader has made another one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from moldau.broker.replication.machine.events import IsrAccepted, IsrRefused, ProposeIsr
-from moldau.broker.replication.partition import Partition
+from moldau.broker.replication.surroundings import Proposer
 from moldau.clock import Clock, pause
 from moldau.peers.channel import ChannelError
 from moldau.wire.errors import ApiError, ErrorCode
@@ -24,11 +24,11 @@ logger = logging.getLogger(__name__)
 RETRY_MS = 50
 
 _Place: TypeAlias = tuple[UUID, int]
-_Waiting: TypeAlias = dict[_Place, tuple[Partition, ProposeIsr]]
+_Waiting: TypeAlias = dict[_Place, tuple[Proposer, ProposeIsr]]
 
 
 class IsrProposals:
-    """What the partitions led here ask of the controller."""
+    """What the partitions led by this node propose to the controller."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class IsrProposals:
         send: Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]],
         clock: Clock,
     ) -> None:
-        """`send` gives the active controller's answer, or raises ChannelError or ApiError."""
+        """`send` returns the active controller's response, or raises ChannelError or ApiError."""
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._send = send
@@ -47,8 +47,8 @@ class IsrProposals:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
-    def propose(self, partition: Partition, proposal: ProposeIsr) -> None:
-        """Ask for `proposal`; the partition is told of the answer (`Partition.step`)."""
+    def propose(self, partition: Proposer, proposal: ProposeIsr) -> None:
+        """Send `proposal`; the response is passed to `partition.step`."""
         if self._closed:
             return
         self._waiting[partition.topic_id, partition.index] = partition, proposal
@@ -71,15 +71,17 @@ class IsrProposals:
             self._task = None
 
     async def _ask(self, asked: _Waiting) -> bool:
-        """Whether all went well; else it is to be tried again a little later."""
+        """Whether everything was accepted; otherwise try again a little later."""
         try:
             response = await self._send(self._request(asked))
         except (ChannelError, ApiError) as failure:
-            logger.info("the controller cannot be asked to change in-sync replicas: %s", failure)
+            logger.info(
+                "the request to change in-sync replicas did not reach the controller: %s", failure
+            )
             return False
         if response.error_code != ErrorCode.NONE:
             logger.info(
-                "the controller refused to change in-sync replicas: %s",
+                "the controller rejected the change of in-sync replicas: %s",
                 ErrorCode(response.error_code).name,
             )
             return False
@@ -88,14 +90,14 @@ class IsrProposals:
             for answer in topic.partitions:
                 place = topic.topic_id, answer.partition_index
                 if place in asked:
-                    all_well = self._tell(place, *asked.pop(place), answer) and all_well
-        # Whoever was left out of the answer is asked for again.
+                    all_well = self._deliver(place, *asked.pop(place), answer) and all_well
+        # Proposals that are missing from the response are sent again.
         return all_well and not asked
 
-    def _tell(
+    def _deliver(
         self,
         place: _Place,
-        partition: Partition,
+        partition: Proposer,
         proposal: ProposeIsr,
         answer: AlterPartitionResponse.PartitionData,
     ) -> bool:

@@ -1,9 +1,11 @@
-"""The partitions hosted on this node, kept in step with the metadata image.
+"""The partitions hosted on this node, updated from the metadata image.
 
-Decided here: which logs exist on this node and who leads what. What always holds: a partition is
-found here exactly if the image assigns it to this node and its log could be opened; its error,
-epochs and config are those of the newest delta applied. Applying a delta costs what changed, and
-one that brings very many partitions is worked off in turns, between which clients are served.
+Decided here: which logs exist on this node and what it leads or follows.
+
+Invariants: a partition is found here exactly if the image assigns it to this node and its log could
+be opened; its error, epochs and config are those of the newest delta applied. Applying a delta
+costs what changed; a delta with very many partitions is applied in turns, between which clients are
+served.
 """
 
 from __future__ import annotations
@@ -16,47 +18,50 @@ from typing import Protocol
 from uuid import UUID
 
 from moldau.broker.config import LogConfig
-from moldau.broker.log.log import Log
 from moldau.broker.log.log_dirs import LogDir
 from moldau.broker.log.manager import LogManager
 from moldau.broker.machine.topics import INTERNAL_TOPICS
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import Partition as PartitionState
-from moldau.broker.metadata.machine.model import ResourceType, Topic, is_reserved_directory
+from moldau.broker.metadata.machine.model import ResourceType, Topic
+from moldau.broker.replication.durability import replace_log
+from moldau.broker.replication.hosted_logs import HostedLogs
+from moldau.broker.replication.machine.cluster_view import ClusterView
 from moldau.broker.replication.machine.events import ProposeIsr
 from moldau.broker.replication.machine.leader import Brokers
 from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint, TopicKey
+from moldau.broker.replication.machine.role import Role
 from moldau.broker.replication.partition import Partition
-from moldau.broker.replication.surroundings import ALONE
+from moldau.broker.replication.surroundings import Proposer
 from moldau.times import ElapsedMs, WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
 
-# What a delta brings is done at once up to here, then in turns of the loop. To make a log's files
-# takes so much longer than another leader does that they are counted apart.
+# A delta is applied immediately up to these counts, the rest in turns of the loop. Creating the
+# files of a log takes much longer than changing a leader, so the two are counted separately.
 OPENED_AT_ONCE_MAX = 100
 OPENED_PER_TURN = 10
 CHANGED_AT_ONCE_MAX = 2_000
 CHANGED_PER_TURN = 200
-# And on a slow disk no more than takes so long: a broker that is silent is taken for dead.
+# On a slow disk a turn ends after this time: a broker that sends no heartbeats is fenced.
 TURN_MS_MAX = 20
 
 
 class FollowerFetchers(Protocol):
-    """Who copies from leaders on other nodes."""
+    """Copies partitions from leaders on other nodes."""
 
     def follow(self, partition: Partition, leader: NodeEndpoint) -> None:
         """Copy the partition from `leader`, in the partition's leader epoch."""
         ...
 
     def leave(self, partition: Partition) -> None:
-        """Copy it no longer; what is still under way for it is void."""
+        """Stop copying it; responses still in flight are void."""
         ...
 
     def relocate(self, leader: NodeEndpoint) -> None:
-        """The node listens there now."""
+        """The node has a new address."""
         ...
 
 
@@ -65,34 +70,14 @@ class Replication:
     """What takes part in replication on this node."""
 
     fetchers: FollowerFetchers
-    propose: Callable[[Partition, ProposeIsr], None]
+    propose: Callable[[Proposer, ProposeIsr], None]
     elapsed_ms: Callable[[], ElapsedMs]
     lag_ms_max: Callable[[], int]
     inter_broker_listener: str
 
 
-class ImageBrokers:
-    """What the newest metadata says of brokers."""
-
-    def __init__(self, node_id: int) -> None:
-        self._node_id = node_id
-        self.image = MetadataImage()
-
-    def alive_epoch(self, broker_id: int) -> int | None:
-        broker = self.image.brokers.get(broker_id)
-        return None if broker is None or broker.fenced else broker.epoch
-
-    def is_shutting_down(self, broker_id: int) -> bool:
-        broker = self.image.brokers.get(broker_id)
-        return broker is not None and broker.in_controlled_shutdown
-
-    def own_epoch(self) -> int:
-        broker = self.image.brokers.get(self._node_id)
-        return -1 if broker is None else broker.epoch
-
-
-class _ClusterSurroundings:
-    """What the partitions of a node in a cluster need of it."""
+class _NodeSurroundings:
+    """What the partitions of a node need from it."""
 
     def __init__(self, replication: Replication, brokers: Brokers) -> None:
         self.brokers = brokers
@@ -110,27 +95,21 @@ class ReplicaManager:
         node_id: int,
         logs: LogManager,
         log_config: Callable[[str], LogConfig],
+        replication: Replication,
         report_directory: Callable[[UUID, int, UUID], None] = lambda *_: None,
         defer: Callable[[Callable[[], None]], object] = lambda work: work(),
-        replication: Replication | None = None,
     ) -> None:
-        """`log_config(topic)` gives a topic's config as the image has it now;
-        `report_directory(topic id, partition, directory id)` is told where a replica was put;
-        `defer(work)` has work done in the loop's next turn; without `replication` this node is
-        alone and copies nothing."""
+        """`log_config` and `report_directory` are those of `HostedLogs`; `defer(work)` has work
+        done in the loop's next turn."""
         self._node_id = node_id
-        self._replication = replication
-        self._brokers = ImageBrokers(node_id)
-        self._surroundings = (
-            ALONE if replication is None else _ClusterSurroundings(replication, self._brokers)
-        )
-        self._logs = logs
-        self._log_config = log_config
-        self._report_directory = report_directory
+        self._fetchers = replication.fetchers
+        self._inter_broker_listener = replication.inter_broker_listener
+        self._view = ClusterView(node_id)
+        self._surroundings = _NodeSurroundings(replication, self._view)
+        self._logs = HostedLogs(node_id, logs, log_config, report_directory)
         self._defer = defer
         self._backlog: dict[tuple[UUID, int], None] = {}
         self._settled: list[Callable[[], object]] = []
-        self._image = MetadataImage()
         # The same inner dicts under the topic's name and its 16-byte id, so that a lookup is two
         # dict accesses whatever the request version.
         self._topics: dict[TopicKey, dict[int, Partition]] = {}
@@ -143,7 +122,7 @@ class ReplicaManager:
         return None if topic is None else topic.get(index)
 
     def get(self, key: TopicKey, index: int) -> Partition:
-        """Like `find`, but raises what a client is to be told when there is none."""
+        """Like `find`, but raises the error for the client when there is none."""
         partition = self.find(key, index)
         if partition is None:
             code = self.absence(key, index)
@@ -152,8 +131,8 @@ class ReplicaManager:
         return partition
 
     def absence(self, key: TopicKey, index: int) -> ErrorCode:
-        """Why `find` found nothing."""
-        topic = self._topic(key)
+        """The error when `find` has found nothing."""
+        topic = self._view.topic(key)
         if topic is None:
             if isinstance(key, bytes):
                 return ErrorCode.UNKNOWN_TOPIC_ID
@@ -169,42 +148,16 @@ class ReplicaManager:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def current_leader(self, key: TopicKey, index: int, listener_name: str) -> CurrentLeader | None:
-        """Who leads, in which epoch, and where it listens; None for an unknown partition."""
-        topic = self._topic(key)
-        state = None if topic is None else topic.partitions.get(index)
-        if state is None:
-            return None
-        node = self._endpoint(state.leader, listener_name)
-        if node is not None and self._image.brokers[state.leader].fenced:
-            node = None
-        return state.leader, state.leader_epoch, node
+        """As `ClusterView.current_leader`."""
+        return self._view.current_leader(key, index, listener_name)
 
     def preferred_read_replica(
         self, partition: Partition, fetch_offset: int, rack: str, listener_name: str
     ) -> int | None:
-        """A follower in the consumer's rack that it had better read from (KIP-392).
-
-        None if the leader is in that rack itself, or nobody there has what is asked for. Of
-        several it is the one with the most records, as RackAwareReplicaSelector chooses.
-        """
-        leader = partition.leadership
-        own = self._image.brokers.get(self._node_id)
-        if leader is None or not rack or (own is not None and own.rack == rack):
-            return None
-        closest: tuple[int, int] | None = None
-        for replica_id in leader.readable_replicas(fetch_offset):
-            broker = self._image.brokers.get(replica_id)
-            follower = leader.follower(replica_id)
-            if (
-                broker is not None
-                and follower is not None
-                and broker.rack == rack
-                and not broker.fenced
-                and broker.endpoint(listener_name) is not None
-                and (closest is None or follower.end_offset > closest[0])
-            ):
-                closest = follower.end_offset, replica_id
-        return None if closest is None else closest[1]
+        """As `ClusterView.preferred_read_replica`."""
+        return self._view.preferred_read_replica(
+            partition.leadership, fetch_offset, rack, listener_name
+        )
 
     def partitions(self) -> Iterator[Partition]:
         """All partitions hosted here."""
@@ -212,16 +165,11 @@ class ReplicaManager:
             if isinstance(key, str):
                 yield from topic.values()
 
-    def _topic(self, key: TopicKey) -> Topic | None:
-        if isinstance(key, bytes):
-            return self._image.topics_by_id.get(UUID(bytes=key))
-        return self._image.topics_by_name.get(key)
-
     # Metadata.
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Take over what changed; the listener of the metadata shell."""
-        self._image = self._brokers.image = image
+        """Apply what changed; a listener of the metadata shell."""
+        self._view.image = image
         if delta.from_snapshot:
             self.apply_image(image)
             return
@@ -243,7 +191,7 @@ class ReplicaManager:
         over_ms = elapsed_ms() + TURN_MS_MAX
         for topic, states in partitions:
             hosted = self._topics.get(topic.id.bytes, {})
-            # A coordinator looks for its partitions when it hears of the same delta.
+            # A coordinator looks for its partitions when it applies the same delta.
             at_once = topic.name in INTERNAL_TOPICS
             for index, state in states:
                 if index in hosted:
@@ -258,7 +206,7 @@ class ReplicaManager:
                     self._host(topic, index, state)
 
     def _put_off(self, topic_id: UUID, index: int) -> None:
-        """Clients get their turn in between."""
+        """Host the partition in a later turn; clients are served in between."""
         idle = not self._backlog
         self._backlog[topic_id, index] = None
         if idle:
@@ -272,8 +220,8 @@ class ReplicaManager:
             if opened == OPENED_PER_TURN or elapsed_ms() > over_ms:
                 break
             del self._backlog[topic_id, index]
-            # The topic may have changed or gone meanwhile.
-            topic = self._image.topics_by_id.get(topic_id)
+            # The topic may have changed or been deleted in the meantime.
+            topic = self._view.image.topics_by_id.get(topic_id)
             if topic is not None and (state := topic.partitions.get(index)) is not None:
                 opened += index not in self._topics.get(topic_id.bytes, {})
                 self._host(topic, index, state)
@@ -281,24 +229,24 @@ class ReplicaManager:
             self._defer(self._host_some)
             return
         waiting, self._settled = self._settled, []
-        for tell in waiting:
-            tell()
+        for on_settled in waiting:
+            on_settled()
 
     @property
     def unopened_count(self) -> int:
-        """How many partitions that the metadata puts here wait for their turn."""
+        """How many partitions that the metadata assigns to this node wait for their turn."""
         return len(self._backlog)
 
-    def when_settled(self, tell: Callable[[], object]) -> None:
-        """Call `tell` once every partition that the metadata puts here has been opened."""
+    def when_settled(self, on_settled: Callable[[], object]) -> None:
+        """Call `on_settled` once every partition assigned to this node has been opened."""
         if self._backlog:
-            self._settled.append(tell)
+            self._settled.append(on_settled)
         else:
-            tell()
+            on_settled()
 
     def apply_image(self, image: MetadataImage) -> None:
-        """Take over a whole image, at start or after a snapshot."""
-        self._image = self._brokers.image = image
+        """Apply a whole image, at start or after a snapshot."""
+        self._view.image = image
         for broker_id in image.brokers:
             self._relocate(broker_id)
         for key in [key for key in self._topics if isinstance(key, str)]:
@@ -310,34 +258,23 @@ class ReplicaManager:
         self._configure({partition.topic for partition in self.partitions()})
 
     def set_strays_aside(self) -> None:
-        """Put aside the logs that the metadata does not assign to this node.
+        """Rename the logs that the metadata does not assign to this node.
 
-        Only for a node whose metadata is complete: anything else would look like a stray.
+        Only for a node whose metadata is complete: otherwise any log could look like a stray.
         """
-        for log in list(self._logs.logs()):
-            topic = self._image.topics_by_name.get(log.topic)
-            state = None if topic is None else topic.partitions.get(log.partition)
-            if (
-                topic is None
-                or state is None
-                or self._node_id not in state.replicas
-                or log.topic_id not in (None, topic.id)
-            ):
-                logger.warning("%s is assigned to nobody here: putting it aside", log.dir)
-                self._logs.set_stray(log)
+        self._logs.set_strays_aside(self._view.image)
 
     def on_log_dir_failed(self, directory: LogDir) -> None:
-        """A log directory went offline: its partitions answer storage errors from now on."""
+        """A log directory went offline: its partitions return storage errors from now on."""
         for partition in list(self.partitions()):
             if partition.log.dir_state is directory:
-                if self._replication is not None:
-                    self._replication.fetchers.leave(partition)
+                self._fetchers.leave(partition)
                 partition.stop(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def move_to_future_log(self, topic: str, index: int, now_ms: WallMs) -> None:
         """The copy in another directory has caught up: serve the partition from there."""
         partition = self.get(topic, index)
-        partition.replace_log(lambda: self._logs.replace_by_future_log(topic, index), now_ms)
+        replace_log(partition, lambda: self._logs.replace_by_future_log(topic, index), now_ms)
         self._report(partition)
 
     def _host(self, topic: Topic, index: int, state: PartitionState) -> None:
@@ -346,12 +283,12 @@ class ReplicaManager:
             return
         partition = self.find(topic.name, index)
         if partition is not None and partition.topic_id != topic.id:
-            # The topic was deleted and made anew while this node did not look.
+            # The topic was deleted and created again between two images.
             self._remove_topic(topic.name, partition.topic_id)
             partition = None
         if partition is None:
             partition = self._open(topic, index, state)
-        if partition is None or partition.error is ErrorCode.KAFKA_STORAGE_ERROR:
+        if partition is None or partition.role.role is Role.OFFLINE:
             return
         try:
             if state.leader == self._node_id:
@@ -359,12 +296,11 @@ class ReplicaManager:
             else:
                 self._follow(partition, state)
         except ApiError as failure:
-            # Its directory has failed, and whoever must know has been told.
+            # Its log directory has failed, which `on_log_dir_failed` has handled.
             logger.error("%s-%d cannot be served: %s", topic.name, index, failure.message)
 
     def _lead(self, partition: Partition, state: PartitionState) -> None:
-        if self._replication is not None:
-            self._replication.fetchers.leave(partition)
+        self._fetchers.leave(partition)
         partition.lead(
             leader_epoch=state.leader_epoch,
             partition_epoch=state.partition_epoch,
@@ -379,39 +315,29 @@ class ReplicaManager:
             partition_epoch=state.partition_epoch,
             replicas=state.replicas,
         )
-        if self._replication is None or not is_new:
+        if not is_new:
             return
-        leader = self._endpoint(state.leader, self._replication.inter_broker_listener)
+        leader = self._view.endpoint(state.leader, self._inter_broker_listener)
         if leader is None:
-            # Nobody leads, or its broker is not there: the next election tells of another.
-            self._replication.fetchers.leave(partition)
+            # There is no leader, or its broker is not registered: wait for the next election.
+            self._fetchers.leave(partition)
         else:
-            self._replication.fetchers.follow(partition, leader)
-
-    def _endpoint(self, broker_id: int, listener_name: str) -> NodeEndpoint | None:
-        broker = self._image.brokers.get(broker_id)
-        endpoint = None if broker is None else broker.endpoint(listener_name)
-        if broker is None or endpoint is None:
-            return None
-        return NodeEndpoint(broker.id, endpoint.host, endpoint.port, broker.rack)
+            self._fetchers.follow(partition, leader)
 
     def _relocate(self, broker_id: int) -> None:
-        """Follow a leader that has registered under another address."""
-        if self._replication is not None:
-            leader = self._endpoint(broker_id, self._replication.inter_broker_listener)
-            if leader is not None:
-                self._replication.fetchers.relocate(leader)
+        """Follow a leader that has registered with another address."""
+        leader = self._view.endpoint(broker_id, self._inter_broker_listener)
+        if leader is not None:
+            self._fetchers.relocate(leader)
 
     def check_isrs(self) -> None:
-        """See of all partitions led here whether a follower has fallen behind for too long."""
+        """Check all partitions led by this node for followers that are behind for too long."""
         for partition in list(self.partitions()):
             partition.tick()
 
     def _open(self, topic: Topic, index: int, state: PartitionState) -> Partition | None:
-        try:
-            log = self._open_log(topic, index, state)
-        except ApiError as failure:
-            logger.error("%s-%d cannot be served: %s", topic.name, index, failure.message)
+        log = self._logs.open(topic, index, state)
+        if log is None:
             return None
         partition = Partition(
             node_id=self._node_id,
@@ -429,45 +355,9 @@ class ReplicaManager:
         return partition
 
     def _report(self, partition: Partition) -> None:
-        """Tell the controller where the replica is, unless it knows."""
-        directory = partition.log.dir_state
-        directory_id = directory.directory_id if isinstance(directory, LogDir) else None
-        state = self._image.topics_by_id[partition.topic_id].partitions[partition.index]
-        if directory_id is not None and state.directory_of(self._node_id) != directory_id:
-            self._report_directory(partition.topic_id, partition.index, directory_id)
-
-    def _open_log(self, topic: Topic, index: int, state: PartitionState) -> Log:
-        config = self._log_config(topic.name)
-        log = self._logs.get_log(topic.name, index)
-        if log is not None and log.topic_id not in (None, topic.id):
-            # Left behind by a deleted topic of the same name.
-            self._logs.set_stray(log)
-            log = None
-        if log is None:
-            directory = self._assigned_dir(state)
-            return self._logs.create_log(
-                topic.name, index, config, topic_id=topic.id, directory=directory
-            )
-        if log.dir_state.failure is not None:
-            raise log.dir_state.failure.again()
-        log.set_topic_id(topic.id)
-        if log.config != config:
-            self._logs.update_config(topic.name, config)
-        return log
-
-    def _assigned_dir(self, state: PartitionState) -> LogDir | None:
-        """The directory the metadata asks for, None if it leaves the choice to this node."""
-        directory_id = state.directory_of(self._node_id)
-        if directory_id is None or is_reserved_directory(directory_id):
-            return None
-        directory = self._logs.dir_by_id(directory_id)
-        if directory is None and self._logs.offline_dirs:
-            # It may be in the directory that could not even be opened. A new, empty log in another
-            # one would look like a replica that has lost everything.
-            raise ApiError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {directory_id} is not online"
-            )
-        return directory
+        state = self._view.partition(partition.topic_id, partition.index)
+        if state is not None:
+            self._logs.report(partition.log, partition.topic_id, partition.index, state)
 
     def _remove_topic(self, name: str, topic_id: UUID) -> None:
         hosted = self._topics.get(topic_id.bytes, {})
@@ -482,14 +372,10 @@ class ReplicaManager:
         if not hosted:
             self._topics.pop(topic_id.bytes, None)
             self._topics.pop(name, None)
-        if self._replication is not None:
-            self._replication.fetchers.leave(partition)
-        # Whoever waits must find nothing when told, so this comes after the removal.
+        self._fetchers.leave(partition)
+        # A waiter must not find the partition when it is called, so this comes after the removal.
         partition.stop(error)
-        try:
-            self._logs.delete_log(name, index)
-        except ApiError as failure:
-            logger.error("%s-%d cannot be deleted: %s", name, index, failure.message)
+        self._logs.delete(name, index)
 
     def _apply_configs(self, delta: MetadataDelta) -> None:
         own = {"", str(self._node_id)}
@@ -505,8 +391,6 @@ class ReplicaManager:
             hosted = list(self._topics.get(topic, {}).values())
             if not hosted:
                 continue
-            config = self._log_config(topic)
-            if any(partition.log.config != config for partition in hosted):
-                self._logs.update_config(topic, config)
+            if self._logs.update_config(topic, [partition.log for partition in hosted]):
                 for partition in hosted:
                     partition.configure()

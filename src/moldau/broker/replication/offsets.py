@@ -1,9 +1,10 @@
-"""Which offset a timestamp, or one of Kafka's special timestamps, stands for."""
+"""The offset for a timestamp, or for one of Kafka's special timestamps."""
 
 from __future__ import annotations
 
 from moldau.broker.log.reader import TimestampOffset
-from moldau.broker.replication.partition import NO_EPOCH, Partition
+from moldau.broker.replication.machine.role import NO_EPOCH
+from moldau.broker.replication.partition import Partition
 from moldau.wire.errors import ApiError, ErrorCode
 
 LATEST = -1
@@ -22,17 +23,17 @@ NOT_FOUND = TimestampOffset(_NO_TIMESTAMP, _NO_OFFSET, NO_EPOCH)
 def find_offset(
     partition: Partition, timestamp: int, *, read_committed: bool, for_client: bool
 ) -> TimestampOffset:
-    """The place of `timestamp`, NOT_FOUND if nothing is there that the caller may fetch.
+    """The offset for `timestamp`, NOT_FOUND if there is none that the caller may fetch.
 
     A client gets OFFSET_NOT_AVAILABLE while a new leader does not know yet how far its
-    predecessor had committed: an answer now could be smaller than one given before.
+    predecessor had committed: an offset returned now could be smaller than one returned before.
     """
     log = partition.log
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         epoch = log.leader_epochs.epoch_for_offset(log.log_start_offset)
         return TimestampOffset(_NO_TIMESTAMP, log.log_start_offset, epoch)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        # Nothing is kept in remote storage here.
+        # There is no remote storage.
         return NOT_FOUND
     lagging = for_client and partition.leader_epoch_start_offset > log.high_watermark
     fetchable = log.log_end_offset

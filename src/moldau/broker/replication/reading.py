@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from moldau.broker.log.log import Log
 from moldau.broker.log.reader import ReadResult
+from moldau.broker.replication.machine.role import NO_EPOCH
 from moldau.wire.errors import ApiError, ErrorCode
 
-NO_EPOCH = -1
 _NOTHING = ReadResult([], 0)
 
 
@@ -35,10 +35,10 @@ def read(
     up_to_log_end: bool = False,
     last_fetched_epoch: int = NO_EPOCH,
 ) -> PartitionRead:
-    """Read whole batches from `fetch_offset`
+    """Read whole batches from `fetch_offset`.
 
-    Raises OFFSET_OUT_OF_RANGE below the log's start and past its end. An offset between the
-    high watermark and the log's end is legal and finds nothing yet.
+    Raises OFFSET_OUT_OF_RANGE below the log start offset and past the log end offset. An offset
+    between the high watermark and the log end offset is valid and finds nothing yet.
     """
     start, end = log.log_start_offset, log.log_end_offset
     high_watermark, stable = log.high_watermark, log.last_stable_offset
@@ -57,7 +57,7 @@ def read(
             aborted_transactions=() if read_committed and not up_to_log_end else None,
         )
     data = log.read(fetch_offset, max_bytes, upper_offset=upper, min_one_batch=min_one_batch)
-    # Part of a batch is of no use to anybody when a whole one may come in the next response.
+    # Part of a batch is useless when the next response can hold the whole of it.
     if data.first_batch_incomplete:
         data = _NOTHING
     aborted: Sequence[tuple[int, int]] | None = None
@@ -70,7 +70,7 @@ def read(
 
 
 def diverging_epoch(log: Log, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
-    """Where a reader's log leaves this one, if it does: an epoch and its end here.
+    """Where a reader's log diverges from this one, if it does: an epoch and its end here.
 
     The reader has the records below `fetch_offset`, the last of `last_fetched_epoch`.
     """

@@ -1,7 +1,7 @@
 """The local replica of a partition that is led elsewhere, as its fetcher sees it.
 
-What always holds: who waits to read from this follower is told of every change of what is
-committed here, after it can be read. The high watermark only goes back when the log is cut.
+Invariants: fetches that wait at this follower are woken by every change of what is committed here,
+after it can be read. The high watermark goes back only when the log is truncated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class FollowerReplica:
-    """Appends and cuts what the fetcher decides."""
+    """Appends and truncates as the fetcher decides."""
 
     __slots__ = ("_now_ms", "partition")
 
@@ -45,20 +45,20 @@ class FollowerReplica:
 
     def append_fetched(self, records: Buffer, *, leader_epoch: int) -> int:
         log, now_ms = self.partition.log, self._now_ms()
-        # There may be later ones if the request came before the leader's log was cut and written
-        # anew (KAFKA-18723).
+        # There are later epochs if the leader's log was truncated and written again after the
+        # request (KAFKA-18723).
         info = log.append_as_follower(records, now_ms=now_ms, epoch_max=leader_epoch)
         if info.flush_due:
-            # In place: the next fetch tells the leader that this replica has it for good.
+            # Not in the background: the next fetch means that this replica has the records.
             log.flush(now_ms=now_ms)
         return info.size
 
     def truncate_fetched(self, offset: int) -> None:
         self.partition.log.truncate_to(offset, now_ms=self._now_ms())
 
-    def start_anew_at(self, offset: int) -> None:
+    def restart_at(self, offset: int) -> None:
         self.partition.log.truncate_fully_and_start_at(offset, now_ms=self._now_ms())
-        self.partition.on_replicated()
+        self.partition.waiters.notify_changed()
 
     def take_watermarks(self, *, high_watermark: int, log_start_offset: int) -> None:
         log = self.partition.log
@@ -66,9 +66,9 @@ class FollowerReplica:
         changed = high_watermark > log.high_watermark
         if changed:
             log.set_high_watermark(high_watermark)
-        # The leader deletes what is committed only, but this replica may not know it to be yet.
+        # The leader deletes only what is committed, but this replica may not know yet that it is.
         if min(log_start_offset, log.high_watermark) > log.log_start_offset:
             log.advance_log_start_offset(min(log_start_offset, log.high_watermark))
             changed = True
-        if changed and self.partition.watchers:
-            self.partition.on_replicated()
+        if changed and self.partition.waiters.changes:
+            self.partition.waiters.notify_changed()

@@ -1,8 +1,8 @@
-"""Replication on this node, put together: fetchers, proposals, and the check of the ISRs by the
-clock.
+"""Everything that replication runs on this node: fetchers, ISR proposals, and the periodic check of
+the ISRs.
 
-The replica manager is given `replication`; `start` begins to look for followers that have fallen
-behind, every half of replica.lag.time.max.ms as Kafka does; `stop` lets go of all leaders.
+The replica manager gets `replication`; `start` begins to check for followers that have fallen
+behind, every half of replica.lag.time.max.ms as Kafka does; `stop` disconnects from all leaders.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from moldau.clock import Alarm, Clock
 from moldau.peers.channel import Transport
 from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
 
-#: How old what fetchers know of the configuration may be.
+#: How long fetchers use the configuration before they read it again.
 SETTINGS_READ_EVERY_MS: Final = 1_000
 
 
 class ReplicationService:
-    """What a broker in a cluster runs beside its replica manager."""
+    """What a broker runs beside its replica manager."""
 
     def __init__(
         self,
@@ -36,8 +36,8 @@ class ReplicationService:
         broker_epoch: Callable[[], int],
         alter_partition: Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]],
     ) -> None:
-        """`config(key)` gives a broker config as it is in force now; `alter_partition` asks the
-        active controller, raising ChannelError or ApiError where there is no answer."""
+        """`config(key)` returns the current value of a config; `alter_partition` sends to the
+        active controller and raises ChannelError or ApiError if there is no response."""
         self._clock = clock
         self._config = config
         self._alarm: Alarm | None = None
@@ -67,7 +67,7 @@ class ReplicationService:
         )
 
     def _settings(self) -> FetcherSettings:
-        """Asked for with every fetch, so not looked up anew each time."""
+        """Needed with every fetch, so it is not read from the configuration each time."""
         now_ms = self._clock.elapsed_ms()
         if now_ms - self._settings_read_ms >= SETTINGS_READ_EVERY_MS:
             self._settings_read_ms = now_ms
@@ -92,7 +92,7 @@ class ReplicationService:
         self._alarm = self._clock.call_later(max(self.lag_ms_max() // 2, 1), check)
 
     async def stop(self) -> None:
-        """Copy and propose nothing any more; returns when no fetcher touches a log."""
+        """Stop copying and proposing; returns when no fetcher uses a log."""
         if self._alarm is not None:
             self._alarm.cancel()
         await self._fetchers.close()

@@ -1,49 +1,39 @@
-"""What a replica needs of the node it is on."""
+"""What a replica needs from the node it is on."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+from uuid import UUID
 
-from moldau.broker.replication.machine.events import ProposeIsr
-from moldau.broker.replication.machine.leader import Brokers, NoBrokers
-from moldau.times import ELAPSED_ZERO, ElapsedMs
+from moldau.broker.replication.machine.events import Event, ProposeIsr
+from moldau.broker.replication.machine.leader import Brokers
+from moldau.times import ElapsedMs
 
-if TYPE_CHECKING:
-    from moldau.broker.replication.partition import Partition
+
+class Proposer(Protocol):
+    """A partition that proposes another ISR; the response is passed to `step`."""
+
+    @property
+    def topic_id(self) -> UUID: ...
+
+    @property
+    def index(self) -> int: ...
+
+    def step(self, event: Event) -> None: ...
 
 
 class Surroundings(Protocol):
-    """What a replica needs of its node."""
+    """What a replica needs from its node."""
 
     @property
     def brokers(self) -> Brokers: ...
 
-    def elapsed_ms(self) -> ElapsedMs:
-        """Time that only goes forward."""
-        ...
+    def elapsed_ms(self) -> ElapsedMs: ...
 
     def lag_ms_max(self) -> int:
         """replica.lag.time.max.ms"""
         ...
 
-    def propose(self, partition: Partition, proposal: ProposeIsr) -> None:
-        """Have the controller change the ISR; its answer comes back as an event (`step`)."""
+    def propose(self, partition: Proposer, proposal: ProposeIsr) -> None:
+        """Have the controller change the ISR; its response is passed to `partition.step`."""
         ...
-
-
-class AloneInTheWorld:
-    """The surroundings of a node that is its own cluster."""
-
-    brokers: Brokers = NoBrokers()
-
-    def elapsed_ms(self) -> ElapsedMs:
-        return ELAPSED_ZERO
-
-    def lag_ms_max(self) -> int:
-        return 30_000
-
-    def propose(self, partition: Partition, proposal: ProposeIsr) -> None:
-        pass
-
-
-ALONE = AloneInTheWorld()

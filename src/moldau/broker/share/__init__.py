@@ -1,1 +1,1 @@
-"""Share groups on the data path: share partitions, sessions, and where their state is kept."""
+"""Share groups on the data path: share partitions, sessions, and where their state is stored."""

@@ -1,24 +1,18 @@
-"""The share coordinator of any share partition, on whichever node it is: one attempt of each call.
+"""The share coordinator of any share partition, on whichever broker it runs: one attempt per call.
 
-Decided here: which broker coordinates a share partition, the leader of its partition of
-`__share_group_state`. One request of a kind and group is under way to a broker at a time, and holds
-all share partitions that have gathered. A call ends with the stored result or an `ApiError`:
-NETWORK_EXCEPTION if no answer came, when it is not known whether it was carried out.
+The coordinator of a share partition is the leader of its partition of `__share_group_state`. A call
+ends with the stored result or an `ApiError`: NETWORK_EXCEPTION if no response arrived, in which
+case it may or may not have been carried out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from moldau.broker.calls.brokers import (
-    NO_LEADER,
-    BrokerChannels,
-    PartitionLeaders,
-    known_code,
-)
-from moldau.broker.calls.gathering import Gathering
+from moldau.broker.calls.brokers import known_code
+from moldau.broker.calls.leader_calls import BatchRequest, Brokers, LeaderCalls
 from moldau.broker.coordinator.share.interface import Persister
 from moldau.broker.coordinator.share.machine.values import (
     NO_EPOCH,
@@ -28,7 +22,6 @@ from moldau.broker.coordinator.share.machine.values import (
     StateBatch,
 )
 from moldau.broker.machine.topics import SHARE_STATE_TOPIC
-from moldau.peers.channel import ChannelError
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message
@@ -36,104 +29,80 @@ from moldau.wire.messages import (
     DeleteShareGroupStateRequest,
     InitializeShareGroupStateRequest,
     ReadShareGroupStateRequest,
-    ReadShareGroupStateResponse,
     ReadShareGroupStateSummaryRequest,
-    ReadShareGroupStateSummaryResponse,
     WriteShareGroupStateRequest,
 )
 
+R = TypeVar("R")
+
 
 class LocalShareCoordinator(Persister, Protocol):
-    """The coordinator of this node, which makes one attempt."""
+    """The coordinator of this broker, which makes one attempt."""
 
     def partition_for(self, key: SharePartitionKey | str) -> int: ...
-
-
-class _Destination(NamedTuple):
-    """A request has one group."""
-
-    broker_id: int
-    api: ApiKey
-    group_id: str
-
-
-class _Item(NamedTuple):
-    topic_id: UUID
-    partition: int
-    data: Any
-    """The PartitionData of the request."""
-
-
-# The part of each request that names a topic.
-_TOPIC_DATA: dict[ApiKey, Callable[..., Message]] = {
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE: InitializeShareGroupStateRequest.InitializeStateData,
-    ApiKey.READ_SHARE_GROUP_STATE: ReadShareGroupStateRequest.ReadStateData,
-    ApiKey.WRITE_SHARE_GROUP_STATE: WriteShareGroupStateRequest.WriteStateData,
-    ApiKey.DELETE_SHARE_GROUP_STATE: DeleteShareGroupStateRequest.DeleteStateData,
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: ReadShareGroupStateSummaryRequest.ReadStateSummaryData,
-}
 
 
 class ClusterShareCoordinator:
     """Implements `Persister` without retries."""
 
-    def __init__(
-        self,
-        local: LocalShareCoordinator,
-        leaders: PartitionLeaders,
-        channels: BrokerChannels,
-        *,
-        node_id: int,
-        timeout_ms: Callable[[], int],
-    ) -> None:
-        """`timeout_ms` is for one request: request.timeout.ms."""
+    def __init__(self, local: LocalShareCoordinator, brokers: Brokers) -> None:
         self._local = local
-        self._leaders = leaders
-        self._channels = channels
-        self._node_id = node_id
-        self._timeout_ms = timeout_ms
-        self._requests: Gathering[_Destination, _Item, Any] = Gathering(
-            self._send, key=lambda item: item[:2]
+        self._initialize = _StateCalls(
+            local,
+            brokers,
+            ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+            InitializeShareGroupStateRequest.InitializeStateData,
+            _nothing,
         )
-
-    # One share partition at a time.
+        self._read = _StateCalls(
+            local,
+            brokers,
+            ApiKey.READ_SHARE_GROUP_STATE,
+            ReadShareGroupStateRequest.ReadStateData,
+            _state,
+        )
+        self._write = _StateCalls(
+            local,
+            brokers,
+            ApiKey.WRITE_SHARE_GROUP_STATE,
+            WriteShareGroupStateRequest.WriteStateData,
+            _nothing,
+        )
+        self._delete = _StateCalls(
+            local,
+            brokers,
+            ApiKey.DELETE_SHARE_GROUP_STATE,
+            DeleteShareGroupStateRequest.DeleteStateData,
+            _nothing,
+        )
+        self._summarize = _StateCalls(
+            local,
+            brokers,
+            ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+            ReadShareGroupStateSummaryRequest.ReadStateSummaryData,
+            _summary,
+        )
 
     async def initialize_state(
         self, key: SharePartitionKey, *, state_epoch: int, start_offset: int
     ) -> None:
-        broker_id = self._coordinator(key)
-        if broker_id == self._node_id:
-            await self._local.initialize_state(
+        await self._initialize.call(
+            key,
+            InitializeShareGroupStateRequest.PartitionData(
+                partition=key.partition, state_epoch=state_epoch, start_offset=start_offset
+            ),
+            lambda: self._local.initialize_state(
                 key, state_epoch=state_epoch, start_offset=start_offset
-            )
-            return
-        data = InitializeShareGroupStateRequest.PartitionData(
-            partition=key.partition, state_epoch=state_epoch, start_offset=start_offset
+            ),
         )
-        await self._ask(broker_id, ApiKey.INITIALIZE_SHARE_GROUP_STATE, key, data)
 
     async def read_state(self, key: SharePartitionKey, *, leader_epoch: int) -> ShareState:
-        broker_id = self._coordinator(key)
-        if broker_id == self._node_id:
-            return await self._local.read_state(key, leader_epoch=leader_epoch)
-        data = ReadShareGroupStateRequest.PartitionData(
-            partition=key.partition, leader_epoch=leader_epoch
-        )
-        result: ReadShareGroupStateResponse.PartitionResult = await self._ask(
-            broker_id, ApiKey.READ_SHARE_GROUP_STATE, key, data
-        )
-        return ShareState(
-            result.state_epoch,
-            result.start_offset,
-            tuple(
-                StateBatch(
-                    batch.first_offset,
-                    batch.last_offset,
-                    batch.delivery_state,
-                    batch.delivery_count,
-                )
-                for batch in result.state_batches
+        return await self._read.call(
+            key,
+            ReadShareGroupStateRequest.PartitionData(
+                partition=key.partition, leader_epoch=leader_epoch
             ),
+            lambda: self._local.read_state(key, leader_epoch=leader_epoch),
         )
 
     async def write_state(
@@ -146,111 +115,142 @@ class ClusterShareCoordinator:
         delivery_complete_count: int,
         batches: Sequence[StateBatch],
     ) -> None:
-        broker_id = self._coordinator(key)
-        if broker_id == self._node_id:
-            await self._local.write_state(
+        await self._write.call(
+            key,
+            WriteShareGroupStateRequest.PartitionData(
+                partition=key.partition,
+                state_epoch=state_epoch,
+                leader_epoch=leader_epoch,
+                start_offset=start_offset,
+                delivery_complete_count=delivery_complete_count,
+                state_batches=[
+                    WriteShareGroupStateRequest.StateBatch(**batch._asdict()) for batch in batches
+                ],
+            ),
+            lambda: self._local.write_state(
                 key,
                 state_epoch=state_epoch,
                 leader_epoch=leader_epoch,
                 start_offset=start_offset,
                 delivery_complete_count=delivery_complete_count,
                 batches=batches,
-            )
-            return
-        data = WriteShareGroupStateRequest.PartitionData(
-            partition=key.partition,
-            state_epoch=state_epoch,
-            leader_epoch=leader_epoch,
-            start_offset=start_offset,
-            delivery_complete_count=delivery_complete_count,
-            state_batches=[
-                WriteShareGroupStateRequest.StateBatch(**batch._asdict()) for batch in batches
-            ],
+            ),
         )
-        await self._ask(broker_id, ApiKey.WRITE_SHARE_GROUP_STATE, key, data)
 
     async def delete_state(self, key: SharePartitionKey) -> None:
-        broker_id = self._coordinator(key)
-        if broker_id == self._node_id:
-            await self._local.delete_state(key)
-            return
-        data = DeleteShareGroupStateRequest.PartitionData(partition=key.partition)
-        await self._ask(broker_id, ApiKey.DELETE_SHARE_GROUP_STATE, key, data)
+        await self._delete.call(
+            key,
+            DeleteShareGroupStateRequest.PartitionData(partition=key.partition),
+            lambda: self._local.delete_state(key),
+        )
 
     async def read_summary(
         self, key: SharePartitionKey, *, leader_epoch: int = NO_EPOCH
     ) -> ShareStateSummary:
-        broker_id = self._coordinator(key)
-        if broker_id == self._node_id:
-            return await self._local.read_summary(key, leader_epoch=leader_epoch)
-        data = ReadShareGroupStateSummaryRequest.PartitionData(
-            partition=key.partition, leader_epoch=leader_epoch
-        )
-        result: ReadShareGroupStateSummaryResponse.PartitionResult = await self._ask(
-            broker_id, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, key, data
-        )
-        return ShareStateSummary(
-            result.state_epoch,
-            result.leader_epoch,
-            result.start_offset,
-            result.delivery_complete_count,
-        )
-
-    # Asking another broker.
-
-    def _coordinator(self, key: SharePartitionKey) -> int:
-        leader = self._leaders.leader(SHARE_STATE_TOPIC, self._local.partition_for(key))
-        if leader is None:
-            raise ApiError(ErrorCode.NOT_COORDINATOR, f"there is no {SHARE_STATE_TOPIC} yet")
-        if leader == NO_LEADER:
-            raise ApiError(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"nobody coordinates {key} at the moment"
-            )
-        return leader
-
-    async def _ask(self, broker_id: int, api: ApiKey, key: SharePartitionKey, data: Message) -> Any:
-        """The PartitionResult of the response, if it is none of an error."""
-        destination = _Destination(broker_id, api, key.group_id)
-        try:
-            result = await self._requests.call(
-                destination, _Item(key.topic_id, key.partition, data)
-            )
-        except ChannelError as error:
-            raise ApiError(ErrorCode.NETWORK_EXCEPTION, str(error)) from error
-        if result is None:
-            raise ApiError(
-                ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"{API_BY_KEY[api].name} to broker {broker_id}: no result for {key}",
-            )
-        if result.error_code:
-            raise ApiError(known_code(result.error_code), result.error_message or "")
-        return result
-
-    async def _send(self, destination: _Destination, items: Sequence[_Item]) -> list[Any]:
-        topics: dict[UUID, list[Any]] = {}
-        for item in items:
-            topics.setdefault(item.topic_id, []).append(item.data)
-        topic_data = _TOPIC_DATA[destination.api]
-        # All five requests have these fields.
-        make: Callable[..., Message] = API_BY_KEY[destination.api].request
-        response: Any = await self._channels.call(
-            destination.broker_id,
-            destination.api,
-            make(
-                group_id=destination.group_id,
-                topics=[
-                    topic_data(topic_id=topic_id, partitions=partitions)
-                    for topic_id, partitions in topics.items()
-                ],
+        return await self._summarize.call(
+            key,
+            ReadShareGroupStateSummaryRequest.PartitionData(
+                partition=key.partition, leader_epoch=leader_epoch
             ),
-            timeout_ms=self._timeout_ms(),
+            lambda: self._local.read_summary(key, leader_epoch=leader_epoch),
         )
-        told = {
-            (result.topic_id, partition.partition): partition
-            for result in response.results
-            for partition in result.partitions
-        }
-        return [told.get((item.topic_id, item.partition)) for item in items]
 
-    def close(self) -> None:
-        self._requests.close()
+
+class _Item(NamedTuple):
+    key: SharePartitionKey
+    data: Message
+    """The PartitionData of the request."""
+
+
+class _StateCalls(Generic[R]):
+    """Calls of one API; the requests and responses of all five have the same structure."""
+
+    def __init__(
+        self,
+        local: LocalShareCoordinator,
+        brokers: Brokers,
+        api: ApiKey,
+        topic_data: Callable[..., Message],
+        result: Callable[[Any], R],
+    ) -> None:
+        """`topic_data` is the part of the request with the partitions of a topic, `result` converts
+        a PartitionResult of the response."""
+        self._local = local
+        self._api = api
+        self._topic_data = topic_data
+        self._result = result
+        self._calls = LeaderCalls(
+            brokers,
+            BatchRequest(
+                api=api,
+                encode=self._request,
+                decode=self._results,
+                key=lambda item: (item.key.topic_id, item.key.partition),
+                # A request has one group id.
+                group=lambda item: item.key.group_id,
+            ),
+            no_partition=ErrorCode.NOT_COORDINATOR,
+            no_leader=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        )
+
+    async def call(
+        self, key: SharePartitionKey, data: Message, here: Callable[[], Awaitable[R]]
+    ) -> R:
+        partition = (SHARE_STATE_TOPIC, self._local.partition_for(key))
+        return await self._calls.call(partition, _Item(key, data), here)
+
+    def _request(self, items: Sequence[_Item]) -> Message:
+        topics: dict[UUID, list[Message]] = {}
+        for item in items:
+            topics.setdefault(item.key.topic_id, []).append(item.data)
+        make: Callable[..., Message] = API_BY_KEY[self._api].request
+        return make(
+            group_id=items[0].key.group_id,
+            topics=[
+                self._topic_data(topic_id=topic_id, partitions=partitions)
+                for topic_id, partitions in topics.items()
+            ],
+        )
+
+    def _results(self, response: Any) -> Mapping[Hashable, R | ApiError]:
+        return {
+            (topic.topic_id, each.partition): ApiError(
+                known_code(each.error_code), each.error_message or ""
+            )
+            if each.error_code
+            else self._result(each)
+            for topic in response.results
+            for each in topic.partitions
+        }
+
+
+# A PartitionResult has one class per API, all with the fields that are read here.
+
+
+def _nothing(result: Any) -> None:
+    return None
+
+
+def _state(result: Any) -> ShareState:
+    return ShareState(
+        result.state_epoch,
+        result.start_offset,
+        tuple(
+            StateBatch(
+                batch.first_offset,
+                batch.last_offset,
+                batch.delivery_state,
+                batch.delivery_count,
+            )
+            for batch in result.state_batches
+        ),
+    )
+
+
+def _summary(result: Any) -> ShareStateSummary:
+    return ShareStateSummary(
+        result.state_epoch,
+        result.leader_epoch,
+        result.start_offset,
+        result.delivery_complete_count,
+    )

@@ -1,8 +1,10 @@
-"""A share fetch: acquires records at once, or waits for them until its time is over.
+"""A share fetch: acquires records immediately, or waits for them until its timeout.
 
 It waits for new records, for records that become available again and for partitions that are being
-loaded. What always holds: it answers exactly once; while it waits it holds no record; reading and
-acquiring happen in one turn of the loop, so what was read is what is acquired.
+loaded.
+
+Invariants: it is answered exactly once; while it waits it holds no record; reading and acquiring
+happen in one turn of the loop, so what was read is what is acquired.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
+from moldau.broker.replication import reading
 from moldau.broker.replication.machine.purgatory import Purgatory, Waiter
 from moldau.broker.share.log_batches import aborted_spans, base_offset_of, slice_for, spans_of
 from moldau.broker.share.machine.acquisition import AcquiredRecords, Span, Wanted
@@ -18,13 +21,13 @@ from moldau.broker.share.machine.sessions import TopicIdPartition
 from moldau.broker.share.shell import SharePartitionShell
 from moldau.wire.errors import ApiError, ErrorCode
 
-# Partitions may have nothing but aborted records to offer for a while. Each attempt archives what
-# it has read of them; after so many, others get their turn.
+# Partitions may have only aborted records for a while. Each attempt archives what it has read of
+# them; after this many, others get their turn.
 _ATTEMPTS_PER_TURN: Final = 8
 
 
 class FetchedPartition(NamedTuple):
-    """What one partition gives; `records` are views of the log."""
+    """The result for one partition; `records` are views of the log."""
 
     error: ApiError | None = None
     records: bytes | memoryview = b""
@@ -32,7 +35,7 @@ class FetchedPartition(NamedTuple):
 
 
 class ShareFetchLimits(NamedTuple):
-    """What of a request concerns all its partitions."""
+    """The part of a request that concerns all its partitions."""
 
     max_wait_ms: int
     min_bytes: int
@@ -99,7 +102,7 @@ class DelayedShareFetch(Waiter):
         self._admitted = False
 
     def start(self) -> None:
-        """Answer, or begin to wait; without a place to wait, answer with what there is."""
+        """Answer, or begin to wait; if there is no place to wait, answer with what is available."""
         fetched = self._attempt()
         if fetched is None:
             if self._limits.max_wait_ms > 0:
@@ -117,7 +120,7 @@ class DelayedShareFetch(Waiter):
             self._purgatory.timers.call_soon(self._look_again)
 
     def on_partition_loaded(self) -> None:
-        """Look at once, as Kafka does: partitions that are loaded in the same turn of the loop must
+        """Try immediately, as Kafka does: partitions loaded in the same turn of the loop must
         not add up to one response of twice as many records."""
         if not self.finished:
             self._finish(is_last=False)
@@ -126,7 +129,7 @@ class DelayedShareFetch(Waiter):
         self._finish(is_last=True)
 
     def abandon(self) -> None:
-        """Nobody wants the answer any more: acquire nothing for it."""
+        """The response is no longer wanted: acquire nothing for it."""
         if self.finished:
             return
         self._end()
@@ -139,7 +142,7 @@ class DelayedShareFetch(Waiter):
             self._finish(is_last=False)
 
     def _finish(self, *, is_last: bool) -> None:
-        # The caller is a timer or a change elsewhere, which must not fail for this request.
+        # The caller is a timer or a change elsewhere, which must not fail because of this request.
         try:
             fetched = None if self._answer.done() else self._attempt(is_last)
         except Exception as error:
@@ -162,17 +165,17 @@ class DelayedShareFetch(Waiter):
     def _watch(self) -> None:
         for shell in self._shells.values():
             shell.watchers[self] = None
-            shell.partition.watchers[self] = None
+            shell.partition.waiters.changes[self] = None
 
     def _unwatch(self) -> None:
         for shell in self._shells.values():
             shell.watchers.pop(self, None)
-            shell.partition.watchers.pop(self, None)
+            shell.partition.waiters.changes.pop(self, None)
 
     # Reading and acquiring.
 
     def _attempt(self, is_last: bool = False) -> Fetched | None:
-        """What to answer now; None if it is better to wait."""
+        """The response; None if it is better to wait."""
         for _ in range(_ATTEMPTS_PER_TURN):
             fetched: Fetched = {}
             reads, size = self._read_all(fetched)
@@ -206,7 +209,7 @@ class DelayedShareFetch(Waiter):
             try:
                 read = self._read(partition, shell, machine, max(0, room), min_one_batch=size == 0)
             except ApiError as error:
-                # No longer the leader, or the disk failed: the next fetch begins anew.
+                # No longer the leader, or the disk failed: the next fetch starts over.
                 shell.end(error)
                 fetched[partition] = FetchedPartition(error)
                 continue
@@ -230,7 +233,8 @@ class DelayedShareFetch(Waiter):
             machine.move_log_start(log_start_offset)
             offset = machine.next_fetch_offset()
         try:
-            read = shell.partition.read(
+            read = reading.read(
+                shell.partition.log,
                 offset,
                 max_bytes,
                 min_one_batch=min_one_batch,

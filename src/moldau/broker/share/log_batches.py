@@ -1,4 +1,4 @@
-"""What share partitions need to know of the bytes they read: where batches begin and end, and
+"""What share partitions need to know about the bytes they read: where batches begin and end, and
 which of them an aborted transaction wrote. Only transaction markers are ever decoded."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from moldau.broker.log.replay import end_marker
 from moldau.broker.share.machine.acquisition import AcquiredRecords, Span
 from moldau.wire.records import HEADER_SIZE, LOG_OVERHEAD, read_header
 
-# Base offset, length and last offset delta, with which everything about offsets is known.
+# Base offset, length and last offset delta: all that is needed about offsets.
 _BOUNDS: Final = struct.Struct(">qi11xi")
 
 
@@ -21,8 +21,8 @@ def base_offset_of(buffer: memoryview) -> int:
 
 
 def spans_of(buffer: memoryview, reach: int, max_records: int) -> list[Span]:
-    """The batches that are there in full, up to that which holds `reach` or the last of
-    `max_records`: a long log is not gone through for a few records."""
+    """The complete batches, up to the one with `reach` or the last of `max_records`: a long log
+    is not scanned for a few records."""
     spans: list[Span] = []
     position = 0
     size = len(buffer)

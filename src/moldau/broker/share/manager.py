@@ -1,9 +1,9 @@
-"""The share partitions this node leads, the sessions of members that fetch from them, and what
-their requests do.
+"""The share partitions that this node leads, the sessions of members that fetch from them, and the
+effects of their requests.
 
-What always holds: a share partition exists here at most once, while this node leads its partition
-and its group has a session here; a session that goes gives back what its member holds; all requests
-see the effects of those before them.
+Invariants: a share partition exists here at most once, while this node leads its partition and its
+group has a session here; a session that ends releases what its member holds; all requests see the
+effects of those before them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Acknowledging:
         self._waiting = waiting
 
     async def outcome(self) -> dict[TopicIdPartition, ApiError | None]:
-        """What became of each partition's, once all are stored or refused."""
+        """The outcome for each partition, once all are stored or rejected."""
         for partition, answer in self._waiting.items():
             try:
                 await answer
@@ -111,10 +111,10 @@ class SharePartitionManager:
     def __len__(self) -> int:
         return sum(map(len, self._shells.values()))
 
-    # What share partitions ask.
+    # For share partitions.
 
     def settings_of(self, group_id: str) -> ShareSettings:
-        """Asked for each request, so it is kept until a config changes or the group is gone."""
+        """Needed for each request, so it is cached until a config changes or the group is gone."""
         settings = self._settings_of.get(group_id)
         if settings is None:
             get = self._settings.get
@@ -164,7 +164,7 @@ class SharePartitionManager:
 
     def check_enabled(self) -> None:
         if self._closed:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node stops")
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node is stopping")
         if not self._enabled():
             raise ApiError(
                 ErrorCode.UNSUPPORTED_VERSION,
@@ -177,17 +177,16 @@ class SharePartitionManager:
         partitions: Iterable[TopicIdPartition],
         connection: ConnectionInfo,
     ) -> ShareSession:
-        """A member begins, or begins anew; it keeps the records it holds."""
+        """Open a member's session, or replace it; the member keeps the records it holds."""
         self._abandon_fetch(key)
         session = self.sessions.open(key, partitions, connection.connection_id)
         connection.when_closed(self._on_connection_closed)
         return session
 
     async def release_session(self, key: SessionKey) -> None:
-        """End a member's session and give back what it holds; SHARE_SESSION_NOT_FOUND if it has
+        """End a member's session and release what it holds; SHARE_SESSION_NOT_FOUND if it has
         none."""
-        session = self.sessions.existing(key)
-        self.sessions.remove(key)
+        session = self.sessions.close(key)
         self._abandon_fetch(key)
         waiting = self._release(session)
         if waiting:
@@ -196,9 +195,9 @@ class SharePartitionManager:
             self._drop_group(key.group_id)
 
     def _release(self, session: ShareSession) -> list[asyncio.Future[None]]:
-        """Begin to give back what the member holds, wherever it holds something."""
+        """Begin to release what the member holds in any partition."""
         waiting = []
-        # A partition may have been forgotten by the session while records were still held.
+        # A session may have dropped a partition while its member still held records.
         for shell in list(self._shells.get(session.key.group_id, {}).values()):
             if shell.machine is not None:
                 answer = shell.release(session.key.member_id)
@@ -260,7 +259,7 @@ class SharePartitionManager:
     def acknowledge(
         self, key: SessionKey, batches: Mapping[TopicIdPartition, Sequence[AckBatch]]
     ) -> Acknowledging:
-        """Take over a member's acknowledgements: they count for whatever is asked from now on."""
+        """Begin to store a member's acknowledgements; requests from now on see them."""
         outcome: dict[TopicIdPartition, ApiError | None] = {}
         waiting: dict[TopicIdPartition, asyncio.Future[None]] = {}
         shells = self._shells.get(key.group_id, {})
@@ -282,10 +281,10 @@ class SharePartitionManager:
                 waiting[partition] = answer
         return Acknowledging(outcome, waiting)
 
-    # Changes and the end.
+    # Changes and shutdown.
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Drop what this node leads no longer; after the replica manager took the delta over."""
+        """Drop what this node no longer leads; after the replica manager has applied the delta."""
         if delta.configs or delta.from_snapshot:
             self._settings_of.clear()
         if delta.features and not self._enabled():
@@ -302,7 +301,7 @@ class SharePartitionManager:
                 and hosted.leader_epoch == shell.leader_epoch
             ):
                 continue
-            # Also if it leads again: another may have led meanwhile, and changed the state.
+            # Also if it leads again: another node may have led meanwhile and changed the state.
             code = None if hosted is None else hosted.error
             if key.topic_id not in image.topics_by_id:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -314,7 +313,7 @@ class SharePartitionManager:
             )
 
     def _drop_group(self, group_id: str) -> None:
-        """Nobody of the group fetches here: its state is read again if somebody does."""
+        """The group has no session here: its state is read again with its next session."""
         gone = ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the group has no share session here any more"
         )
@@ -325,12 +324,12 @@ class SharePartitionManager:
         return [shell for shells in self._shells.values() for shell in shells.values()]
 
     async def close(self) -> None:
-        """Stop: nothing is stored any more, and who waits gets an empty answer."""
+        """Stop: nothing is stored any more, and waiting fetches get an empty response."""
         self._closed = True
         for fetch in list(self._fetches.values()):
             fetch.abandon()
         for shell in self._all_shells():
-            shell.end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node stops"))
+            shell.end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node is stopping"))
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

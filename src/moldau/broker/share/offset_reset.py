@@ -34,5 +34,5 @@ def initial_offset(partition: Partition, strategy: str, now_ms: int) -> int:
         found = find_offset(partition, since_ms, read_committed=False, for_client=True)
         if found != NOT_FOUND:
             return found.offset
-        # Nothing is that young: the next record will be. (Kafka fails here until one comes.)
+        # No record is that young: begin with the next one. (Kafka fails here until there is one.)
     return find_offset(partition, LATEST, read_committed=False, for_client=True).offset

@@ -1,16 +1,16 @@
-"""Calls to the share coordinator that are tried again while it moves.
+"""Calls to the share coordinator that are retried while it moves.
 
 `cluster_persister.py` finds the coordinator. Invariant: a call ends with the stored result or with
-an `ApiError` whose code Kafka's persister would hand on, after at most `_ATTEMPT_COUNT_MAX`
+an `ApiError` whose code Kafka's persister would return, after at most `_ATTEMPT_COUNT_MAX`
 attempts.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from moldau.broker.calls.retries import Pause, Retries
 from moldau.broker.coordinator.share.interface import Persister
 from moldau.broker.coordinator.share.machine.values import (
     NO_EPOCH,
@@ -31,14 +31,14 @@ _RETRIED = frozenset(
         ErrorCode.NOT_COORDINATOR,
         # The metadata of a new topic reaches brokers one by one.
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        # No answer of another broker.
+        # No response from another broker.
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
 
-# Kafka waits 1, 2, 4 and 8 seconds between its five attempts. Beginning sooner spares the first
-# consumer of a new cluster a second, and shorter pauses the others some when a coordinator's node
-# has died; the last attempt is made after about as long a time.
+# Kafka waits 1, 2, 4 and 8 seconds between its five attempts. Shorter pauses save the first
+# consumer of a new cluster a second, and other consumers some time when a coordinator's broker has
+# died; the last attempt is made after about the same time as Kafka's.
 _BACKOFF_MS_FIRST = 100
 _BACKOFF_MS_MAX = 1_000
 _ATTEMPT_COUNT_MAX = 18
@@ -47,20 +47,24 @@ _ATTEMPT_COUNT_MAX = 18
 class RetryingPersister:
     """Implements `Persister` over another one, which makes one attempt of each call.
 
-    `create_topic` makes sure that the coordinator's topic exists, as Kafka's FindCoordinator does;
-    `sleep` waits for seconds.
+    `create_topic` ensures that the coordinator's topic exists, as Kafka's FindCoordinator does.
     """
 
     def __init__(
         self,
         coordinator: Persister,
         create_topic: Callable[[], Awaitable[None]],
-        *,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        wait: Pause,
     ) -> None:
         self._coordinator = coordinator
         self._create_topic = create_topic
-        self._sleep = sleep
+        self._retries = Retries(
+            wait,
+            retried=_RETRIED,
+            attempt_count_max=_ATTEMPT_COUNT_MAX,
+            delay_ms_first=_BACKOFF_MS_FIRST,
+            delay_ms_max=_BACKOFF_MS_MAX,
+        )
 
     async def initialize_state(
         self, key: SharePartitionKey, *, state_epoch: int, start_offset: int
@@ -108,22 +112,13 @@ class RetryingPersister:
         )
 
     async def _attempt(self, call: Callable[[], Awaitable[R]]) -> R:
-        backoff_ms = _BACKOFF_MS_FIRST
-        for _ in range(_ATTEMPT_COUNT_MAX - 1):
-            try:
-                return await call()
-            except ApiError as error:
-                if error.code not in _RETRIED:
-                    raise
-                if error.code is ErrorCode.NOT_COORDINATOR:
-                    await self._create_missing_topic()
-            await self._sleep(backoff_ms / 1000)
-            backoff_ms = min(2 * backoff_ms, _BACKOFF_MS_MAX)
-        return await call()
+        return await self._retries.run(call, self._create_missing_topic)
 
-    async def _create_missing_topic(self) -> None:
+    async def _create_missing_topic(self, code: ErrorCode) -> None:
+        if code is not ErrorCode.NOT_COORDINATOR:
+            return
         try:
             await self._create_topic()
         except ApiError as error:
-            if error.code not in _RETRIED:
+            if not self._retries.covers(error.code):
                 raise

@@ -1,8 +1,8 @@
-"""Runs one share partition: loads it, stores its changes, ends its locks, tells who waits.
+"""Runs one share partition: loads it, stores its changes, ends its locks, wakes waiting fetches.
 
-What always holds: one write is under way at a time, and what is decided meanwhile goes into the
-next one as a whole, so many small acknowledgements cost few writes; every acknowledgement is
-answered exactly once, after its write; a partition that has ended answers its error for ever.
+Invariants: one write is in flight at a time, and what is decided in the meantime goes into the next
+one as a whole, so many small acknowledgements cost few writes; every acknowledgement completes
+exactly once, after its write; a partition that has ended always returns its error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
 
-# After these the node does not lead the share partition any more, or it does not exist.
+# After these the node no longer leads the share partition, or it does not exist.
 _ENDING: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -37,7 +37,7 @@ _ENDING: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-# What a client is told of the persister's errors; anything else is a server error.
+# How the persister's errors are returned to clients; anything else is a server error.
 _TOLD_AS: Final = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -54,7 +54,7 @@ _TOLD_AS: Final = {
 
 
 class Watcher(Protocol):
-    """Somebody who wants records of a share partition."""
+    """Waits for records of a share partition."""
 
     def on_partition_loaded(self) -> None: ...
 
@@ -129,7 +129,7 @@ class SharePartitionShell:
             for watcher in self._take_watchers():
                 watcher.on_partition_loaded()
 
-    # What members do.
+    # Requests of members.
 
     def acquire(
         self,
@@ -148,7 +148,7 @@ class SharePartitionShell:
     def acknowledge(
         self, member_id: str, batches: Sequence[AckBatch]
     ) -> asyncio.Future[None] | None:
-        """None if it is done already, else it is when the future is; raises ApiError."""
+        """None if it is complete already, otherwise a future; raises ApiError."""
         machine = self._active()
         change = machine.acknowledge(
             member_id, batches, self.settings, self._host.clock.elapsed_ms()
@@ -157,7 +157,7 @@ class SharePartitionShell:
         return self._store(change)
 
     def release(self, member_id: str) -> asyncio.Future[None] | None:
-        """Give back what a member holds; the future as of `acknowledge`."""
+        """Release what a member holds; returns as `acknowledge` does."""
         return self._store(self._active().release(member_id, self.settings))
 
     def _active(self) -> SharePartition:
@@ -191,8 +191,7 @@ class SharePartitionShell:
             try:
                 self._conclude(machine, queue, self.error or await self._write_once(machine, queue))
             except BaseException as failure:
-                # The node stops, or there is a bug: whether it was stored is for the next leader
-                # to find out.
+                # The node stops, or there is a bug: the next leader reads what was stored.
                 stopped = isinstance(failure, asyncio.CancelledError)
                 error = ApiError(
                     ErrorCode.NOT_LEADER_OR_FOLLOWER if stopped else ErrorCode.UNKNOWN_SERVER_ERROR
@@ -281,7 +280,7 @@ class SharePartitionShell:
     # The end.
 
     def end(self, error: ApiError) -> None:
-        """Serve no longer: another node leads, the topic is gone, or its state is out of reach."""
+        """Serve no longer: another node leads, the topic is gone, or its state cannot be read."""
         if self.error is not None:
             return
         self.error = error
@@ -307,4 +306,4 @@ def _settle(answer: asyncio.Future[None] | None, error: ApiError | None) -> None
         answer.set_result(None)
     else:
         answer.set_exception(error)
-        answer.exception()  # Who gave records up does not ask what became of it.
+        answer.exception()  # A member that has left does not wait for the outcome.

@@ -1,24 +1,19 @@
-"""Markers for partitions wherever they are led.
+"""Markers for partitions of all brokers.
 
-Decided here: which broker is told of which partition. What is led by this node goes no further;
-for each other broker one request is under way at a time, and holds all markers that have gathered.
-Nothing is tried again here: the sender does, and finds out anew who leads.
+Each part of a marker goes to the leader of its partitions. Nothing is retried here: the sender
+retries, and looks up the leaders again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Coroutine, Hashable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from moldau.broker.calls.brokers import (
-    NO_LEADER,
-    BrokerChannels,
-    PartitionLeaders,
-    known_code,
-)
-from moldau.broker.calls.gathering import Gathering
+from moldau.broker.calls.brokers import known_code
+from moldau.broker.calls.leader_calls import BatchRequest, Brokers, LeaderCalls
 from moldau.broker.coordinator.transaction.interface import MarkerWriter
 from moldau.broker.coordinator.transaction.machine.values import (
     Marker,
@@ -26,9 +21,9 @@ from moldau.broker.coordinator.transaction.machine.values import (
     TopicPartition,
 )
 from moldau.invariant import of_type
-from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
-from moldau.wire.errors import ErrorCode
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.message import Message
 from moldau.wire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 logger = logging.getLogger(__name__)
@@ -38,104 +33,72 @@ _Topic = WriteTxnMarkersRequest.WritableTxnMarkerTopic
 
 
 class ClusterMarkers:
-    """Implements `MarkerWriter` for the partitions of all nodes."""
+    """Implements `MarkerWriter` for the partitions of all brokers."""
 
-    def __init__(
-        self,
-        local: MarkerWriter,
-        leaders: PartitionLeaders,
-        channels: BrokerChannels,
-        *,
-        node_id: int,
-        timeout_ms: Callable[[], int],
-    ) -> None:
-        """`timeout_ms` is for one request: request.timeout.ms."""
+    def __init__(self, local: MarkerWriter, brokers: Brokers) -> None:
+        """`local` writes to the partitions that this broker leads."""
         self._local = local
-        self._leaders = leaders
-        self._channels = channels
-        self._node_id = node_id
-        self._timeout_ms = timeout_ms
-        # A response names producers: one marker of each at a time.
-        self._requests: Gathering[int, Marker, MarkerResult] = Gathering(
-            self._send, key=lambda marker: marker.producer_id
+        self._calls = LeaderCalls(
+            brokers,
+            BatchRequest(
+                api=ApiKey.WRITE_TXN_MARKERS,
+                encode=_request,
+                decode=_results,
+                # A response identifies a marker by its producer.
+                key=lambda marker: marker.producer_id,
+            ),
+            no_partition=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            no_leader=ErrorCode.NOT_LEADER_OR_FOLLOWER,
         )
 
     async def write(self, markers: Sequence[Marker]) -> list[MarkerResult]:
-        results: list[MarkerResult] = [{} for _ in markers]
-        mine: list[Marker] = []
-        my_results: list[MarkerResult] = []
-        calls = []
-        for marker, result in zip(markers, results, strict=True):
-            for leader, names in self._by_leader(marker).items():
-                if leader is None:
-                    result.update(dict.fromkeys(names, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-                elif leader == NO_LEADER:
-                    result.update(dict.fromkeys(names, ErrorCode.NOT_LEADER_OR_FOLLOWER))
-                elif leader == self._node_id:
-                    mine.append(_for(marker, names))
-                    my_results.append(result)
-                else:
-                    calls.append(self._write_remotely(leader, _for(marker, names), result))
-        if mine:
-            calls.append(self._write_locally(mine, my_results))
-        if len(calls) == 1:
-            await calls[0]
-        elif calls:
-            await asyncio.gather(*calls)
-        return results
+        return await _all([self._write(marker) for marker in markers])
 
-    def _by_leader(self, marker: Marker) -> dict[int | None, list[TopicPartition]]:
-        places: dict[int | None, list[TopicPartition]] = {}
-        for name in marker.partitions:
-            places.setdefault(self._leaders.leader(*name), []).append(name)
-        return places
-
-    async def _write_locally(
-        self, markers: Sequence[Marker], results: Sequence[MarkerResult]
-    ) -> None:
-        for result, written in zip(results, await self._local.write(markers), strict=True):
+    async def _write(self, marker: Marker) -> MarkerResult:
+        led, result = self._calls.by_leader(marker.partitions)
+        parts = [self._write_part(leader, _part(marker, names)) for leader, names in led.items()]
+        for written in await _all(parts):
             result.update(written)
+        return result
 
-    async def _write_remotely(self, leader: int, marker: Marker, result: MarkerResult) -> None:
+    async def _write_part(self, leader: int, marker: Marker) -> MarkerResult:
+        """Write the marker to partitions that all have this leader."""
         try:
-            result.update(await self._requests.call(leader, marker))
-        except ChannelError as error:
-            # Whether they were written is not known; written twice they end nothing twice.
-            logger.info("markers of producer %d: %s", marker.producer_id, error)
-            result.update(dict.fromkeys(marker.partitions, ErrorCode.NETWORK_EXCEPTION))
+            result = await self._calls.call_broker(
+                leader, marker, lambda: self._write_locally(marker)
+            )
+        except ApiError as error:
+            # After a lost connection the markers may have been written; a second write is harmless.
+            logger.info(
+                "writing markers of producer %d on broker %d failed: %s",
+                marker.producer_id,
+                leader,
+                error,
+            )
+            return dict.fromkeys(marker.partitions, error.code)
+        missing = ErrorCode.UNKNOWN_SERVER_ERROR
+        return {name: result.get(name, missing) for name in marker.partitions}
 
-    async def _send(self, leader: int, markers: Sequence[Marker]) -> list[MarkerResult]:
-        answer = await self._channels.call(
-            leader,
-            ApiKey.WRITE_TXN_MARKERS,
-            WriteTxnMarkersRequest(markers=[_encoded(marker) for marker in markers]),
-            timeout_ms=self._timeout_ms(),
-        )
-        response = of_type(answer, WriteTxnMarkersResponse)
-        told = {
-            result.producer_id: {
-                (topic.name, partition.partition_index): known_code(partition.error_code)
-                for topic in result.topics
-                for partition in topic.partitions
-            }
-            for result in response.markers
-        }
-        return [
-            {
-                name: told.get(marker.producer_id, {}).get(name, ErrorCode.UNKNOWN_SERVER_ERROR)
-                for name in marker.partitions
-            }
-            for marker in markers
-        ]
-
-    def close(self) -> None:
-        self._requests.close()
+    async def _write_locally(self, marker: Marker) -> MarkerResult:
+        (result,) = await self._local.write([marker])
+        return result
 
 
-def _for(marker: Marker, names: Sequence[TopicPartition]) -> Marker:
+async def _all(calls: Sequence[Coroutine[Any, Any, MarkerResult]]) -> list[MarkerResult]:
+    if len(calls) == 1:
+        # The usual case, which needs no task of its own.
+        return [await calls[0]]
+    return await asyncio.gather(*calls)
+
+
+def _part(marker: Marker, names: Sequence[TopicPartition]) -> Marker:
     if len(names) == len(marker.partitions):
         return marker
     return replace(marker, partitions=tuple(names))
+
+
+def _request(markers: Sequence[Marker]) -> Message:
+    return WriteTxnMarkersRequest(markers=[_encoded(marker) for marker in markers])
 
 
 def _encoded(marker: Marker) -> WriteTxnMarkersRequest.WritableTxnMarker:
@@ -150,3 +113,15 @@ def _encoded(marker: Marker) -> WriteTxnMarkersRequest.WritableTxnMarker:
         transaction_version=marker.transaction_version,
         topics=[_Topic(name=name, partition_indexes=indexes) for name, indexes in topics.items()],
     )
+
+
+def _results(message: Message) -> Mapping[Hashable, MarkerResult | ApiError]:
+    response = of_type(message, WriteTxnMarkersResponse)
+    return {
+        result.producer_id: {
+            (topic.name, partition.partition_index): known_code(partition.error_code)
+            for topic in result.topics
+            for partition in topic.partitions
+        }
+        for result in response.markers
+    }

@@ -1,30 +1,24 @@
-"""The transaction coordinator of any transactional id, on whichever node it is.
+"""The transaction coordinator of any transactional id, on whichever broker it runs.
 
-Before a partition takes a transaction's first batch its leader asks the coordinator (see
-`verification.py`). Decided here: which broker that is, and what an answer that does not come means.
-One request is under way to a broker at a time, and holds all questions that have gathered.
+Before a partition accepts a transaction's first batch, its leader asks the coordinator (see
+`verification.py`). The coordinator is the leader of the id's partition of `__transaction_state`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from moldau.broker.calls.brokers import (
-    NO_LEADER,
-    BrokerChannels,
-    PartitionLeaders,
-    known_code,
-)
-from moldau.broker.calls.gathering import Gathering
+from moldau.broker.calls.brokers import known_code
+from moldau.broker.calls.leader_calls import BatchRequest, Brokers, LeaderCalls
 from moldau.broker.coordinator.transaction.interface import TransactionPartitions
 from moldau.broker.coordinator.transaction.machine.values import TV_2, TopicPartition
 from moldau.broker.machine.topics import TRANSACTION_STATE_TOPIC
 from moldau.invariant import of_type
-from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
-from moldau.wire.errors import ErrorCode
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.message import Message
 from moldau.wire.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 logger = logging.getLogger(__name__)
@@ -35,7 +29,7 @@ Errors = dict[TopicPartition, ErrorCode]
 
 
 class LocalTransactions(TransactionPartitions, Protocol):
-    """The coordinator of this node."""
+    """The coordinator of this broker."""
 
     def partition_for(self, transactional_id: str) -> int: ...
 
@@ -51,23 +45,18 @@ class _Question(NamedTuple):
 class ClusterTransactionPartitions:
     """Implements `TransactionPartitions`; for clients of version 2 where it adds partitions."""
 
-    def __init__(
-        self,
-        local: LocalTransactions,
-        leaders: PartitionLeaders,
-        channels: BrokerChannels,
-        *,
-        node_id: int,
-        timeout_ms: Callable[[], int],
-    ) -> None:
-        """`timeout_ms` is for one request: request.timeout.ms."""
+    def __init__(self, local: LocalTransactions, brokers: Brokers) -> None:
         self._local = local
-        self._leaders = leaders
-        self._channels = channels
-        self._node_id = node_id
-        self._timeout_ms = timeout_ms
-        self._requests: Gathering[int, _Question, Errors] = Gathering(
-            self._send, key=lambda question: question.transactional_id
+        self._calls = LeaderCalls(
+            brokers,
+            BatchRequest(
+                api=ApiKey.ADD_PARTITIONS_TO_TXN,
+                encode=_request,
+                decode=_results,
+                key=lambda question: question.transactional_id,
+            ),
+            no_partition=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            no_leader=ErrorCode.COORDINATOR_NOT_AVAILABLE,
         )
 
     async def add_partitions(
@@ -80,62 +69,31 @@ class ClusterTransactionPartitions:
         verify_only: bool,
         client_transaction_version: int = TV_2,
     ) -> Errors:
-        coordinator = self._leaders.leader(
-            TRANSACTION_STATE_TOPIC, self._local.partition_for(transactional_id)
-        )
-        if coordinator == self._node_id:
-            return await self._local.add_partitions(
-                transactional_id,
-                producer_id,
-                producer_epoch,
-                partitions,
-                verify_only=verify_only,
-                client_transaction_version=client_transaction_version,
-            )
-        if coordinator is None or coordinator == NO_LEADER:
-            return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         question = _Question(
             transactional_id, producer_id, producer_epoch, tuple(partitions), verify_only
         )
         try:
-            return await self._requests.call(coordinator, question)
-        except ChannelError as error:
-            logger.info("asking the coordinator of %s: %s", transactional_id, error)
-            return dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+            answer = await self._calls.call(
+                (TRANSACTION_STATE_TOPIC, self._local.partition_for(transactional_id)),
+                question,
+                lambda: self._local.add_partitions(
+                    transactional_id,
+                    producer_id,
+                    producer_epoch,
+                    partitions,
+                    verify_only=verify_only,
+                    client_transaction_version=client_transaction_version,
+                ),
+            )
+        except ApiError as error:
+            logger.info("asking the coordinator of %s failed: %s", transactional_id, error)
+            return dict.fromkeys(partitions, error.code)
+        missing = ErrorCode.UNKNOWN_SERVER_ERROR
+        return {name: answer.get(name, missing) for name in partitions}
 
-    async def _send(self, coordinator: int, questions: Sequence[_Question]) -> list[Errors]:
-        answer = await self._channels.call(
-            coordinator,
-            ApiKey.ADD_PARTITIONS_TO_TXN,
-            AddPartitionsToTxnRequest(transactions=[_encoded(each) for each in questions]),
-            timeout_ms=self._timeout_ms(),
-        )
-        response = of_type(answer, AddPartitionsToTxnResponse)
-        if response.error_code:
-            code = known_code(response.error_code)
-            if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-                # It is this broker that was refused, of which the client must not hear.
-                logger.error("broker %d takes no questions from this one: %s", coordinator, code)
-                code = ErrorCode.INVALID_TXN_STATE
-            return [dict.fromkeys(each.partitions, code) for each in questions]
-        told = {
-            result.transactional_id: {
-                (topic.name, partition.partition_index): known_code(partition.partition_error_code)
-                for topic in result.topic_results
-                for partition in topic.results_by_partition
-            }
-            for result in response.results_by_transaction
-        }
-        return [
-            {
-                name: told.get(each.transactional_id, {}).get(name, ErrorCode.UNKNOWN_SERVER_ERROR)
-                for name in each.partitions
-            }
-            for each in questions
-        ]
 
-    def close(self) -> None:
-        self._requests.close()
+def _request(questions: Sequence[_Question]) -> Message:
+    return AddPartitionsToTxnRequest(transactions=[_encoded(each) for each in questions])
 
 
 def _encoded(question: _Question) -> AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction:
@@ -149,3 +107,22 @@ def _encoded(question: _Question) -> AddPartitionsToTxnRequest.AddPartitionsToTx
         verify_only=question.verify_only,
         topics=[_Topic(name=name, partitions=indexes) for name, indexes in topics.items()],
     )
+
+
+def _results(message: Message) -> Mapping[Hashable, Errors | ApiError]:
+    response = of_type(message, AddPartitionsToTxnResponse)
+    code = known_code(response.error_code)
+    if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        # The coordinator rejected this broker, not the client, which must not see the error.
+        logger.error("the transaction coordinator rejects requests of this broker: %s", code.name)
+        code = ErrorCode.INVALID_TXN_STATE
+    if code is not ErrorCode.NONE:
+        raise ApiError(code, "the coordinator rejected the request")
+    return {
+        result.transactional_id: {
+            (topic.name, partition.partition_index): known_code(partition.partition_error_code)
+            for topic in result.topic_results
+            for partition in topic.results_by_partition
+        }
+        for result in response.results_by_transaction
+    }

@@ -22,6 +22,7 @@ from moldau.broker.coordinator.transaction.machine.values import (
 )
 from moldau.broker.log.context import AppendInfo
 from moldau.broker.machine.topics import GROUP_OFFSETS_TOPIC
+from moldau.broker.replication.coordinator_appends import append_marker
 from moldau.broker.replication.delayed_produce import DelayedProduce
 from moldau.broker.replication.machine.purgatory import Purgatory, Timers
 from moldau.broker.replication.partition import Partition
@@ -91,7 +92,8 @@ class LocalMarkers:
                     completions.append(self._complete(marker, name, result))
                 else:
                     try:
-                        info = partition.append_marker(
+                        info = append_marker(
+                            partition,
                             producer_id=marker.producer_id,
                             producer_epoch=marker.producer_epoch,
                             coordinator_epoch=marker.coordinator_epoch,

@@ -133,7 +133,8 @@ class TransactionVerifier:
         verified = Verified({}, {}, required=self._enabled())
         for claim in claims:
             try:
-                verified.guards[claim.name] = claim.partition.start_verification(
+                claim.partition.check_online()
+                verified.guards[claim.name] = claim.partition.log.producers.start_verification(
                     claim.producer_id,
                     claim.producer_epoch,
                     claim.first_sequence,

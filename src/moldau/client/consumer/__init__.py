@@ -1,7 +1,7 @@
 """The consumer: `Consumer` for threads, `AsyncConsumer` for asyncio."""
 
-from moldau.client.consumer.async_consumer import AsyncConsumer
-from moldau.client.consumer.blocking_consumer import Consumer
+from moldau.client.consumer.asynchronous import AsyncConsumer
+from moldau.client.consumer.blocking import Consumer
 from moldau.client.consumer.face import SubscriptionPattern
 from moldau.client.consumer.machine.consumer_records import ConsumerRecords
 from moldau.client.consumer.membership_interface import (

@@ -7,9 +7,7 @@ change `subscription` under its lock and leave the rest to the loop.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -18,25 +16,26 @@ from uuid import UUID
 
 from moldau.client.callbacks import Callbacks
 from moldau.client.cluster import ClusterClient
+from moldau.client.consumer.bell import Bell
 from moldau.client.consumer.commits import GroupOffsets
 from moldau.client.consumer.committer import NO_GROUP_ID, CommitCallback, Committer, Offsets
 from moldau.client.consumer.fetcher import Fetcher
 from moldau.client.consumer.group_side import GroupSide
+from moldau.client.consumer.lag import Lag
 from moldau.client.consumer.list_offsets import OffsetFinder
 from moldau.client.consumer.machine.consumer_records import EMPTY_RECORDS, ConsumerRecords
-from moldau.client.consumer.machine.fetch_buffer import CompletedFetch, FetchBuffer
+from moldau.client.consumer.machine.fetch_buffer import FetchBuffer
 from moldau.client.consumer.machine.iteration import RecordIteration
 from moldau.client.consumer.machine.positions import (
-    LATEST_TIMESTAMP,
     FetchState,
-    Position,
-    PositionState,
     ResetStrategy,
+    sought_position,
 )
 from moldau.client.consumer.machine.subscription import SubscriptionKind, SubscriptionState
 from moldau.client.consumer.membership_interface import GroupMembershipOperation
 from moldau.client.consumer.position_updates import PositionUpdater
 from moldau.client.consumer.settings import ConsumerSettings
+from moldau.client.consumer.topic_following import TopicFollower
 from moldau.client.consumer.wakeup import Wakeup
 from moldau.client.deadline import Deadline
 from moldau.client.errors import (
@@ -44,15 +43,13 @@ from moldau.client.errors import (
     InvalidGroupIdError,
     KafkaError,
     KafkaTimeoutError,
-    error_for,
+    NotKafkaError,
 )
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.metrics import CONSUMER, ConsumerMetrics, Metrics, NetworkMetrics, add_app_info
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.telemetry import TelemetryReporter
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
-from moldau.clock import Alarm
-from moldau.wire.errors import ErrorCode
 
 __all__ = ["ConsumerCore"]
 
@@ -62,7 +59,6 @@ Soon = Callable[..., None]
 
 #: For what a consumer that nobody closed has to say before it goes.
 _ABANDON_S = 5.0
-_FATAL_FOR_TOPICS = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
 class ConsumerCore:
@@ -86,10 +82,18 @@ class ConsumerCore:
         )
         self.cluster.allow_auto_topic_creation = settings.allow_auto_create_topics
         self.cluster.on_metadata.append(self._on_metadata)
+        self.cluster.on_not_kafka.append(self._on_not_kafka)
         self.telemetry = TelemetryReporter.of(settings.values, self.cluster, self.registry)
         self.subscription = SubscriptionState(settings.auto_offset_reset, threading.RLock())
         self.finder = OffsetFinder(self.cluster, read_committed=settings.read_committed)
-        self._buffer = FetchBuffer(self.subscription, self._on_drained, self._on_room)
+        self.lag = Lag(
+            self.subscription,
+            self.finder,
+            self.metrics,
+            soon,
+            read_committed=settings.read_committed,
+        )
+        self._buffer = FetchBuffer(self.subscription, self.lag.on_drained, self._on_room)
         self._fetcher = Fetcher(
             self.cluster,
             self.subscription,
@@ -107,11 +111,9 @@ class ConsumerCore:
         self._left_poll_ms = _monotonic_ms()
         # Of the loop only.
         self._changed = False
-        self._waiter: asyncio.Future[None] | None = None
-        self._refresh_alarm: Alarm | None = None
+        self._bell = Bell(self.cluster.clock)
         # A poll whose records are given one by one.
         self.iteration: RecordIteration | None = None
-        self._lag_questions: set[asyncio.Task[None]] = set()
 
     def _wire_group(self) -> None:
         settings = self.settings
@@ -123,7 +125,7 @@ class ConsumerCore:
             self.callbacks,
             wake=self.wake,
             poll_idle_ms=self._poll_idle_ms,
-            on_assignment=self.follow_topics,
+            on_assignment=lambda: self.topics.follow(),
         )
         offsets: GroupOffsets | None = None
         if settings.group_id is not None:
@@ -146,17 +148,23 @@ class ConsumerCore:
             wake=self.wake,
         )
         self.group.committer = self.committer
+        self.topics = TopicFollower(
+            self.cluster,
+            settings,
+            self.subscription,
+            self.group,
+            self.metrics,
+            soon=self._soon,
+            wake=self.wake,
+        )
         self._positions = PositionUpdater(
             self.cluster, self.subscription, self.finder, offsets, self.wake
         )
 
     def deadline(self, timeout: float | None) -> Deadline:
         """In so many seconds; `default.api.timeout.ms` if None."""
-        if timeout is None:
-            return Deadline(self.cluster.clock, self.settings.default_api_timeout_ms)
-        if timeout < 0:
-            raise ValueError(f"timeout {timeout} must not be negative")
-        return Deadline(self.cluster.clock, int(min(timeout * 1000, 2**53)))
+        default_ms = self.settings.default_api_timeout_ms
+        return Deadline.in_seconds(self.cluster.clock, timeout, default_ms=default_ms)
 
     # Polling. The application's thread collects; the loop does everything else.
 
@@ -209,16 +217,6 @@ class ConsumerCore:
     def _on_room(self) -> None:
         self._soon(self._fetcher.kick)
 
-    def _on_drained(self, completed: CompletedFetch) -> None:
-        """A part of a response is all handed out: once for many records, the figures."""
-        key, reader, state = completed.key, completed.reader, completed.state
-        if reader is not None:
-            self.metrics.consumed({key.topic: (reader.record_count, completed.size)})
-        lag = self._lag(state)
-        if lag is not None and state.position is not None and state.log_start_offset is not None:
-            lead = state.position.offset - state.log_start_offset
-            self.metrics.positioned(key.topic, key.partition, lag=lag, lead=lead)
-
     async def step(self, deadline: Deadline) -> None:
         """Do what is due, then wait until something has arrived or the time is over."""
         await self.cluster.bootstrap.resolve()
@@ -243,20 +241,12 @@ class ConsumerCore:
             return
         if self.subscription.unready or self.group.needs_poll:
             limit_ms = min(limit_ms, self.cluster.settings.retry_backoff_ms)
-        waiter = self._waiter = asyncio.get_running_loop().create_future()
-        alarm = self.cluster.clock.call_later(max(1, limit_ms), self.wake)
-        try:
-            await waiter
-        finally:
-            alarm.cancel()
-            self._waiter = None
+        await self._bell.wait(max(1, limit_ms))
 
     def wake(self) -> None:
         """On the loop: look again whether there is something to do."""
         self._changed = True
-        waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        self._bell.ring()
 
     def _on_arrival(self) -> None:
         self._arrived = True
@@ -270,71 +260,13 @@ class ConsumerCore:
     # Metadata.
 
     def _on_metadata(self, picture: ClusterMetadata) -> None:
-        self.subscription.on_metadata(picture)
-        wanted = self._topics_wanted()
-        self._errors = [
-            error_for(code, f"topic {topic}")
-            for topic, code in picture.errors.items()
-            if code in _FATAL_FOR_TOPICS and topic in wanted
-        ]
-        self._match_pattern(picture)
+        self._errors = self.topics.on_metadata(picture)
         self._fetcher.kick()
         self.wake()
 
-    def _match_pattern(self, picture: ClusterMetadata) -> None:
-        pattern = self.subscription.pattern
-        if pattern is None or not picture.version:
-            return
-        hide_internal = self.settings.exclude_internal_topics
-        topics = {
-            name
-            for name, view in picture.topics.items()
-            if pattern.fullmatch(name) and not (hide_internal and view.is_internal)
-        }
-        if self.subscription.on_topics_matched(topics):
-            self.group.on_subscribed()
-
-    def _topics_wanted(self) -> set[str]:
-        with self.subscription.lock:
-            topics = {key.topic for key in self.subscription.assignment}
-            return topics | self.subscription.topics
-
-    def follow_topics(self) -> None:
-        """Keep the metadata of what is subscribed to or assigned; ask for what is missing."""
-        if self.subscription.pattern is not None:
-            self.cluster.wanted_topics = None
-        else:
-            self.cluster.wanted_topics = self._topics_wanted() | self.group.wanted_topics
-        with self.subscription.lock:
-            assigned = list(self.subscription.assignment)
-        self.metrics.assigned(assigned, self._preferred_replica)
-        self._soon(self._ask_for_topics)
-
-    def _preferred_replica(self, topic: str, partition: int) -> int:
-        state = self.subscription.assignment.get(TopicPartition(topic, partition))
-        replica = None if state is None else state.preferred_replica
-        return -1 if replica is None else replica
-
-    def _ask_for_topics(self) -> None:
-        picture = self.cluster.metadata
-        wanted = self.cluster.wanted_topics
-        if wanted is None or not wanted <= picture.topics.keys():
-            self.cluster.request_refresh(at_once=True)
-        elif picture.version:
-            self.subscription.on_metadata(picture)
-        if self._refresh_alarm is None:
-            self._renew_metadata()
+    def _on_not_kafka(self, error: NotKafkaError) -> None:
+        self._errors = [error]
         self.wake()
-
-    def _renew_metadata(self) -> None:
-        """A picture older than `metadata.max.age.ms` is made anew, whether it is needed or not."""
-        max_age_ms = max(1, self.cluster.settings.metadata_max_age_ms)
-        age_ms = self.cluster.metadata_age_ms
-        left_ms = max_age_ms if age_ms is None else max_age_ms - age_ms
-        if left_ms <= 0:
-            self.cluster.request_refresh()
-            left_ms = max_age_ms
-        self._refresh_alarm = self.cluster.clock.call_later(left_ms, self._renew_metadata)
 
     # What the application changes.
 
@@ -342,32 +274,12 @@ class ConsumerCore:
         if self.settings.group_id is None:
             raise InvalidGroupIdError(NO_GROUP_ID)
 
-    def subscribe_topics(self, topics: Collection[str], listener: Any) -> None:
-        self.subscription.subscribe_topics(topics, listener)
-        self._subscribed()
-
-    def subscribe_pattern(self, pattern: re.Pattern[str], listener: Any) -> None:
-        self.subscription.subscribe_pattern(pattern, listener)
-        self._subscribed()
-
-    def subscribe_server_pattern(self, pattern: str, listener: Any) -> None:
-        self.subscription.subscribe_server_pattern(pattern, listener)
-        self._subscribed()
-
-    def _subscribed(self) -> None:
-        self.follow_topics()
-        self._soon(self._on_subscribed)
-
-    def _on_subscribed(self) -> None:
-        self.group.on_subscribed()
-        self._match_pattern(self.cluster.metadata)
-
     def assign(self, partitions: list[TopicPartition]) -> None:
         if self.settings.enable_auto_commit and self.subscription.assignment:
             self._soon(self.committer.start_auto_commit, self.consumed())
         self.subscription.assign_by_user(partitions)
         self._positions.errors.clear()
-        self.follow_topics()
+        self.topics.follow()
 
     async def unsubscribe(self, deadline: Deadline) -> None:
         await self.group.unsubscribe(deadline)
@@ -375,18 +287,7 @@ class ConsumerCore:
         self._positions.errors.clear()
 
     def seek(self, key: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        epoch: int | None = None
-        if isinstance(offset, OffsetAndMetadata):
-            epoch = offset.leader_epoch
-            offset = offset.offset
-        if offset < 0:
-            raise ValueError("seek offset must not be a negative number")
-        view = self.cluster.metadata.partition(key)
-        position = (
-            Position(offset, epoch)
-            if view is None
-            else Position(offset, epoch, view.leader_id, view.leader_epoch)
-        )
+        position = sought_position(offset, self.cluster.metadata.partition(key))
         self.subscription.seek(key, position)
         self._positions.errors.clear()
         self._soon(self._kick)
@@ -463,38 +364,6 @@ class ConsumerCore:
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
         self._soon(self.committer.start, offsets, callback)
 
-    def current_lag(self, key: TopicPartition) -> int | None:
-        """Records between the position and the end, if that is known without asking."""
-        with self.subscription.lock:
-            state = self.subscription.assigned(key)
-            lag = self._lag(state)
-        if lag is None:
-            self._soon(self._ask_for_lag, key)
-        return lag
-
-    def _lag(self, state: PositionState) -> int | None:
-        end = state.last_stable_offset if self.settings.read_committed else state.high_watermark
-        if end is None or state.position is None:
-            return None
-        return max(0, end - state.position.offset)
-
-    def _ask_for_lag(self, key: TopicPartition) -> None:
-        task = asyncio.get_running_loop().create_task(self._learn_end(key))
-        self._lag_questions.add(task)
-        task.add_done_callback(self._lag_questions.discard)
-
-    async def _learn_end(self, key: TopicPartition) -> None:
-        found, _ = await self.finder.find_once({key: LATEST_TIMESTAMP})
-        end = found.get(key)
-        with self.subscription.lock:
-            state = self.subscription.assignment.get(key)
-            if state is None or end is None:
-                return
-            if self.settings.read_committed:
-                state.last_stable_offset = state.last_stable_offset or end.offset
-            else:
-                state.high_watermark = state.high_watermark or end.offset
-
     async def client_instance_id(self, deadline: Deadline) -> UUID:
         if self.telemetry is None:
             raise IllegalStateError(
@@ -511,12 +380,10 @@ class ConsumerCore:
         try:
             await self._take_leave(deadline, operation, commit)
         finally:
-            if self._refresh_alarm is not None:
-                self._refresh_alarm.cancel()
+            self.topics.close()
             await self._positions.close()
             await self._fetcher.close(deadline)
-            for task in self._lag_questions:
-                task.cancel()
+            self.lag.close()
             if self.telemetry is not None:
                 await self.telemetry.close()
             await self.cluster.close()

@@ -29,7 +29,19 @@ from moldau.client.topics import (
 )
 from moldau.client.type_parameters import K, V
 
-__all__ = ["ConsumerFace", "SubscriptionPattern"]
+__all__ = [
+    "CLOSE_TIMEOUT_S",
+    "ITERATION_S",
+    "POLL_TIMEOUT_S",
+    "ConsumerFace",
+    "SubscriptionPattern",
+    "check_times",
+]
+
+CLOSE_TIMEOUT_S = 30.0
+POLL_TIMEOUT_S = 1.0
+#: Of each poll of a loop over the consumer.
+ITERATION_S = 1.0
 
 
 class SubscriptionPattern(NamedTuple):
@@ -78,7 +90,7 @@ class ConsumerFace(ABC, Generic[K, V]):
             core.require_group()
             _check_listener(listener)
             if isinstance(topics, re.Pattern):
-                core.subscribe_pattern(topics, listener)
+                core.topics.subscribe_pattern(topics, listener)
             elif isinstance(topics, SubscriptionPattern):
                 self._subscribe_server_pattern(topics, listener)
             else:
@@ -93,7 +105,7 @@ class ConsumerFace(ABC, Generic[K, V]):
             )
         if not pattern.pattern:
             raise ValueError("Topic pattern to subscribe to cannot be empty")
-        self._core.subscribe_server_pattern(pattern.pattern, listener)
+        self._core.topics.subscribe_server_pattern(pattern.pattern, listener)
 
     def _subscribe_topics(self, topics: Iterable[str], listener: Any) -> None:
         if isinstance(topics, str):
@@ -105,7 +117,7 @@ class ConsumerFace(ABC, Generic[K, V]):
                     f"Topic collection to subscribe to cannot contain null or empty topic: {name!r}"
                 )
         if names:
-            self._core.subscribe_topics(names, listener)
+            self._core.topics.subscribe_topics(names, listener)
         else:
             self._give_up_subscription()
 
@@ -202,7 +214,7 @@ class ConsumerFace(ABC, Generic[K, V]):
         >>> print(consumer.current_lag(TopicPartition("orders", 0)))
         """
         with self._guard:
-            return self._core.current_lag(checked_partition(partition))
+            return self._core.lag.current(checked_partition(partition))
 
     def commit_async(
         self,
@@ -274,6 +286,10 @@ class ConsumerFace(ABC, Generic[K, V]):
         """
         if not self._guard.closed:
             self._core.wakeup.ask()
+
+    def _release(self) -> None:
+        """The consumer is closed: let go of what only the blocking one has."""
+        return
 
     # Iterating.
 

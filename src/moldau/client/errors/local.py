@@ -23,6 +23,12 @@ class DisconnectError(RetriableError, ConnectionError):
     """The connection to a node broke, or could not be made."""
 
 
+class NotKafkaError(KafkaError):
+    """What answers at the address of a node does not speak Kafka's protocol."""
+
+    advice = "check the port in bootstrap.servers"
+
+
 class SerializationError(KafkaError):
     """A key, value or header that the serializer or deserializer does not take."""
 

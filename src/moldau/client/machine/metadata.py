@@ -14,7 +14,7 @@ from uuid import UUID
 
 from moldau.client.topics import Node, PartitionInfo, TopicPartition
 from moldau.wire.errors import ErrorCode
-from moldau.wire.messages import MetadataResponse
+from moldau.wire.messages import DescribeClusterResponse, MetadataResponse
 from moldau.wire.uuids import ZERO_UUID
 
 __all__ = ["EMPTY", "ClusterMetadata", "PartitionView", "TopicView"]
@@ -118,6 +118,19 @@ class ClusterMetadata(NamedTuple):
             names_by_id=MappingProxyType(
                 {view.topic_id: name for name, view in topics.items() if view.topic_id != ZERO_UUID}
             ),
+            version=self.version + 1,
+        )
+
+    def with_controllers(self, response: DescribeClusterResponse) -> ClusterMetadata:
+        """The picture after a response about the cluster's controllers."""
+        nodes = {
+            each.broker_id: Node(each.broker_id, each.host, each.port, each.rack, each.is_fenced)
+            for each in response.brokers
+        }
+        return self._replace(
+            cluster_id=response.cluster_id,
+            controller_id=response.controller_id,
+            nodes=MappingProxyType(nodes),
             version=self.version + 1,
         )
 

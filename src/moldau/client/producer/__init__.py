@@ -1,5 +1,6 @@
 """Sending records: the blocking and the asyncio producer."""
 
+from moldau.client.machine.producer_records import ProducerRecord, RecordMetadata
 from moldau.client.producer._batch import RecordFuture
 from moldau.client.producer.asynchronous import AsyncProducer
 from moldau.client.producer.blocking import Producer
@@ -8,7 +9,6 @@ from moldau.client.producer.machine.partitioners import (
     RoundRobinPartitioner,
     UniformStickyPartitioner,
 )
-from moldau.client.producer.machine.records import ProducerRecord, RecordMetadata
 
 __all__ = [
     "AsyncProducer",

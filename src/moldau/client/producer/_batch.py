@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from moldau.client.errors import IllegalStateError, KafkaError, KafkaTimeoutError
-from moldau.client.producer.machine.records import (
+from moldau.client.machine.producer_records import (
     NO_EPOCH,
     NO_OFFSET,
     NO_PRODUCER_ID,

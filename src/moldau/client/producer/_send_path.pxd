@@ -29,6 +29,7 @@ cdef class SendPath:
     cdef object _release
     cdef object _sender
     cdef object _txn
+    cdef object _status
     cdef object _serialize_key
     cdef object _serialize_value
     cdef bint _plain

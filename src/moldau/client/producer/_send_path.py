@@ -21,6 +21,12 @@ from moldau.client.errors import (
     RecordTooLargeError,
 )
 from moldau.client.machine.metadata import ClusterMetadata
+from moldau.client.machine.producer_records import (
+    TIMESTAMP_MAX,
+    ProducerRecord,
+    check_place,
+    normal_headers,
+)
 from moldau.client.producer._batch import DeliveryCallback, ProducerBatch, RecordFuture
 from moldau.client.producer._murmur2 import partition_for_key
 from moldau.client.producer.accumulator import Accumulator
@@ -30,12 +36,6 @@ from moldau.client.producer.machine.partitioners import (
     partition_function,
 )
 from moldau.client.producer.machine.queues import PartitionQueue, TopicQueues
-from moldau.client.producer.machine.records import (
-    TIMESTAMP_MAX,
-    ProducerRecord,
-    check_place,
-    normal_headers,
-)
 from moldau.client.producer.machine.transactions import TransactionManager
 from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings
@@ -114,6 +114,7 @@ class SendPath:
         self._release = accumulator.lock.release
         self._sender = sender
         self._txn = transactions
+        self._status = None if transactions is None else transactions.status
         self._transactional = transactions is not None and transactions.is_transactional
         self._serialize_key = settings.key_serializer
         self._serialize_value = settings.value_serializer
@@ -172,9 +173,14 @@ class SendPath:
         elif type(timestamp) is not int or timestamp < 0 or timestamp > TIMESTAMP_MAX:
             check_place(topic, partition, timestamp)
         txn = self._txn
+        status = self._status
         future = None
         try:
-            if txn is not None and (self._transactional or txn.last_error is not None):
+            if (
+                txn is not None
+                and status is not None
+                and (self._transactional or status.last_error is not None)
+            ):
                 txn.check_send()
             self._acquire()
             try:
@@ -273,7 +279,7 @@ class SendPath:
             builder = batch.builder
             index = builder.append(timestamp, key, value, headers)
         elif memory_size:
-            self._accumulator.give_back(memory_size)
+            self._accumulator.memory.give_back(memory_size)
         if sticky is not None:
             sticky.produced += size
         # Field by field, for a call of the constructor makes objects of all numbers first.
@@ -309,10 +315,10 @@ class SendPath:
             self._refuse_size(key, value, headers)
         needed = accumulator.batch_memory(record_size)
         if memory_size < needed:
-            if not accumulator.take_memory(needed - memory_size):
+            if not accumulator.memory.take(needed - memory_size):
                 return None
         elif memory_size > needed:
-            accumulator.give_back(memory_size - needed)
+            accumulator.memory.give_back(memory_size - needed)
         now_ms = self._clock.elapsed_ms()
         batch = accumulator.open_batch(queue, needed, now_ms)
         self.batch_count += 1

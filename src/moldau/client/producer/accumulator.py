@@ -1,45 +1,39 @@
 """Records wait here until they are sent: a queue of batches for each partition.
 
 Decided here: when a batch is ready (full, lingered for `linger.ms`, wanted by a flush, a commit or
-somebody who waits for memory), what goes into the next request to a node, when a batch has waited
-too long, and who gets memory that becomes free. Pure: the time is passed in.
+somebody who waits for memory), what goes into the next request to a node, and when a batch has
+waited too long. The time is passed in. `machine/memory_pool.py` has the memory,
+`machine/topic_table.py` the topics and their leaders.
 
-What always holds: the batches that are not done yet hold at most `buffer.memory` together, and who
-waits for some gets it in the order of asking. A batch that is sent again goes before those with
-higher sequence numbers. Senders and the loop share all this: `lock` is held for as long as queues
-or memory are looked at, and never while anything is waited for.
+Invariants: the batches that are not done yet hold at most `buffer.memory` together. A batch that is
+sent again goes before those with higher sequence numbers. Senders and the loop share all this:
+`lock` is held for as long as queues or memory are looked at, and never while anything is waited
+for.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moldau.client._batch_builder import BatchBuilder
-from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.producer._batch import Outcome, ProducerBatch
-from moldau.client.producer.machine.partitioners import StickyPartition, cumulative_weights
+from moldau.client.producer.machine.memory_pool import MemoryPool
 from moldau.client.producer.machine.queues import (
     NEVER_MS,
     AccumulatorLimits,
     Drained,
     Flush,
     Gate,
-    MemoryWaiter,
-    NodeLatency,
     PartitionQueue,
-    TopicQueues,
 )
+from moldau.client.producer.machine.topic_table import TopicTable
 from moldau.peers.machine.backoff import ExponentialBackoff, RandomSource
-from moldau.wire.compression import Compression
 
 __all__ = ["Accumulator"]
 
 _RECORD_OVERHEAD_MAX = 21 + 61
-_RATIO_STEP_UP = 0.05
-_RATIO_STEP_DOWN = 0.005
 
 
 class Accumulator:
@@ -55,15 +49,13 @@ class Accumulator:
     ) -> None:
         self.limits = limits
         self.lock = threading.Lock()
-        self.topics: dict[str, TopicQueues] = {}
-        self.free = limits.buffer_memory
-        self.waiters: deque[MemoryWaiter] = deque()
+        self.table = TopicTable(limits, random)
+        self.topics = self.table.by_name
+        self.memory = MemoryPool(limits.buffer_memory)
         self.incomplete: set[ProducerBatch] = set()
         self.closed = False
         self.gate = gate
-        self.home_thread = 0
         self._backoff = backoff
-        self._random = random
         self._in_flight: dict[ProducerBatch, None] = {}
         self._in_flight_expiry_ms = NEVER_MS
         # Queues with batches, the one that was drained longest ago first.
@@ -71,42 +63,6 @@ class Accumulator:
         # Buffers of batches that are done, for new ones.
         self._spares: list[bytearray] = []
         self._flushes: list[Flush] = []
-        self._latencies: dict[int, NodeLatency] = {}
-
-    # Topics.
-
-    def topic(self, name: str) -> TopicQueues:
-        found = self.topics.get(name)
-        if found is None:
-            found = TopicQueues(name, StickyPartition(self.limits.batch_size, self._random))
-            self.topics[name] = found
-        return found
-
-    def update_leaders(self, picture: ClusterMetadata) -> None:
-        """Take over who leads what; partitions may be added, never taken away. Lock held."""
-        for topic in self.topics.values():
-            view = picture.topics.get(topic.name)
-            if view is None:
-                continue
-            topic.queues = topic.queues or topic.put_away
-            while len(topic.queues) < len(view.partitions):
-                queue = PartitionQueue(topic.name, len(topic.queues), topic)
-                queue.home_thread = self.home_thread
-                topic.queues.append(queue)
-            for queue in topic.queues:
-                seen = view.partitions.get(queue.partition)
-                if seen is None or seen.leader_id not in picture.nodes:
-                    queue.leader_id = -1
-                else:
-                    queue.leader_id = seen.leader_id
-                    queue.leader_epoch = seen.leader_epoch
-            available = tuple(each.partition for each in topic.queues if each.leader_id >= 0)
-            if available != topic.available:
-                topic.available = available
-                topic.sticky.update(available or range(len(topic.queues)), None)
-            if topic.sticky.partition < 0 and topic.queues:
-                topic.sticky.update(available or range(len(topic.queues)), None)
-                topic.sticky.switch()
 
     # Memory and batches. All under the lock.
 
@@ -120,32 +76,6 @@ class Accumulator:
     def batch_memory(self, record_size: int) -> int:
         """What a new batch takes of the memory that begins with a record of this size."""
         return max(min(self.limits.batch_size, self.limits.buffer_memory), record_size)
-
-    def take_memory(self, size: int) -> bool:
-        """Whether there was enough, and nobody had waited longer."""
-        if self.waiters or self.free < size:
-            return False
-        self.free -= size
-        return True
-
-    def give_back(self, size: int) -> None:
-        self.free += size
-        self._grant()
-
-    def _grant(self) -> None:
-        while self.waiters and self.free >= self.waiters[0].size:
-            waiter = self.waiters.popleft()
-            self.free -= waiter.size
-            waiter.granted = True
-            waiter.wake()
-
-    def withdraw(self, waiter: MemoryWaiter) -> None:
-        """Somebody does not wait any longer; what was granted at the last moment is given back."""
-        if waiter.granted:
-            self.give_back(waiter.size)
-        elif waiter in self.waiters:
-            self.waiters.remove(waiter)
-            self._grant()
 
     def open_batch(self, queue: PartitionQueue, memory_size: int, now_ms: int) -> ProducerBatch:
         """A new batch at the end of a queue, which has no open one."""
@@ -173,7 +103,7 @@ class Accumulator:
         self.incomplete.discard(batch)
         self._in_flight.pop(batch, None)
         if size:
-            self.give_back(size)
+            self.memory.give_back(size)
         for flush in [each for each in self._flushes if batch in each.pending]:
             flush.pending.discard(batch)
             if not flush.pending:
@@ -203,10 +133,10 @@ class Accumulator:
         unavailable: set[int] = set()
         for node_id in ready:
             if usable(node_id):
-                self._note_latency(node_id, now_ms, drained=True)
+                self.table.note_latency(node_id, now_ms, drained=True)
                 batches[node_id] = []
             else:
-                self._note_latency(node_id, now_ms, drained=False)
+                self.table.note_latency(node_id, now_ms, drained=False)
                 unavailable.add(node_id)
         sizes = dict.fromkeys(batches, 0)
         for queue in list(self._active) if batches else ():
@@ -230,7 +160,7 @@ class Accumulator:
         gate = self.gate
         hurry = (
             self.closed
-            or bool(self.waiters)
+            or bool(self.memory.waiters)
             or bool(self._flushes)
             or (gate is not None and gate.is_completing)
         )
@@ -337,7 +267,7 @@ class Accumulator:
     def split(self, batch: ProducerBatch, now_ms: int) -> list[ProducerBatch]:
         """Put smaller batches in the place of one that the broker found too large."""
         queue = batch.queue
-        self.note_ratio(queue, 1.0)
+        self.table.note_ratio(queue, 1.0)
         parts: list[tuple[int, ProducerBatch]] = []
         first = 0
         limit = batch.builder.size // 2 if batch.is_part else self.limits.batch_size
@@ -422,6 +352,10 @@ class Accumulator:
             if not unsent_only or not batch.has_sequence
         ]
 
+    def update_weights(self) -> None:
+        """Let the sticky partitioners know how long the queues are (KIP-794)."""
+        self.table.update_weights(self._active)
+
     @property
     def has_incomplete(self) -> bool:
         return bool(self.incomplete)
@@ -430,76 +364,12 @@ class Accumulator:
     def has_waiting(self) -> bool:
         return bool(self._active)
 
-    # Statistics that decide about later batches.
-
-    def note_ratio(self, queue: PartitionQueue, observed: float) -> None:
-        """Follow what compression achieves: up fast, down slowly, as in Kafka."""
-        topic = queue.topic_queues
-        if topic is None or self.limits.compression is Compression.NONE:
-            return
-        if observed > topic.ratio:
-            topic.ratio = max(topic.ratio + _RATIO_STEP_UP, observed)
-        else:
-            topic.ratio = max(topic.ratio - _RATIO_STEP_DOWN, observed)
-
-    def _note_latency(self, node_id: int, now_ms: int, *, drained: bool) -> None:
-        if self.limits.availability_timeout_ms <= 0:
-            return
-        latency = self._latencies.get(node_id)
-        if latency is None:
-            latency = self._latencies[node_id] = NodeLatency(now_ms)
-        latency.ready_ms = now_ms
-        if drained:
-            latency.drained_ms = now_ms
-
-    def update_weights(self) -> None:
-        """Let the sticky partitioners know how long the queues are (KIP-794)."""
-        for topic in {queue.topic_queues for queue in self._active}:
-            if topic is None or len(topic.queues) < 2:
-                continue
-            queues = [each for each in topic.queues if self._takes(each.leader_id)]
-            sizes = [len(each.batches) for each in queues]
-            weights = cumulative_weights(sizes, len(topic.queues))
-            if weights is None:
-                topic.sticky.update(topic.available or range(len(topic.queues)), None)
-            else:
-                topic.sticky.update([each.partition for each in queues], weights)
-
-    def _takes(self, leader_id: int) -> bool:
-        if leader_id < 0:
-            return False
-        latency = self._latencies.get(leader_id)
-        if latency is None:
-            return True
-        late_ms = latency.ready_ms - latency.drained_ms
-        return late_ms <= self.limits.availability_timeout_ms
-
     # The end.
 
     def close(self) -> None:
         """Everything is ready now, and nobody waits for memory any longer."""
         self.closed = True
-        waiters, self.waiters = self.waiters, deque()
-        for waiter in waiters:
-            waiter.wake()
-
-    def put_away(self, names: Iterable[str]) -> None:
-        """Topics that are no longer in the picture: they must be asked for before the next
-        record. Their numbers stay, for brokers know them."""
-        for name in names:
-            topic = self.topics[name]
-            topic.put_away = topic.queues or topic.put_away
-            topic.queues = []
-
-    def idle_topics(self, now_ms: int, idle_ms: int) -> list[str]:
-        """Topics without batches that nothing was sent to for `metadata.max.idle.ms`."""
-        return [
-            topic.name
-            for topic in self.topics.values()
-            if topic.queues
-            and now_ms - topic.used_ms > idle_ms
-            and not any(queue.batches or queue.sequences.in_flight for queue in topic.queues)
-        ]
+        self.memory.close()
 
 
 class _Middle:

@@ -11,13 +11,13 @@ from uuid import UUID
 
 from moldau.client.config.keywords import ProducerKeywords
 from moldau.client.errors import KafkaError, KafkaTimeoutError
+from moldau.client.machine.producer_records import ProducerRecord
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.other_clients import PRODUCER_NAMES, point_from
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.at_exit import close_with_loop
 from moldau.client.producer.core import ProducerCore
-from moldau.client.producer.machine.records import ProducerRecord
 from moldau.client.producer.settings import producer_settings
 from moldau.client.topics import OffsetsLike, PartitionInfo
 
@@ -114,7 +114,7 @@ class AsyncProducer:
         except KafkaError as error:
             return core.refused(outgoing, error)
         finally:
-            core.release(outgoing)
+            core.memory.release(outgoing)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Send everything now, and wait until it is done.
@@ -172,7 +172,7 @@ class AsyncProducer:
         >>> async with producer.transaction():
         ...     await producer.send("bills", b"5 EUR")
         """
-        if self._core.needs_init:
+        if self._core.transaction_calls.needs_init:
             await self.init_transactions()
         await self.begin_transaction()
         try:
@@ -180,7 +180,7 @@ class AsyncProducer:
         except BaseException:
             await self._abort_if_open()
             raise
-        if not self._core.in_transaction:
+        if not self._core.transaction_calls.is_open:
             return
         try:
             await self.commit_transaction()
@@ -193,7 +193,7 @@ class AsyncProducer:
     async def _abort_if_open(self) -> None:
         # What is raised already says more than why it could not be aborted.
         with suppress(KafkaError):
-            if self._core.in_transaction:
+            if self._core.transaction_calls.is_open:
                 await self.abort_transaction()
 
     async def init_transactions(self, timeout: float | None = None) -> None:
@@ -203,14 +203,14 @@ class AsyncProducer:
         >>> await producer.init_transactions()
         """
         await self.start()
-        await self._core.init_transactions(timeout)
+        await self._core.transaction_calls.init(timeout)
 
     async def begin_transaction(self) -> None:
         """Begin a transaction: what is sent from now on belongs to it.
 
         >>> await producer.begin_transaction()
         """
-        await self._core.begin_transaction()
+        await self._core.transaction_calls.begin()
 
     async def send_offsets_to_transaction(
         self,
@@ -223,21 +223,21 @@ class AsyncProducer:
         >>> offsets = {TopicPartition("orders", 0): 42}
         >>> await producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
         """
-        await self._core.send_offsets_to_transaction(offsets, group_metadata, timeout)
+        await self._core.transaction_calls.send_offsets(offsets, group_metadata, timeout)
 
     async def commit_transaction(self, timeout: float | None = None) -> None:
         """Send what is left and commit; raises if a record of the transaction failed.
 
         >>> await producer.commit_transaction()
         """
-        await self._core.commit_transaction(timeout)
+        await self._core.transaction_calls.commit(timeout)
 
     async def abort_transaction(self, timeout: float | None = None) -> None:
         """Drop what the transaction has sent; readers of committed records never see it.
 
         >>> await producer.abort_transaction()
         """
-        await self._core.abort_transaction(timeout)
+        await self._core.transaction_calls.abort(timeout)
 
     # The end.
 

@@ -9,28 +9,21 @@ no sense, which is raised.
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from time import perf_counter_ns
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 from moldau.client.cluster import ClusterClient
-from moldau.client.deadline import Deadline
 from moldau.client.errors import (
-    BufferExhaustedError,
     ClosedError,
     IllegalStateError,
     KafkaError,
     KafkaTimeoutError,
     SerializationError,
-    UnknownTopicOrPartitionError,
-    error_for,
 )
 from moldau.client.interceptors import Interceptors
-from moldau.client.machine.arguments import checked_offsets
 from moldau.client.machine.metadata import ClusterMetadata
+from moldau.client.machine.producer_records import ProducerRecord, RecordMetadata, check_place
 from moldau.client.metrics import (
     PRODUCER,
     KafkaMetric,
@@ -43,20 +36,18 @@ from moldau.client.producer._batch import RecordFuture, failed_future
 from moldau.client.producer._send_path import Outgoing, SendPath
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.delivery import tell
-from moldau.client.producer.machine.queues import AccumulatorLimits, MemoryWaiter, PartitionQueue
-from moldau.client.producer.machine.records import ProducerRecord, RecordMetadata, check_place
-from moldau.client.producer.machine.transaction_state import Operation, State
-from moldau.client.producer.machine.transactions import Features, TransactionManager
+from moldau.client.producer.machine.queues import AccumulatorLimits, PartitionQueue
+from moldau.client.producer.machine.transactions import TransactionManager
+from moldau.client.producer.memory_wait import MemoryWait
 from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings
+from moldau.client.producer.time_spent import spent
+from moldau.client.producer.topic_wait import TopicWait
+from moldau.client.producer.transaction_calls import TransactionCalls
 from moldau.client.telemetry import TelemetryReporter
-from moldau.client.topics import OffsetsLike, PartitionInfo, TopicPartition
-from moldau.wire.errors import ErrorCode
+from moldau.client.topics import PartitionInfo, TopicPartition
 
 __all__ = ["ProducerCore"]
-
-_CLOSED_IN_SEND = "the producer was closed while send was in progress"
-_FAILS_AT_ONCE = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 class ProducerCore:
@@ -90,7 +81,7 @@ class ProducerCore:
             ),
             backoff=self.cluster.backoff,
             random=self.cluster.random,
-            gate=self.transactions,
+            gate=None if self.transactions is None else self.transactions.sequences,
         )
         self.sender = Sender(
             settings, self.cluster, self.accumulator, self.transactions, self.metrics
@@ -110,6 +101,19 @@ class ProducerCore:
             refuse=self.refused,
         )
         self.telemetry = TelemetryReporter.of(settings.values, self.cluster, self.registry)
+        self.memory = MemoryWait(
+            settings, self.accumulator, self.sender, self.path, self.metrics, self.cluster.clock
+        )
+        self._topics = TopicWait(self.cluster, self.accumulator, self.metrics)
+        self.transaction_calls = TransactionCalls(
+            settings,
+            self.cluster,
+            self.transactions,
+            self.accumulator,
+            self.sender,
+            self.path,
+            self.metrics,
+        )
         self._add_gauges()
 
     def _add_gauges(self) -> None:
@@ -117,8 +121,8 @@ class ProducerCore:
         self.metrics.add_gauges(
             {
                 "buffer-total-bytes": lambda: self.settings.buffer_memory,
-                "buffer-available-bytes": lambda: accumulator.free,
-                "waiting-threads": lambda: len(accumulator.waiters),
+                "buffer-available-bytes": lambda: accumulator.memory.free,
+                "waiting-threads": lambda: len(accumulator.memory.waiters),
                 "requests-in-flight": lambda: self.sender.in_flight_count,
                 "metadata-age": lambda: (self.cluster.metadata_age_ms or 0) / 1000,
             }
@@ -132,12 +136,12 @@ class ProducerCore:
 
     def _on_metadata(self, picture: ClusterMetadata) -> None:
         self.path.picture = picture
-        idle = self.accumulator.idle_topics(
+        idle = self.accumulator.table.idle_topics(
             self.cluster.clock.elapsed_ms(), self.settings.metadata_max_idle_ms
         )
         if idle and self.cluster.wanted_topics is not None:
             with self.accumulator.lock:
-                self.accumulator.put_away(idle)
+                self.accumulator.table.put_away(idle)
             self.cluster.wanted_topics.difference_update(idle)
 
     # Records.
@@ -185,92 +189,9 @@ class ProducerCore:
         """Until it makes sense to try again: the partition is known, and there is memory."""
         if self._lacks_partition(outgoing):
             left_ms = max(0, until_ms - self.cluster.clock.elapsed_ms())
-            await self.await_metadata(outgoing.topic, outgoing.partition, left_ms)
+            await self._topics.wait(outgoing.topic, outgoing.partition, left_ms)
         elif outgoing.is_serialized and outgoing.memory_size == 0:
-            await self._await_memory(outgoing, until_ms)
-
-    async def _await_memory(self, outgoing: Outgoing, until_ms: int) -> None:
-        loop = asyncio.get_running_loop()
-        home = threading.get_ident()
-        woken = loop.create_future()
-
-        def set_woken() -> None:
-            if not woken.done():
-                woken.set_result(None)
-
-        def wake() -> None:
-            # Mostly in the loop's own thread, which need not be woken by a byte in a pipe.
-            if threading.get_ident() == home:
-                set_woken()
-            else:
-                loop.call_soon_threadsafe(set_woken)
-
-        waiter = self._line_up(outgoing, wake)
-        if waiter is None:
-            return
-        start_ns = perf_counter_ns()
-        left_ms = max(0, until_ms - self.cluster.clock.elapsed_ms())
-        alarm = loop.call_later(left_ms / 1000, set_woken)
-        try:
-            await woken
-        except asyncio.CancelledError:
-            with self.accumulator.lock:
-                self.accumulator.withdraw(waiter)
-            raise
-        finally:
-            alarm.cancel()
-        self._take_granted(outgoing, waiter, start_ns)
-
-    def wait_for_memory(self, outgoing: Outgoing, until_ms: int) -> None:
-        """As `await_room` for a record that `lacks_memory`, in a thread that may block: a full
-        buffer makes it wait once for every batch, and a coroutine on the loop would cost more than
-        the batch itself."""
-        woken = threading.Lock()
-        woken.acquire()
-        waiter = self._line_up(outgoing, woken.release)
-        if waiter is None:
-            return
-        start_ns = perf_counter_ns()
-        left_s = max(0, until_ms - self.cluster.clock.elapsed_ms()) / 1000
-        try:
-            woken.acquire(timeout=min(left_s, threading.TIMEOUT_MAX))
-            self._take_granted(outgoing, waiter, start_ns)
-        except BaseException:
-            # Interrupted, by Ctrl-C for one: what was granted meanwhile must not be lost.
-            with self.accumulator.lock:
-                if outgoing.memory_size == 0:
-                    self.accumulator.withdraw(waiter)
-            raise
-
-    def _line_up(self, outgoing: Outgoing, wake: Callable[[], Any]) -> MemoryWaiter | None:
-        """Wait for memory behind those who do already; None if there was enough."""
-        accumulator = self.accumulator
-        size = self.path.memory_needed(outgoing)
-        with accumulator.lock:
-            if accumulator.take_memory(size):
-                outgoing.memory_size = size
-                return None
-            if accumulator.closed:
-                # Nobody would wake it any more.
-                raise ClosedError(_CLOSED_IN_SEND)
-            waiter = MemoryWaiter(size, wake)
-            accumulator.waiters.append(waiter)
-            # What waits for more records is to be sent now.
-            self.sender.wake_by(0)
-        return waiter
-
-    def _take_granted(self, outgoing: Outgoing, waiter: MemoryWaiter, start_ns: int) -> None:
-        """The end of a wait for memory; raises if there is none."""
-        accumulator = self.accumulator
-        self.metrics.waited_for_memory(perf_counter_ns() - start_ns)
-        with accumulator.lock:
-            if waiter.granted:
-                outgoing.memory_size = waiter.size
-                return
-            accumulator.withdraw(waiter)
-        if self.path.closed:
-            raise ClosedError(_CLOSED_IN_SEND)
-        raise self._exhausted(waiter.size)
+            await self.memory.wait_on_loop(outgoing, until_ms)
 
     def refused(self, outgoing: Outgoing, error: KafkaError) -> RecordFuture:
         """The future of a record that was not taken on; raises what is not to be found there."""
@@ -284,15 +205,8 @@ class ProducerCore:
             tell(outgoing.on_delivery, future)
         if self.transactions is not None:
             with suppress(IllegalStateError):
-                self.transactions.to_error_state(error)
+                self.transactions.status.to_error_state(error)
         return future
-
-    def release(self, outgoing: Outgoing) -> None:
-        """Give back what a record holds that did not need it after all."""
-        if outgoing.memory_size:
-            with self.accumulator.lock:
-                size, outgoing.memory_size = outgoing.memory_size, 0
-                self.accumulator.give_back(size)
 
     def _is_raised(self, error: KafkaError) -> bool:
         if isinstance(error, (SerializationError, ClosedError, IllegalStateError)):
@@ -302,85 +216,12 @@ class ProducerCore:
         return (
             error.__cause__ is not None
             and manager is not None
-            and (error.__cause__ is manager.last_error)
+            and (error.__cause__ is manager.status.last_error)
         )
-
-    def _exhausted(self, size: int) -> BufferExhaustedError:
-        self.metrics.memory_exhausted()
-        return BufferExhaustedError(
-            f"failed to allocate {size} bytes within max.block.ms, {self.settings.max_block_ms} ms:"
-            f" {self.accumulator.free} of {self.settings.buffer_memory} bytes are free"
-        )
-
-    async def await_metadata(self, topic: str, partition: int | None, timeout_ms: int) -> None:
-        """Until a topic, and a partition of it, is known; raises KafkaTimeoutError."""
-        with self._spent("metadata-wait"):
-            await self._await_metadata(topic, partition, timeout_ms)
-
-    async def _await_metadata(self, topic: str, partition: int | None, timeout_ms: int) -> None:
-        deadline = Deadline(self.cluster.clock, timeout_ms)
-        started_ms = self.cluster.clock.elapsed_ms()
-        with self.accumulator.lock:
-            self.accumulator.topic(topic).used_ms = self.cluster.clock.elapsed_ms()
-        failures = 0
-        while True:
-            count = self.cluster.metadata.partition_count(topic)
-            if count and (partition is None or partition < count):
-                with self.accumulator.lock:
-                    self.accumulator.update_leaders(self.cluster.metadata)
-                return
-            # Asked twice: the first broker may not have heard yet of partitions that are new.
-            if count and failures >= 2 and self._answered_after(started_ms):
-                raise UnknownTopicOrPartitionError(
-                    f"topic {topic} has no partition {partition}: it has {count}, numbered from 0",
-                    advice="leave partition out, or create more with Admin.create_partitions",
-                )
-            code = self.cluster.metadata.errors.get(topic)
-            if code in _FAILS_AT_ONCE and failures:
-                if self.cluster.wanted_topics is not None:
-                    self.cluster.wanted_topics.discard(topic)
-                raise error_for(code, f"topic {topic}")
-            if deadline.passed or (failures and deadline.left_ms() == 0):
-                raise self._no_metadata(topic, partition, timeout_ms, code)
-            if failures:
-                delay_ms = self.cluster.backoff.delay_ms(failures, self.cluster.random)
-                await asyncio.sleep(min(delay_ms, deadline.left_ms()) / 1000)
-            failures += 1
-            try:
-                await asyncio.wait_for(
-                    self.cluster.refresh([topic]), max(1, deadline.left_ms()) / 1000
-                )
-            except ClosedError:
-                raise
-            except (KafkaError, TimeoutError):
-                continue
-
-    def _answered_after(self, moment_ms: int) -> bool:
-        """Whether the cluster has described its topics since then."""
-        age_ms = self.cluster.metadata_age_ms
-        return age_ms is not None and self.cluster.clock.elapsed_ms() - age_ms >= moment_ms
-
-    def _no_metadata(
-        self, topic: str, partition: int | None, timeout_ms: int, code: ErrorCode | None
-    ) -> KafkaTimeoutError:
-        count = self.cluster.metadata.partition_count(topic)
-        if count and partition is not None:
-            return KafkaTimeoutError(
-                f"Partition {partition} of topic {topic} with partition count {count} is not "
-                f"present in metadata after {timeout_ms} ms."
-            )
-        text = f"Topic {topic} not present in metadata after {timeout_ms} ms."
-        if not self.cluster.metadata.nodes:
-            shown = ", ".join(f"{host}:{port}" for host, port in self.settings.network.bootstrap)
-            return KafkaTimeoutError(text, advice=f"is a broker running at {shown}?")
-        error = KafkaTimeoutError(text, advice="create the topic, or check its name")
-        if code is not None:
-            error.__cause__ = error_for(code, f"topic {topic}")
-        return error
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
         check_place(topic, None, None)
-        await self.await_metadata(topic, None, self.settings.max_block_ms)
+        await self._topics.wait(topic, None, self.settings.max_block_ms)
         picture = self.cluster.metadata
         found = (
             picture.info(TopicPartition(topic, each)) for each in picture.topics[topic].partitions
@@ -389,16 +230,8 @@ class ProducerCore:
 
     async def flush(self, timeout: float | None = None) -> None:
         """Until everything that was sent before is done."""
-        with self._spent("flush"):
+        with spent(self.metrics, "flush"):
             await self._flush(timeout)
-
-    @contextmanager
-    def _spent(self, what: str) -> Iterator[None]:
-        start_ns = perf_counter_ns()
-        try:
-            yield
-        finally:
-            self.metrics.spent(what, perf_counter_ns() - start_ns)
 
     async def _flush(self, timeout: float | None) -> None:
         done = asyncio.Event()
@@ -415,88 +248,6 @@ class ProducerCore:
         finally:
             with self.accumulator.lock:
                 self.accumulator.end_flush(flush)
-
-    # Transactions.
-
-    def _manager(self) -> TransactionManager:
-        if self.transactions is None or not self.transactions.is_transactional:
-            raise IllegalStateError(
-                "cannot use transactional methods without enabling transactions",
-                advice="set transactional.id",
-            )
-        if self.path.closed:
-            raise ClosedError("the producer is closed")
-        return self.transactions
-
-    @property
-    def needs_init(self) -> bool:
-        """Whether `init_transactions` has not been called yet."""
-        return self._manager().state is State.UNINITIALIZED
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction is open, so that it can be committed or aborted."""
-        return self.transactions is not None and self.transactions.has_ongoing_transaction
-
-    async def init_transactions(self, timeout: float | None) -> None:
-        with self._spent("txn-init"):
-            await self._finish(self._manager().initialize(), timeout)
-
-    async def begin_transaction(self) -> None:
-        with self._spent("txn-begin"):
-            self._manager().begin()
-
-    async def send_offsets_to_transaction(
-        self, offsets: OffsetsLike, group_metadata: Any, timeout: float | None
-    ) -> None:
-        manager = self._manager()
-        if group_metadata is None:
-            raise ValueError("group_metadata must not be None: pass consumer.group_metadata()")
-        if not hasattr(group_metadata, "generation_id"):
-            raise TypeError(f"pass consumer.group_metadata(), not {group_metadata!r}")
-        found = checked_offsets(offsets)
-        if group_metadata.generation_id > 0 and not group_metadata.member_id:
-            raise ValueError(f"{group_metadata} has a generation but no member id")
-        if found:
-            with self._spent("txn-send-offsets"):
-                await self._finish(manager.send_offsets(found, group_metadata), timeout)
-
-    async def commit_transaction(self, timeout: float | None) -> None:
-        with self._spent("txn-commit"):
-            manager, features = self._manager(), self._features()
-            with self.accumulator.lock:
-                operation = manager.begin_commit(features)
-            await self._finish(operation, timeout)
-
-    async def abort_transaction(self, timeout: float | None) -> None:
-        with self._spent("txn-abort"):
-            manager, features = self._manager(), self._features()
-            with self.accumulator.lock:
-                operation = manager.begin_abort(features)
-            await self._finish(operation, timeout)
-
-    def _features(self) -> Features:
-        epoch, levels = self.cluster.finalized_features()
-        return epoch, levels.get("transaction.version", 0)
-
-    async def _finish(self, operation: Operation, timeout: float | None) -> None:
-        """Wait for an operation for `max.block.ms`; later it may be called again."""
-        limit_ms = self.settings.max_block_ms if timeout is None else max(0, int(timeout * 1000))
-        if not operation.done:
-            done = asyncio.Event()
-            operation.listeners.append(done.set)
-            self.sender.wake_now()
-            try:
-                await asyncio.wait_for(done.wait(), limit_ms / 1000)
-            except TimeoutError:
-                limit = "max.block.ms, " if timeout is None else ""
-                raise KafkaTimeoutError(
-                    f"{operation.name} was not done within {limit}{limit_ms} ms",
-                    advice="call it again to continue waiting",
-                ) from None
-        operation.acknowledged = True
-        if operation.error is not None:
-            raise operation.error
 
     async def client_instance_id(self, timeout: float | None) -> UUID:
         """The id under which the cluster knows this client's metrics; always the same one."""
@@ -574,12 +325,12 @@ class ProducerCore:
 
     async def _abort_ongoing(self, deadline: float | None) -> None:
         manager = self.transactions
-        if manager is None or not manager.has_ongoing_transaction or self.keeps_transaction:
+        if manager is None or not manager.status.has_ongoing_transaction or self.keeps_transaction:
             return
         with suppress(KafkaError):
-            if not manager.is_completing:
+            if not manager.status.is_completing:
                 with self.accumulator.lock:
-                    manager.begin_abort(self._features())
+                    manager.begin_abort(self.transaction_calls.features())
             await self._until_quiet(deadline)
 
     def _force_close(self) -> None:

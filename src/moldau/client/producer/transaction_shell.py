@@ -65,7 +65,9 @@ class TransactionShell:
             self._on_cancelled()
         elif task.exception() is not None:
             _log.error("A transactional request failed", exc_info=task.exception())
-            self._txn.to_fatal_error(KafkaError(f"an error inside the client: {task.exception()}"))
+            self._txn.status.to_fatal_error(
+                KafkaError(f"an error inside the client: {task.exception()}")
+            )
         self._wake()
 
     def _on_cancelled(self) -> None:
@@ -121,16 +123,16 @@ class TransactionShell:
 
     async def _learn_versions(self, request: TransactionRequest) -> None:
         """Before the first request: what the coordinator and its cluster can do."""
-        txn = self._txn
+        status = self._txn.status
         kind, key = request.coordinator or (CoordinatorType.TRANSACTION, "")
-        if txn.producer_id.is_valid or kind is not CoordinatorType.TRANSACTION:
+        if status.producer_id.is_valid or kind is not CoordinatorType.TRANSACTION:
             return
         node = await self._cluster.coordinator(kind, key)
         versions = await self._cluster.versions(node)
-        txn.coordinator_bumps_epochs = (
+        status.coordinator_bumps_epochs = (
             versions.max_version_of(ApiKey.INIT_PRODUCER_ID) >= _INIT_PRODUCER_ID_BUMPS
         )
-        txn.update_features(
+        status.update_features(
             versions.finalized_features_epoch,
             versions.finalized_features.get("transaction.version", 0),
             on_initialization=True,

@@ -7,13 +7,13 @@ belongs. What the loop has for the application goes through queues: deliveries, 
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from moldau.client.cluster import ClusterClient
+from moldau.client.consumer.bell import Bell
 from moldau.client.consumer.machine.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.wakeup import Wakeup
 from moldau.client.deadline import Deadline
@@ -94,9 +94,9 @@ class ShareCore:
         self._size_given = 0
         self._polling = False
         self._polled_ms = self.cluster.clock.elapsed_ms()
-        self.wakeup = Wakeup(soon, self._wake)
+        self._bell = Bell(self.cluster.clock)
+        self.wakeup = Wakeup(soon, self._bell.ring)
         # Of the loop only.
-        self._waiter: asyncio.Future[None] | None = None
         self._refresh_alarm: Alarm | None = None
 
     @property
@@ -105,11 +105,8 @@ class ShareCore:
 
     def deadline(self, timeout: float | None) -> Deadline:
         """In so many seconds; `default.api.timeout.ms` if None."""
-        if timeout is None:
-            return Deadline(self.cluster.clock, self.settings.default_api_timeout_ms)
-        if timeout < 0:
-            raise ValueError(f"timeout {timeout} must not be negative")
-        return Deadline(self.cluster.clock, min(int(timeout * 1000), 2**53))
+        default_ms = self.settings.default_api_timeout_ms
+        return Deadline.in_seconds(self.cluster.clock, timeout, default_ms=default_ms)
 
     async def client_instance_id(self, deadline: Deadline) -> UUID:
         if self.telemetry is None:
@@ -225,24 +222,12 @@ class ShareCore:
         ready = self._deliveries and not self.in_flight.renews
         if ready or self._outcomes or self._errors:
             return
-        loop = asyncio.get_running_loop()
-        waiter = self._waiter = loop.create_future()
-        alarm = self.cluster.clock.call_later(max(1, deadline.left_ms()), self._wake)
-        try:
-            await waiter
-        finally:
-            alarm.cancel()
-            self._waiter = None
+        await self._bell.wait(max(1, deadline.left_ms()))
         self.wakeup.check()
 
     def raise_errors(self) -> None:
         if self._errors:
             raise self._errors.popleft()
-
-    def _wake(self) -> None:
-        waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
 
     # Acknowledging.
 
@@ -290,15 +275,15 @@ class ShareCore:
 
     def _on_delivery(self, delivery: Delivery) -> None:
         self._deliveries.append(delivery)
-        self._wake()
+        self._bell.ring()
 
     def _on_outcome(self, outcome: Outcome) -> None:
         self._outcomes.append(outcome)
-        self._wake()
+        self._bell.ring()
 
     def _on_error(self, error: BaseException) -> None:
         self._errors.append(error)
-        self._wake()
+        self._bell.ring()
 
     def _on_assigned(self) -> None:
         self._nodes.kick()

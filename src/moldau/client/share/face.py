@@ -17,7 +17,17 @@ from moldau.client.share.machine.acknowledgements import AcknowledgeType, TopicI
 from moldau.client.topics import TopicPartition
 from moldau.client.type_parameters import K, V
 
-__all__ = ["AcknowledgementCommitCallback", "Kind", "ShareFace"]
+__all__ = [
+    "CLOSE_TIMEOUT_S",
+    "POLL_TIMEOUT_S",
+    "AcknowledgementCommitCallback",
+    "Kind",
+    "ShareFace",
+    "callback_error",
+]
+
+CLOSE_TIMEOUT_S = 30.0
+POLL_TIMEOUT_S = 1.0
 
 #: Called with the offsets of each partition and the error, None if all went well.
 AcknowledgementCommitCallback = Callable[[dict[TopicIdPartition, set[int]], KafkaError | None], Any]
@@ -143,6 +153,10 @@ class ShareFace(Generic[K, V]):
         """
         if self._core.telemetry is not None:
             self._core.telemetry.unregister(metric)
+
+    def _release(self) -> None:
+        """The consumer is closed: let go of what only the blocking one has."""
+        return
 
     def wakeup(self) -> None:
         """From any thread: the call that waits, or the next that would, raises WakeupError.

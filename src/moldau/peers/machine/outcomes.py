@@ -27,6 +27,10 @@ class ConnectionRefused(NotConnected):
     """The peer's machine answered that nothing listens at the address; nothing was sent."""
 
 
+class NotKafka(NotConnected):
+    """Something answered at the address, and it does not speak Kafka's protocol."""
+
+
 class UnsupportedVersion(ChannelError):
     """The peer does not serve the API, or in no version that is known here."""
 

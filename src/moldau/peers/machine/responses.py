@@ -27,11 +27,19 @@ SPARES_MAX: Final = 6
 SPARE_BYTES_MAX: Final = 4 * 1024 * 1024
 _SPARE_STEP: Final = 256 * 1024
 
+#: The first response is the one to ApiVersions, which has a few kilobytes.
+FIRST_BYTES_MAX: Final = 1024 * 1024
+_SHOWN_BYTES_MAX: Final = 40
+
 _SIZE: Final = struct.Struct(">i")
 
 
 class InvalidResponse(Exception):
     """Bytes that are no response: nothing that follows can be understood."""
+
+
+class NotKafkaBytes(InvalidResponse):
+    """The first bytes that a peer sends are no response of a Kafka broker."""
 
 
 class SpareBuffers:
@@ -79,6 +87,8 @@ class ResponseFrames:
 
     __slots__ = (
         "_end",
+        "_first_size_max",
+        "_is_first",
         "_long",
         "_long_have",
         "_long_size",
@@ -88,8 +98,17 @@ class ResponseFrames:
         "_start",
     )
 
-    def __init__(self, size_max: int, spares: SpareBuffers | None = None) -> None:
+    def __init__(
+        self,
+        size_max: int,
+        spares: SpareBuffers | None = None,
+        *,
+        first_size_max: int | None = None,
+    ) -> None:
+        """`first_size_max` limits the first frame, by which a Kafka broker is recognised."""
         self._size_max = size_max
+        self._first_size_max = size_max if first_size_max is None else first_size_max
+        self._is_first = True
         self._spares = spares or SpareBuffers()
         # Received and not yet handed out: _shared[_start:_end].
         self._shared = bytearray(SHARED_BYTES)
@@ -140,6 +159,7 @@ class ResponseFrames:
                     self._begin_long(body, size)
                     return frames
                 break
+            self._is_first = False
             frames.append(bytes(memoryview(shared)[body : body + size]))
             self._start = body + size
         if self._start == self._end:
@@ -153,8 +173,11 @@ class ResponseFrames:
 
     def _checked_size(self) -> int:
         (size,) = _SIZE.unpack_from(self._shared, self._start)
+        if self._is_first and not CORRELATION_ID_BYTES <= size <= self._first_size_max:
+            shown = bytes(self._shared[self._start : self._end][:_SHOWN_BYTES_MAX])
+            raise NotKafkaBytes(f"this is no Kafka broker: it sent {what_is_sent(shown)}")
         if size < CORRELATION_ID_BYTES:
-            raise InvalidResponse(f"{size} is no size of a response: this is no Kafka broker")
+            raise InvalidResponse(f"{size} is no size of a response")
         if size > self._size_max:
             raise InvalidResponse(
                 f"a response of {size} bytes is over the limit of {self._size_max}"
@@ -167,3 +190,15 @@ class ResponseFrames:
         self._long[:have] = memoryview(self._shared)[body : self._end]
         self._long_have, self._long_size = have, size
         self._start = self._end = 0
+
+
+def what_is_sent(first: bytes) -> str:
+    """What a peer that is no Kafka broker seems to be, and the beginning of what it sent."""
+    line = first.split(b"\r")[0].split(b"\n")[0]
+    if first.startswith(b"HTTP/"):
+        return f"an HTTP response, {line.decode('latin-1')!r}"
+    if first[:2] in (b"\x15\x03", b"\x16\x03"):
+        return f"a TLS record ({first.hex(' ')}), and this client uses PLAINTEXT"
+    if line.isascii() and line.decode().isprintable():
+        return f"the text {line.decode()!r}"
+    return f"the bytes {first.hex(' ')}"

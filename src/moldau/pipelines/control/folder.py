@@ -57,6 +57,17 @@ class Lock:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
+    @classmethod
+    def taken_over(cls, descriptor: int) -> Lock:
+        """The lock of the program that this process ran before."""
+        os.set_inheritable(descriptor, False)
+        return cls(descriptor)
+
+    def hand_over(self) -> int:
+        """Keep the lock while the process executes another program; the descriptor for it."""
+        os.set_inheritable(self._descriptor, True)
+        return self._descriptor
+
     def release(self) -> None:
         os.close(self._descriptor)
 

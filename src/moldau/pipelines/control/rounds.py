@@ -104,7 +104,8 @@ class Rounds:
         self._ending = ending
         self._published = published
         # Bounded by what is under way: each pipeline has one job and one look at a time.
-        self._events: queue.SimpleQueue[Event | tuple[StatusRecord, Look]] = queue.SimpleQueue()
+        # No SimpleQueue: a signal near the end of its timed wait makes it wait for ever.
+        self._events: queue.Queue[Event | tuple[StatusRecord, Look]] = queue.Queue()
         self._logs = PipelineLogs(folder.logs, now=time.time)
         self._server = ServerWatch(server)
         self._workers = Workers(config["bootstrap.servers"], config, self._logs, self._server)

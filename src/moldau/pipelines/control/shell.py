@@ -44,7 +44,7 @@ class ControlLoop:
         self._published = Published(round_at_ms=self._started_at_ms)
 
     def shut_down(self) -> None:
-        """Ask it to stop all queries and end; may be called from a signal's handler."""
+        """Stop all queries and end. A signal handler may call it, if `run` is in another thread."""
         self._ending.set()
 
     @property
@@ -92,14 +92,21 @@ class ControlLoop:
         """The broker may be just starting; it is waited for until the loop is to end."""
         while not self._ending.is_set():
             try:
-                registry = Registry(self._config["bootstrap.servers"], config=self._config)
-                registry.read()
-                return registry
+                return self._read_registry()
             except (KafkaError, PipelineError, OSError) as error:
                 self._published.problem = f"the registry cannot be reached: {error}"
                 log.warning("%s", self._published.problem)
                 self._ending.wait(_REGISTRY_RETRY_SECONDS)
         return None
+
+    def _read_registry(self) -> Registry:
+        registry = Registry(self._config["bootstrap.servers"], config=self._config)
+        try:
+            registry.read()
+        except BaseException:
+            registry.close()
+            raise
+        return registry
 
     def _beat(self) -> None:
         while True:

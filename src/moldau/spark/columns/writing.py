@@ -270,16 +270,17 @@ class ColumnWriter:
                 advice="give transactional_id",
             )
         self.flush()
-        manager.fail_if_error()
+        status = manager.status
+        status.fail_if_error()
         self._is_prepared = True
         self._core.keeps_transaction = True
         return Prepared(
             self._transactional_id,
-            manager.producer_id.producer_id,
-            manager.producer_id.epoch,
+            status.producer_id.producer_id,
+            status.producer_id.epoch,
             self.record_count,
             self.digest,
-            2 if manager.is_v2 else 1,
+            2 if status.is_v2 else 1,
         )
 
     def abort(self) -> None:
@@ -291,7 +292,7 @@ class ColumnWriter:
         self._is_prepared = True
         self._core.keeps_transaction = False
         manager = self._core.transactions
-        if manager is not None and manager.has_ongoing_transaction:
+        if manager is not None and manager.status.has_ongoing_transaction:
             self._producer.abort_transaction()
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from moldau.testing.machine.rules import Cut, Cuts, Rule
 
 if TYPE_CHECKING:
     from moldau.broker.app import Node, NodeInfo
-    from moldau.testing.process.node import World
+    from moldau.testing.process.world import World
 
 _LENGTH: Final = struct.Struct(">I")
 
@@ -112,7 +112,7 @@ class Control:
     def _patience_ms(self) -> int | None:
         """How long until this node takes another for gone if it hears nothing; None: for ever."""
         node = self._node
-        ends_ms = [node.metadata.raft.machine.gives_up_at_ms]
+        ends_ms: list[int | None] = [node.metadata.raft.machine.gives_up_at_ms]
         if node.metadata.is_active and (heartbeats := node.metadata.controller.heartbeats):
             ends_ms.append(heartbeats.expires_at_ms())
         if node.broker is not None:

@@ -1,8 +1,8 @@
 """One node in its process: the real broker in an environment that tests can disturb.
 
-Nothing of the broker is replaced. What it takes from the world (time, disk, network, randomness)
-comes from here, and a socket to the test says what is to go wrong. What always holds: the node
-ends when that socket does.
+Nothing of the broker is replaced. Its time, disk, network and randomness come from `world.py`, and
+a socket to the test carries the orders for faults (`control.py`). Invariant: the node ends when
+that socket is closed.
 """
 
 from __future__ import annotations
@@ -10,29 +10,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import random
 import signal
 import socket
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
-from uuid import UUID
 
 from moldau.broker.app import Node
-from moldau.broker.config import BrokerConfig
-from moldau.broker.environment import Environment
-from moldau.broker.log.background import Background, InlineBackground, ThreadBackground
-from moldau.broker.machine.supported import check_supported
-from moldau.broker.metadata.formatting import format_storage
-from moldau.broker.network.server import SocketNetwork
-from moldau.peers.node_channel import ChannelSettings, NodeTransport, response_bytes_max
+from moldau.broker.log.background import InlineBackground, ThreadBackground
 from moldau.testing import wire_format
-from moldau.testing.machine.rules import RuleBook
-from moldau.testing.process.clock import ShiftedClock
 from moldau.testing.process.control import Control
-from moldau.testing.process.disk import ThrowAwayDisk
-from moldau.testing.process.network import NODE_PREFIX, FaultyNetwork, Switchboard
+from moldau.testing.process.world import World
 from moldau.testing.settings import node_properties
 
 try:
@@ -44,64 +33,6 @@ except ImportError:
     _new_event_loop = asyncio.new_event_loop
 
 logger = logging.getLogger(__name__)
-
-
-class World:
-    """What surrounds one node, and can be disturbed."""
-
-    def __init__(self, spec: Mapping[str, Any], background: Background) -> None:
-        self.config = BrokerConfig.from_properties(spec["properties"])
-        check_supported(self.config)
-        seed = f"{spec['seed']}/node{self.config.node_id}"
-        self.clock = ShiftedClock(
-            ahead_ms=spec["clock_ahead_ms"], wall_ahead_ms=spec["wall_ahead_ms"]
-        )
-        self.disk = ThrowAwayDisk()
-        self.board = Switchboard(RuleBook(lambda number: random.Random(f"{seed}/fault{number}")))
-        # A start draws other numbers than the last one: two incarnations are never the same.
-        self.random = random.Random(f"{seed}/start{spec['start']}")
-        self._background = background
-
-    def environment(self, close: Callable[[], None]) -> Environment:
-        config = self.config
-        transport = NodeTransport(
-            client_id=f"{NODE_PREFIX}{config.node_id}",
-            clock=self.clock,
-            random=self.random,
-            settings=ChannelSettings(
-                socket_connection_setup_timeout_ms=config["socket.connection.setup.timeout.ms"],
-                socket_connection_setup_timeout_max_ms=config[
-                    "socket.connection.setup.timeout.max.ms"
-                ],
-                response_bytes_max=response_bytes_max(config.network.socket_request_max_bytes),
-            ),
-        )
-
-        def close_all() -> None:
-            transport.close()
-            close()
-
-        return Environment(
-            disk=self.disk,
-            background=self._background,
-            network=FaultyNetwork(SocketNetwork(config.listeners, config.network), self.board),
-            transport=transport,
-            clock=self.clock,
-            random=self.random,
-            random_bytes=self.random.randbytes,
-            host_name=lambda: "127.0.0.1",
-            close=close_all,
-        )
-
-    def format(self, cluster_id: str) -> None:
-        if not self.disk.exists(f"{self.config.metadata_log_dir}/meta.properties"):
-            format_storage(
-                self.config,
-                cluster_id,
-                random_uuid=lambda: UUID(bytes=self.random.randbytes(16), version=4),
-                disk=self.disk,
-                now_ms=self.clock.now_ms(),
-            )
 
 
 def run_node(spec: Mapping[str, Any], control: socket.socket) -> int:

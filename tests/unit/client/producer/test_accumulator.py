@@ -32,7 +32,7 @@ def test_a_batch_is_ready_at_once(hurry: str) -> None:
         case "flush":
             assert accumulator.begin_flush(lambda: None) is not None
         case "memory":
-            accumulator.waiters.append(MemoryWaiter(10**9, lambda: None))
+            accumulator.memory.waiters.append(MemoryWaiter(10**9, lambda: None))
         case "closed":
             accumulator.close()
     assert stage.drain(0).batches == {1: [batch]}
@@ -124,26 +124,26 @@ def test_memory_is_given_in_the_order_of_asking() -> None:
     woken: list[str] = []
     large = MemoryWaiter(2 * BATCH, lambda: woken.append("large"))
     small = MemoryWaiter(10, lambda: woken.append("small"))
-    accumulator.waiters.extend([large, small])
+    accumulator.memory.waiters.extend([large, small])
     accumulator.discard(held[0])
     # There would be enough for the small one, but the large one was first.
     assert woken == []
-    assert not accumulator.take_memory(1)
+    assert not accumulator.memory.take(1)
     accumulator.discard(held[1])
     assert woken == ["large"]
-    accumulator.withdraw(large)
+    accumulator.memory.withdraw(large)
     assert woken == ["large", "small"]
     assert small.granted
-    accumulator.give_back(small.size)
-    assert accumulator.free == 2 * BATCH
+    accumulator.memory.give_back(small.size)
+    assert accumulator.memory.free == 2 * BATCH
 
 
 def test_who_gives_up_waiting_lets_the_next_one_in() -> None:
     stage = Stage(buffer_memory=BATCH)
-    stage.accumulator.take_memory(500)
+    stage.accumulator.memory.take(500)
     first, second = MemoryWaiter(BATCH, lambda: None), MemoryWaiter(100, lambda: None)
-    stage.accumulator.waiters.extend([first, second])
-    stage.accumulator.withdraw(first)
+    stage.accumulator.memory.waiters.extend([first, second])
+    stage.accumulator.memory.withdraw(first)
     assert (first.granted, second.granted) == (False, True)
 
 
@@ -152,7 +152,7 @@ def test_memory_is_given_back_once() -> None:
     batch = stage.batch()
     stage.accumulator.discard(batch)
     stage.accumulator.discard(batch)
-    assert stage.accumulator.free == 100 * BATCH
+    assert stage.accumulator.memory.free == 100 * BATCH
 
 
 def test_a_flush_waits_for_what_was_there() -> None:
@@ -211,7 +211,7 @@ def test_a_batch_that_is_too_large_becomes_smaller_ones_with_its_numbers() -> No
     assert [future.metadata().offset for future in futures] == list(range(100, 110))
     assert all(future.done() for future in futures)
     assert not flush.pending
-    assert stage.accumulator.free == 99 * BATCH
+    assert stage.accumulator.memory.free == 99 * BATCH
 
 
 def test_batches_are_told_of_in_the_order_of_sending() -> None:
@@ -271,14 +271,14 @@ def test_nodes_that_take_nothing_are_avoided() -> None:
 def test_topics_that_are_not_used_are_put_away() -> None:
     stage = Stage({"t": [1], "u": [1]})
     batch = stage.batch(now_ms=1000)
-    assert stage.accumulator.idle_topics(5000, 1000) == ["u"]
+    assert stage.accumulator.table.idle_topics(5000, 1000) == ["u"]
     stage.drain(1010)
     stage.accumulator.discard(batch)
-    assert stage.accumulator.idle_topics(5000, 1000) == ["t", "u"]
+    assert stage.accumulator.table.idle_topics(5000, 1000) == ["t", "u"]
     queue = stage.queue()
-    stage.accumulator.put_away(["t"])
+    stage.accumulator.table.put_away(["t"])
     assert stage.accumulator.topics["t"].queues == []
-    assert stage.accumulator.idle_topics(9000, 1000) == ["u"]
+    assert stage.accumulator.table.idle_topics(9000, 1000) == ["u"]
     # Its numbers are still those that brokers know.
     stage.lead({"t": [1]})
     assert stage.queue() is queue

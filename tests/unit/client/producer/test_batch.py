@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from moldau.client.errors import IllegalStateError, KafkaError, KafkaTimeoutError
+from moldau.client.machine.producer_records import ProducerRecord, RecordMetadata, normal_headers
 from moldau.client.producer._batch import Outcome, ProducerBatch, RecordFuture, failed_future
 from moldau.client.producer.delivery import finish
 from moldau.client.producer.machine.queues import PartitionQueue
-from moldau.client.producer.machine.records import ProducerRecord, RecordMetadata, normal_headers
 from support.waiting import eventually
 
 

@@ -40,7 +40,7 @@ def full_producer(**settings: Any) -> Producer:
     know_the_topic(producer._core)
     for _ in range(MEMORY // BATCH):
         producer.send("t", VALUE)
-    assert producer._core.accumulator.free == 0
+    assert producer._core.accumulator.memory.free == 0
     return producer
 
 
@@ -50,18 +50,20 @@ async def full_async_producer(**settings: Any) -> AsyncProducer:
     know_the_topic(producer._core)
     for _ in range(MEMORY // BATCH):
         await producer.send("t", VALUE)
-    assert producer._core.accumulator.free == 0
+    assert producer._core.accumulator.memory.free == 0
     return producer
 
 
 def know_the_topic(core: ProducerCore) -> None:
+    # Tests give back memory that no batch has taken.
+    core.accumulator.memory.size *= 100
     with core.accumulator.lock:
-        core.accumulator.topic("t")
-        core.accumulator.update_leaders(picture({"t": [-1]}))
+        core.accumulator.table.topic("t")
+        core.accumulator.table.update_leaders(picture({"t": [-1]}))
 
 
 def wait_for_waiters(producer: Producer, count: int) -> None:
-    waiters = producer._core.accumulator.waiters
+    waiters = producer._core.accumulator.memory.waiters
     wait_until(lambda: len(waiters) == count, timeout=SECONDS_MAX)
 
 
@@ -88,10 +90,10 @@ def test_memory_that_is_given_back_goes_to_who_waits(threads: ThreadPoolExecutor
     for call in calls:
         # As at the end of a batch, which then begins for somebody else.
         with core.accumulator.lock:
-            core.accumulator.give_back(BATCH)
+            core.accumulator.memory.give_back(BATCH)
         assert not call.result(SECONDS_MAX).done()
-    assert not core.accumulator.waiters
-    assert core.accumulator.free == 0
+    assert not core.accumulator.memory.waiters
+    assert core.accumulator.memory.free == 0
     names = {name.name: metric.value for name, metric in producer.metrics().items()}
     assert names["bufferpool-wait-time-ns-total"] > 0
     producer.close(0)
@@ -102,8 +104,8 @@ def test_a_wait_for_memory_ends_with_max_block_ms() -> None:
     error = producer.send("t", VALUE).exception(0)
     assert isinstance(error, BufferExhaustedError)
     assert "max.block.ms, 50 ms" in str(error)
-    assert not producer._core.accumulator.waiters
-    assert producer._core.accumulator.free == 0
+    assert not producer._core.accumulator.memory.waiters
+    assert producer._core.accumulator.memory.free == 0
     producer.close(0)
 
 
@@ -114,7 +116,7 @@ def test_closing_ends_every_wait_for_memory(threads: ThreadPoolExecutor) -> None
     for call in calls:
         with pytest.raises(ClosedError):
             call.result(SECONDS_MAX)
-    assert producer._core.accumulator.free == MEMORY
+    assert producer._core.accumulator.memory.free == MEMORY
 
 
 def test_who_comes_to_a_closed_buffer_does_not_wait() -> None:
@@ -125,7 +127,7 @@ def test_who_comes_to_a_closed_buffer_does_not_wait() -> None:
     with core.accumulator.lock:
         core.accumulator.close()
     with pytest.raises(ClosedError):
-        core.wait_for_memory(outgoing, core.cluster.clock.elapsed_ms() + 600_000)
+        core.memory.wait_in_thread(outgoing, core.cluster.clock.elapsed_ms() + 600_000)
     producer.close(0)
 
 
@@ -143,7 +145,7 @@ def test_the_thread_that_sends_does_not_wait_for_itself() -> None:
 
     producer._thread.soon(as_in_a_callback)
     assert isinstance(told.result(SECONDS_MAX), IllegalStateError)
-    assert not producer._core.accumulator.waiters
+    assert not producer._core.accumulator.memory.waiters
     producer.close(0)
 
 
@@ -169,16 +171,18 @@ def test_a_task_gets_memory_in_its_turn_from_wherever_it_comes() -> None:
 
         def give_back() -> None:
             with accumulator.lock:
-                accumulator.give_back(BATCH)
+                accumulator.memory.give_back(BATCH)
 
         tasks = [asyncio.create_task(producer.send("t", VALUE)) for _ in range(2)]
         async with asyncio.timeout(SECONDS_MAX):
-            await wait_until_async(lambda: len(accumulator.waiters) == 2, timeout=SECONDS_MAX)
+            await wait_until_async(
+                lambda: len(accumulator.memory.waiters) == 2, timeout=SECONDS_MAX
+            )
             give_back()
             assert not (await tasks[0]).done()
             await asyncio.to_thread(give_back)
             assert not (await tasks[1]).done()
-        assert (len(accumulator.waiters), accumulator.free) == (0, 0)
+        assert (len(accumulator.memory.waiters), accumulator.memory.free) == (0, 0)
         await producer.close(0)
 
     asyncio.run(run())
@@ -190,14 +194,17 @@ def test_a_task_that_is_cancelled_while_it_waits_takes_no_memory() -> None:
         accumulator = producer._core.accumulator
         for is_granted in (False, True):
             task = asyncio.create_task(producer.send("t", VALUE))
-            await wait_until_async(lambda: accumulator.waiters, timeout=SECONDS_MAX)
+            await wait_until_async(lambda: accumulator.memory.waiters, timeout=SECONDS_MAX)
             if is_granted:
                 with accumulator.lock:
-                    accumulator.give_back(BATCH)
+                    accumulator.memory.give_back(BATCH)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert (len(accumulator.waiters), accumulator.free) == (0, BATCH * is_granted)
+            assert (len(accumulator.memory.waiters), accumulator.memory.free) == (
+                0,
+                BATCH * is_granted,
+            )
         await producer.close(0)
 
     asyncio.run(run())
@@ -207,17 +214,17 @@ def test_a_task_waits_for_memory_for_max_block_ms_or_until_the_producer_is_close
     async def run() -> None:
         producer = await full_async_producer(max_block_ms=50)
         assert isinstance(await _error(await producer.send("t", VALUE)), BufferExhaustedError)
-        assert not producer._core.accumulator.waiters
+        assert not producer._core.accumulator.memory.waiters
         await producer.close(0)
         producer = await full_async_producer()
         task = asyncio.create_task(producer.send("t", VALUE))
         async with asyncio.timeout(SECONDS_MAX):
-            waiters = producer._core.accumulator.waiters
+            waiters = producer._core.accumulator.memory.waiters
             await wait_until_async(lambda: waiters, timeout=SECONDS_MAX)
             await producer.close(0)
             with pytest.raises(ClosedError):
                 await task
-        assert producer._core.accumulator.free == MEMORY
+        assert producer._core.accumulator.memory.free == MEMORY
 
     asyncio.run(run())
 
@@ -244,9 +251,11 @@ def interrupted_send() -> None:
     try:
         producer.send("t", VALUE)
     except KeyboardInterrupt:
-        print(f"interrupted: {len(accumulator.waiters)} wait, {accumulator.free} free")
+        print(
+            f"interrupted: {len(accumulator.memory.waiters)} wait, {accumulator.memory.free} free"
+        )
     producer.close(0)
-    print(f"closed: {accumulator.free} free")
+    print(f"closed: {accumulator.memory.free} free")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from moldau.client.producer.machine.transaction_state import (
     TransactionRequest,
     Verdict,
 )
+from moldau.client.producer.machine.transaction_status import TransactionStatus
 from moldau.client.producer.machine.transactions import TransactionManager
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.wire.errors import ErrorCode
@@ -49,8 +50,8 @@ def next_of(manager: TransactionManager) -> TransactionRequest:
 def started(features: tuple[int, int] = V2) -> TransactionManager:
     """Ready for a first transaction."""
     manager = TransactionManager("id", 60_000)
-    manager.coordinator_bumps_epochs = True
-    manager.update_features(*features, on_initialization=True)
+    manager.status.coordinator_bumps_epochs = True
+    manager.status.update_features(*features, on_initialization=True)
     operation = manager.initialize()
     init = next_of(manager)
     assert isinstance(init.message, InitProducerIdRequest)
@@ -102,7 +103,7 @@ def test_version_2_needs_no_partitions_added_and_takes_the_next_epoch() -> None:
     assert isinstance(request.message, EndTxnRequest)
     assert (request.message.committed, request.max_version) == (True, None)
     manager.on_response(request, EndTxnResponse(producer_id=7, producer_epoch=1))
-    assert (manager.state, manager.producer_id) == (State.READY, ProducerId(7, 1))
+    assert (manager.status.state, manager.status.producer_id) == (State.READY, ProducerId(7, 1))
     acknowledged(operation)
     manager.begin()
 
@@ -114,15 +115,15 @@ def test_version_1_adds_partitions_once_and_keeps_the_epoch() -> None:
     assert not manager.add_partition(KEY)
     request = next_of(manager)
     assert not manager.add_partition(KEY)
-    assert KEY not in manager.partitions
+    assert KEY not in manager.status.partitions
     added(manager, request, 0)
-    assert KEY in manager.partitions
+    assert KEY in manager.status.partitions
     assert not manager.add_partition(KEY)
     operation = manager.begin_commit(V1)
     request = next_of(manager)
     assert request.max_version == 4
     manager.on_response(request, EndTxnResponse())
-    assert (manager.state, manager.producer_id) == (State.READY, ProducerId(7, 0))
+    assert (manager.status.state, manager.status.producer_id) == (State.READY, ProducerId(7, 0))
     acknowledged(operation)
 
 
@@ -132,7 +133,7 @@ def test_nothing_is_sent_for_an_empty_transaction() -> None:
         manager.begin()
         operation = manager.begin_commit(features)
         assert manager.next_request(has_incomplete=False) is None
-        assert (operation.done, manager.state) == (True, State.READY)
+        assert (operation.done, manager.status.state) == (True, State.READY)
 
 
 def test_an_upgrade_bumps_the_epoch_before_the_first_transaction_of_version_2() -> None:
@@ -142,12 +143,12 @@ def test_an_upgrade_bumps_the_epoch_before_the_first_transaction_of_version_2() 
     # It ends as it began.
     assert end.max_version == 4
     manager.on_response(end, EndTxnResponse())
-    assert (manager.state, operation.done) == (State.INITIALIZING, False)
+    assert (manager.status.state, operation.done) == (State.INITIALIZING, False)
     bump = next_of(manager)
     assert isinstance(bump.message, InitProducerIdRequest)
     assert (bump.message.producer_id, bump.message.producer_epoch) == (7, 0)
     manager.on_response(bump, InitProducerIdResponse(producer_id=7, producer_epoch=1))
-    assert (manager.state, operation.done, manager.is_v2) == (State.READY, True, True)
+    assert (manager.status.state, operation.done, manager.status.is_v2) == (State.READY, True, True)
 
 
 FENCED = (State.FATAL_ERROR, errors.ProducerFencedError)
@@ -179,7 +180,7 @@ def test_answers_to_a_commit(
     request = next_of(manager)
     response = EndTxnResponse(error_code=ErrorCode[code])
     assert manager.on_response(request, response) == verdict
-    assert manager.state is state
+    assert manager.status.state is state
     assert type(operation.error) is (error or type(None))
     assert operation.done is (error is not None)
 
@@ -189,7 +190,7 @@ def test_an_abort_that_may_only_be_aborted_is_over() -> None:
     operation = manager.begin_abort(V2)
     request = next_of(manager)
     manager.on_response(request, EndTxnResponse(error_code=ErrorCode.TRANSACTION_ABORTABLE))
-    assert manager.has_fatal_error
+    assert manager.status.has_fatal_error
     assert operation.error is not None
 
 
@@ -219,8 +220,8 @@ def test_answers_to_partitions_that_are_added(
         manager.add_partition(key)
     request = next_of(manager)
     assert added(manager, request, *(ErrorCode[code] for code in codes)) == verdict
-    assert manager.state is state
-    assert manager.partitions == (keys if codes == ["NONE", "NONE"] else set())
+    assert manager.status.state is state
+    assert manager.status.partitions == (keys if codes == ["NONE", "NONE"] else set())
     # The previous transaction is about to end: the first try again comes soon.
     soon = "CONCURRENT_TRANSACTIONS" in codes
     assert request.backoff_ms == (20 if soon else None)
@@ -271,9 +272,9 @@ def test_answers_to_offsets(
         ]
     )
     assert manager.on_response(request, response) == verdict
-    assert manager.state is state
+    assert manager.status.state is state
     assert type(operation.error) is (error or type(None))
-    assert bool(manager.pending_offsets) is verdict.retry
+    assert bool(manager.status.pending_offsets) is verdict.retry
 
 
 @pytest.mark.parametrize(
@@ -292,14 +293,14 @@ def test_requests_without_an_answer(
     manager = in_transaction()
     manager.begin_commit(V2)
     assert manager.on_failure(next_of(manager), error) == verdict
-    assert manager.state is state
+    assert manager.status.state is state
 
 
 @pytest.mark.parametrize("features", [V1, V2], ids=["version 1", "version 2"])
 def test_after_an_abortable_error_only_an_abort_is_possible(features: tuple[int, int]) -> None:
     manager = in_transaction(features)
-    manager.to_error_state(errors.KafkaTimeoutError("too late"))
-    assert isinstance(manager.last_error, errors.TransactionAbortableError)
+    manager.status.to_error_state(errors.KafkaTimeoutError("too late"))
+    assert isinstance(manager.status.last_error, errors.TransactionAbortableError)
     calls: list[Any] = [
         manager.check_send,
         manager.begin,
@@ -344,7 +345,7 @@ def test_without_transactions_an_id_is_asked_for_of_any_node() -> None:
     assert request.coordinator is None
     assert manager.next_request(has_incomplete=False) is None
     manager.on_response(request, InitProducerIdResponse(producer_id=7, producer_epoch=0))
-    assert manager.producer_id == ProducerId(7, 0)
+    assert manager.status.producer_id == ProducerId(7, 0)
     with pytest.raises(errors.IllegalStateError, match=r"transactional\.id"):
         manager.begin()
 
@@ -354,9 +355,9 @@ def test_without_transactions_an_id_is_asked_for_of_any_node() -> None:
 
 def idempotent(*topics: int) -> tuple[TransactionManager, Stage]:
     manager = TransactionManager(None, 60_000)
-    manager.producer_id = ProducerId(7, 0)
-    manager.state = State.READY
-    stage = Stage({"t": list(topics) or [1]}, gate=manager)
+    manager.status.producer_id = ProducerId(7, 0)
+    manager.status.state = State.READY
+    stage = Stage({"t": list(topics) or [1]}, gate=manager.sequences)
     for queue in stage.accumulator.topics["t"].queues:
         queue.sequences.known_id = 7
     return manager, stage
@@ -388,7 +389,7 @@ def test_the_first_batch_of_an_id_goes_alone() -> None:
     assert stage.drain(20).batches == {1: [first]}
     # A broker that does not know the id yet would take any number.
     assert stage.drain(20).batches == {}
-    manager.on_completed(first, 0)
+    manager.sequences.on_completed(first, 0)
     assert stage.drain(20).batches == {1: [second]}
     assert stage.drain(20).batches == {1: [third]}
 
@@ -396,7 +397,7 @@ def test_the_first_batch_of_an_id_goes_alone() -> None:
 def test_numbers_wrap() -> None:
     manager, stage = idempotent()
     sequences = stage.queue().sequences
-    sequences.producer_id = manager.producer_id
+    sequences.producer_id = manager.status.producer_id
     sequences.next = 2**31 - 1
     assert numbers(*sent(stage, 2)) == [(0, 2**31 - 1), (0, 1)]
 
@@ -425,12 +426,12 @@ def test_out_of_order(acked: int, which: int, retried: bool, bumped: bool) -> No
     manager, stage = idempotent()
     batches = sent(stage, 2)
     for batch in batches[:acked]:
-        manager.on_completed(batch, 0)
+        manager.sequences.on_completed(batch, 0)
     error = errors.OutOfOrderSequenceError()
     code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert manager.can_retry(batches[which], code, error, -1) is retried
+    assert manager.sequences.can_retry(batches[which], code, error, -1) is retried
     manager.bump_idempotent_epoch()
-    assert manager.producer_id.epoch == int(bumped)
+    assert manager.status.producer_id.epoch == int(bumped)
     if bumped:
         assert numbers(batches[which]) == [(1, 0)]
 
@@ -440,11 +441,11 @@ def test_a_batch_that_was_numbered_anew_and_still_does_not_fit_takes_another_epo
     (batch,) = sent(stage, 1)
     refusal = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.OutOfOrderSequenceError(), -1)
     for epoch in (1, 2, 3):
-        assert manager.can_retry(batch, *refusal)
+        assert manager.sequences.can_retry(batch, *refusal)
         manager.bump_idempotent_epoch()
         assert numbers(batch) == [(epoch, 0)]
         # Another answer to what was sent with the old number says nothing new.
-        assert manager.can_retry(batch, *refusal)
+        assert manager.sequences.can_retry(batch, *refusal)
         manager.bump_idempotent_epoch()
         assert numbers(batch) == [(epoch, 0)]
         stage.accumulator.reenqueue(batch, 10)
@@ -456,13 +457,13 @@ def test_after_a_new_epoch_others_wait_for_what_is_in_flight() -> None:
     (old,) = sent(stage, 1)
     other = stage.batch(partition=1)
     stage.drain(20)
-    manager._request_bump(other.queue)
+    manager.sequences._request_bump(other.queue)
     manager.bump_idempotent_epoch()
     assert numbers(other, old) == [(1, 0), (0, 0)]
     later = stage.batch()
     # Its partition still has a batch of the old epoch in flight.
     assert stage.drain(30).batches == {}
-    manager.on_completed(old, 0)
+    manager.sequences.on_completed(old, 0)
     assert stage.drain(30).batches == {1: [later]}
     assert numbers(later) == [(1, 0)]
 
@@ -470,14 +471,14 @@ def test_after_a_new_epoch_others_wait_for_what_is_in_flight() -> None:
 def test_what_was_given_up_is_resolved_by_what_follows() -> None:
     manager, stage = idempotent()
     first, second = sent(stage, 2)
-    manager.on_failed(first, errors.KafkaTimeoutError("late"), adjust=False)
-    manager.on_given_up_unknown(first)
+    manager.sequences.on_failed(first, errors.KafkaTimeoutError("late"), adjust=False)
+    manager.sequences.on_given_up_unknown(first)
     later = stage.batch()
-    manager.resolve_sequences()
+    manager.sequences.resolve()
     assert stage.drain(20).batches == {}
     # The one after it was acknowledged, so it had arrived.
-    manager.on_completed(second, 2)
-    manager.resolve_sequences()
+    manager.sequences.on_completed(second, 2)
+    manager.sequences.resolve()
     manager.bump_idempotent_epoch()
     assert stage.drain(20).batches == {1: [later]}
     assert numbers(later) == [(0, 4)]
@@ -486,10 +487,10 @@ def test_what_was_given_up_is_resolved_by_what_follows() -> None:
 def test_what_was_given_up_and_stays_unknown_takes_another_epoch() -> None:
     manager, stage = idempotent()
     (first,) = sent(stage, 1)
-    manager.on_failed(first, errors.KafkaTimeoutError("late"), adjust=False)
-    manager.on_given_up_unknown(first)
+    manager.sequences.on_failed(first, errors.KafkaTimeoutError("late"), adjust=False)
+    manager.sequences.on_given_up_unknown(first)
     later = stage.batch()
-    manager.resolve_sequences()
+    manager.sequences.resolve()
     manager.bump_idempotent_epoch()
     assert stage.drain(20).batches == {1: [later]}
     assert numbers(later) == [(1, 0)]
@@ -497,11 +498,11 @@ def test_what_was_given_up_and_stays_unknown_takes_another_epoch() -> None:
 
 def test_the_last_epoch_is_followed_by_another_id() -> None:
     manager, stage = idempotent()
-    manager.producer_id = ProducerId(7, 2**15 - 1)
+    manager.status.producer_id = ProducerId(7, 2**15 - 1)
     (first,) = sent(stage, 1)
-    manager.on_failed(first, errors.InvalidRecordError("bad"), adjust=True)
+    manager.sequences.on_failed(first, errors.InvalidRecordError("bad"), adjust=True)
     manager.bump_idempotent_epoch()
-    assert not manager.producer_id.is_valid
+    assert not manager.status.producer_id.is_valid
     stage.batch()
     assert stage.drain(20).batches == {}
     request = next_of(manager)
@@ -512,13 +513,13 @@ def test_the_last_epoch_is_followed_by_another_id() -> None:
 
 def test_a_refused_batch_leaves_no_gap_in_a_transaction() -> None:
     manager = in_transaction()
-    stage = Stage(gate=manager)
+    stage = Stage(gate=manager.sequences)
     stage.queue().sequences.known_id = 7
     first, second, third = sent(stage, 3)
-    manager.on_failed(first, errors.RecordTooLargeError("big"), adjust=True)
+    manager.sequences.on_failed(first, errors.RecordTooLargeError("big"), adjust=True)
     assert [batch.base_sequence for batch in (second, third)] == [0, 2]
     assert stage.queue().sequences.next == 4
-    assert manager.has_abortable_error
+    assert manager.status.has_abortable_error
 
 
 @pytest.mark.parametrize(
@@ -535,22 +536,58 @@ def test_an_unknown_producer(
 ) -> None:
     if transactional:
         manager = in_transaction()
-        stage = Stage(gate=manager)
+        stage = Stage(gate=manager.sequences)
     else:
         manager, stage = idempotent()
     (batch,) = sent(stage, 1)
     stage.queue().sequences.last_acked_offset = acked
     error = errors.UnknownProducerIdError()
     code = ErrorCode.UNKNOWN_PRODUCER_ID
-    assert manager.can_retry(batch, code, error, log_start) is retried
+    assert manager.sequences.can_retry(batch, code, error, log_start) is retried
 
 
 def test_a_transaction_sends_only_to_partitions_that_belong_to_it() -> None:
     manager = started(V1)
     manager.begin()
-    stage = Stage(gate=manager)
+    stage = Stage(gate=manager.sequences)
     batch = stage.batch()
     manager.add_partition(KEY)
     assert stage.drain(20).batches == {}
     added(manager, next_of(manager), 0)
     assert stage.drain(20).batches == {1: [batch]}
+
+
+# The table of states.
+
+NEXT = {
+    State.UNINITIALIZED: {State.INITIALIZING},
+    State.INITIALIZING: {State.READY, ABORT},
+    State.READY: {State.UNINITIALIZED, State.IN_TRANSACTION},
+    State.IN_TRANSACTION: {State.COMMITTING, State.ABORTING, ABORT},
+    State.COMMITTING: {State.INITIALIZING, State.READY, ABORT},
+    State.ABORTING: {State.INITIALIZING, State.READY},
+    ABORT: {State.UNINITIALIZED, State.ABORTING, ABORT},
+    FATAL: set(),
+}
+
+
+@pytest.mark.parametrize("before", State)
+@pytest.mark.parametrize("after", State)
+def test_states_follow_each_other_as_the_table_has_it(before: State, after: State) -> None:
+    status = TransactionStatus("id")
+    status.state = before
+    if after is FATAL or after in NEXT[before]:
+        status.transition_to(after)
+        assert status.state is after
+    else:
+        with pytest.raises(errors.IllegalStateError, match=f"from state {before.name} to state"):
+            status.transition_to(after)
+        assert status.state is before
+
+
+@pytest.mark.parametrize("state", [State.ABORTING, FATAL])
+def test_an_error_does_not_undo_an_abort_or_the_end(state: State) -> None:
+    status = TransactionStatus("id")
+    status.state = state
+    status.to_abortable_error(errors.KafkaError("late"))
+    assert status.state is state

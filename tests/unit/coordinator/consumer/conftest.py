@@ -16,6 +16,7 @@ from moldau.broker.coordinator.group.machine.config import GroupConfig
 from moldau.broker.coordinator.group.machine.consumer.group import ConsumerGroup
 from moldau.broker.coordinator.group.machine.consumer.groups import ConsumerGroups
 from moldau.broker.coordinator.group.machine.group import ClientInfo
+from moldau.broker.coordinator.group.machine.migration.online import OnlineMigration
 from moldau.broker.coordinator.machine.decision import Cancel, CoordinatorRecord, Outbox, Schedule
 from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.wire.errors import ApiError, ErrorCode
@@ -55,7 +56,7 @@ class Stage:
         self.config = GroupConfig(**config)
         self.topics = FakeTopics()
         self.settings = FakeSettings(consumer_assignment_interval_ms=0)
-        self.section = ConsumerGroups(self.config, self.topics, self.settings)
+        self.section = self._new_section()
         self.now_ms = START_MS
         self.written: Written = []
         self.last: list[CoordinatorRecord] = []
@@ -64,6 +65,10 @@ class Stage:
         self.timers = TimerQueue()
 
     # Carrying out.
+
+    def _new_section(self) -> ConsumerGroups:
+        migration = OnlineMigration(self.config, self.topics)
+        return ConsumerGroups(self.config, self.topics, self.settings, migration)
 
     def perform(self, out: Outbox) -> None:
         self.last = list(out.records)
@@ -87,7 +92,7 @@ class Stage:
         return {each: snapshot(group) for each, group in self.section.groups.items()}
 
     def replayed(self, written: Iterable[tuple[bytes, bytes | None]]) -> ConsumerGroups:
-        section = ConsumerGroups(self.config, self.topics, self.settings)
+        section = self._new_section()
         for key, value in written:
             section.replay(*decode_coordinator_record("group", key, value))
         return section

@@ -29,7 +29,7 @@ class Coordinator:
     ) -> ConsumerGroupHeartbeatResponse:
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id)
 
-    def describe_consumer_group(self, group_id: str) -> _Group:
+    async def describe_consumer_group(self, group_id: str) -> _Group:
         if group_id == "g":
             return _Group(group_id="g", group_state="Empty")
         return _Group(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
@@ -46,7 +46,8 @@ def describe(*groups: str, operations: bool = False, **options: Any) -> list[tup
     request = ConsumerGroupDescribeRequest(
         group_ids=list(groups), include_authorized_operations=operations
     )
-    response = handler.handle(RequestContext(ApiKey.CONSUMER_GROUP_DESCRIBE, 1), request)
+    context = RequestContext(ApiKey.CONSUMER_GROUP_DESCRIBE, 1)
+    response = asyncio.run(handler.handle(context, request))
     return [
         (each.group_id, each.error_code, each.authorized_operations) for each in response.groups
     ]

@@ -50,6 +50,17 @@ def test_new_topics_are_found_when_ten_seconds_have_passed(stage: Any) -> None:
     assert stage.shown(response) == {"t": [0, 1, 2, 3], "t2": [0]}
 
 
+def test_a_clock_that_is_set_back_does_not_delay_the_search_for_new_topics(stage: Any) -> None:
+    stage.join("m1", regex="t.*")
+    stage.advance(0)
+    stage.heartbeat("m1", 1)
+    stage.topics.create("t2", 1)
+    stage.now_ms -= 3_600_000
+    stage.heartbeat("m1", 2)
+    stage.advance(0)
+    assert stage.kinds() == ["RegularExpression", "Metadata"]
+
+
 def test_without_new_topics_patterns_are_matched_again_after_the_interval(stage: Any) -> None:
     stage.join("m1", regex="t.*")
     stage.advance(0)

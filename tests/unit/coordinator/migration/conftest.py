@@ -62,9 +62,11 @@ class MigrationStage:
     def _make_groups(self) -> None:
         self.classic = ClassicGroups(self.config)
         self.consumers = ConsumerGroups(
-            self.config, self.topics, FakeSettings(consumer_assignment_interval_ms=0)
+            self.config,
+            self.topics,
+            FakeSettings(consumer_assignment_interval_ms=0),
+            OnlineMigration(self.config, self.topics),
         )
-        self.consumers.migration = OnlineMigration(self.config, self.topics)
         self.members = ClassicMembers(self.consumers)
 
     # The shard.

@@ -174,6 +174,14 @@ def test_an_initialisation_nobody_answers_is_asked_for_again(stage: Any) -> None
     assert len(stage.actions) == 1
 
 
+def test_a_clock_that_is_set_back_does_not_delay_an_initialisation(stage: Any) -> None:
+    epoch = stage.join("m").member_epoch
+    stage.actions.clear()
+    stage.now_ms -= 3_600 * SECOND
+    stage.heartbeat("m", epoch)
+    assert len(stage.actions) == 1
+
+
 def test_after_a_reload_unfinished_initialisations_are_taken_up(stage: Any) -> None:
     epoch = stage.join("m").member_epoch
     stage.actions.clear()

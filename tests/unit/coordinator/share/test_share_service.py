@@ -114,7 +114,7 @@ class Broker:
         self.clock = StillClock()
         self.bugs: list[Exception] = []
         self.states_log, self.groups_log = Log(), Log()
-        self.naps: list[float] = []
+        self.naps: list[int] = []
         self.on_nap: Callable[[], None] = lambda: None
         self.topic_creations = 0
         self.enabled = True
@@ -135,7 +135,7 @@ class Broker:
             report_bug=self.bugs.append,
             perform=lambda partition, action: self.service.perform(action),  # type: ignore[arg-type]
         )
-        self.persister = RetryingPersister(self.states, self._create_topic, sleep=self._sleep)
+        self.persister = RetryingPersister(self.states, self._create_topic, self._wait)
         self.service = ShareGroupService(
             self.runtime,
             self.persister,
@@ -155,8 +155,8 @@ class Broker:
     async def _create_topic(self) -> None:
         self.topic_creations += 1
 
-    async def _sleep(self, seconds: float) -> None:
-        self.naps.append(seconds)
+    async def _wait(self, delay_ms: int) -> None:
+        self.naps.append(delay_ms)
         self.on_nap()
         await asyncio.sleep(0)
 
@@ -409,7 +409,7 @@ def test_a_group_of_another_kind_is_none_of_ours(broker: Broker) -> None:
         assert (await broker.alter({0: 1}, "other")).error_code == ErrorCode.GROUP_ID_NOT_FOUND
         response = await broker.delete_offsets("t", group="other")
         assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-        assert broker.service.describe("other").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        assert (await broker.service.describe("other")).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
     play(broker, script)
 
@@ -450,7 +450,7 @@ def test_without_the_feature_there_are_no_share_groups(broker: Broker) -> None:
             await broker.heartbeat("m", 0),
             await broker.alter({0: 1}),
             await broker.delete_offsets("t"),
-            broker.service.describe("g"),
+            await broker.service.describe("g"),
             offsets,
         ):
             assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -465,7 +465,7 @@ def test_an_empty_share_group_does_not_expire(broker: Broker) -> None:
         await broker.runtime.run(
             0, lambda shard, now_ms: shard.on_timer(ExpiryTimer(), now_ms + 10**12)
         )
-        assert broker.service.describe("g").group_state == "Empty"
+        assert (await broker.service.describe("g")).group_state == "Empty"
 
     play(broker, script)
 
@@ -491,7 +491,7 @@ def test_the_persister_gives_up_in_the_end(broker: Broker) -> None:
         with pytest.raises(ApiError) as caught:
             await broker.persister.read_state(broker.key(), leader_epoch=0)
         assert caught.value.code is ErrorCode.NOT_COORDINATOR
-        assert 10 <= sum(broker.naps) <= 60
+        assert 10_000 <= sum(broker.naps) <= 60_000
         assert broker.naps == sorted(broker.naps)
 
     asyncio.run(script())

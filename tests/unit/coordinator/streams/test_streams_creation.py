@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from moldau.broker.coordinator.group.machine.streams.creation_errors import CreationErrors
 from moldau.broker.coordinator.group.machine.streams.events import (
     CreateInternalTopics,
     InternalTopic,
 )
 from moldau.broker.coordinator.group.streams.creation import InternalTopicCreation
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 
@@ -62,3 +64,13 @@ def test_topics_in_flight_are_not_asked_for_again() -> None:
         assert reports.empty()
 
     asyncio.run(scenario())
+
+
+def test_errors_are_kept_for_their_interval_whatever_the_clock_does() -> None:
+    errors = CreationErrors()
+    errors.note("t", "no room", WallMs(10_000), keep_ms=500)
+    assert errors.of(["t", "u"], WallMs(10_499)) == {"t": "no room"}
+    assert errors.of(["t"], WallMs(10_500)) == {}
+    errors.note("t", "no room", WallMs(10_000), keep_ms=500)
+    # The clock was set back: the topic is tried again at once, not when the clock has caught up.
+    assert errors.of(["t"], WallMs(1_000)) == {}

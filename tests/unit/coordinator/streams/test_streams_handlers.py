@@ -31,7 +31,7 @@ class Coordinator:
             raise ApiError(ErrorCode.NOT_COORDINATOR, "ask elsewhere")
         return StreamsGroupHeartbeatResponse(member_id=request.member_id)
 
-    def describe_streams_group(self, group_id: str) -> _Group:
+    async def describe_streams_group(self, group_id: str) -> _Group:
         if group_id != "g":
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, "no such group")
         return _Group(group_id="g", group_state="Empty")
@@ -49,7 +49,8 @@ def describe(*groups: str, **options: Any) -> list[tuple[str, int, bool]]:
     request = StreamsGroupDescribeRequest(
         group_ids=list(groups), include_authorized_operations=True
     )
-    response = handler.handle(RequestContext(ApiKey.STREAMS_GROUP_DESCRIBE, 0), request)
+    context = RequestContext(ApiKey.STREAMS_GROUP_DESCRIBE, 0)
+    response = asyncio.run(handler.handle(context, request))
     return [
         (each.group_id, each.error_code, each.authorized_operations != NOT_ASKED_FOR)
         for each in response.groups

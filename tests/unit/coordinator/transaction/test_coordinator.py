@@ -314,7 +314,7 @@ def test_without_leadership() -> None:
             }
         run.on_elected(0, 10, world.log)
         assert await code_of(run.init_producer_id("t", 1)) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        listed = run.list_transactions(ListTransactionsRequest())
+        listed = await run.list_transactions(ListTransactionsRequest())
         assert listed.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     play(scenario)

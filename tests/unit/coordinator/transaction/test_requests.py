@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -300,9 +301,29 @@ def test_list_transactions(fields: dict[str, Any], ids: list[str], unknown: list
     play(scenario)
 
 
+def test_a_list_shows_no_state_that_may_be_lost() -> None:
+    async def scenario(world: World) -> None:
+        await world.begin()
+        world.log.holding = True
+        beginning = asyncio.ensure_future(world.coordinator.init_producer_id("app", 60_000))
+        await settle()
+        listing = asyncio.ensure_future(
+            world.coordinator.list_transactions(ListTransactionsRequest())
+        )
+        await settle()
+        assert not listing.done()
+        world.log.holding = False
+        world.log.commit()
+        await beginning
+        ids = [each.transactional_id for each in (await listing).transaction_states]
+        assert ids == ["t", "app"]
+
+    play(scenario)
+
+
 def test_a_pattern_that_is_none() -> None:
     async def scenario(world: World) -> None:
-        response = world.coordinator.list_transactions(
+        response = await world.coordinator.list_transactions(
             ListTransactionsRequest(transactional_id_pattern="(")
         )
         assert response.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION

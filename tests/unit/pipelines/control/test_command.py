@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from moldau.cli.main import main
-from moldau.cli.tools import pipelines as command
+from moldau.cli.pipelines import pipelines as command
 from moldau.pipelines.api import PipelineInfo
 from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.machine.records import ErrorRecord, ProgressRecord, QueryRecord
@@ -191,9 +191,9 @@ def test_validate_needs_no_cluster(capsys: Capture, tmp_path: Path) -> None:
 
 
 def test_no_broker_is_one_line(capsys: Capture, tmp_path: Path, monkeypatch: Any) -> None:
-    from moldau.cli.tools import common as _common
+    from moldau.cli.support import connecting
 
-    monkeypatch.setattr(_common, "REACHABLE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(connecting, "REACHABLE_SECONDS_MAX", 0.05)
     words = ["--bootstrap-server", "127.0.0.1:1", "--data", str(tmp_path)]
     assert main(["pipelines", *words, "list"]) == 1
     assert "no broker can be reached at 127.0.0.1:1" in capsys.readouterr().err

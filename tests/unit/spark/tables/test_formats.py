@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import moldau.pipelines
-from moldau.cli.tools.pipelines import _endpoint
+from moldau.cli.pipelines.pipelines import _endpoint
 from moldau.pipelines import definition
 from moldau.spark.tables import FORMATS, SINK, SOURCE, OptionError, check_options, datasource
 

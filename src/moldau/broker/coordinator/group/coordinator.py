@@ -24,6 +24,7 @@ from moldau.broker.coordinator.machine.topics import ClusterTopics
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
 from moldau.broker.network.context import RequestContext
 from moldau.clock import Clock, LoopClock
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ConsumerGroupDescribeResponse,
@@ -301,7 +302,9 @@ class GroupCoordinator:
             lambda shard, now_ms: shard.streams_group_heartbeat(request, _client(context), now_ms),
         )
 
-    def report_internal_topics(self, group_id: str, errors: Mapping[str, str], now_ms: int) -> None:
+    def report_internal_topics(
+        self, group_id: str, errors: Mapping[str, str], now_ms: WallMs
+    ) -> None:
         """By topic why it was not created; members of the streams group are told."""
         try:
             self._runtime.read(
@@ -312,11 +315,11 @@ class GroupCoordinator:
             # The group has moved: its new coordinator tries by itself.
             return
 
-    def describe_consumer_group(
+    async def describe_consumer_group(
         self, group_id: str
     ) -> ConsumerGroupDescribeResponse.DescribedGroup:
         try:
-            return self._runtime.read(
+            return await self._runtime.read_committed(
                 self.partition_for(group_id),
                 lambda shard: shard.describe_consumer_group(group_id),
             )
@@ -325,28 +328,29 @@ class GroupCoordinator:
                 group_id=group_id, error_code=error.code, error_message=error.message
             )
 
-    def describe_streams_group(self, group_id: str) -> StreamsGroupDescribeResponse.DescribedGroup:
+    async def describe_streams_group(
+        self, group_id: str
+    ) -> StreamsGroupDescribeResponse.DescribedGroup:
         """Raises ApiError."""
-        return self._runtime.read(
+        return await self._runtime.read_committed(
             self.partition_for(group_id),
             lambda shard: shard.describe_streams_group(group_id),
         )
 
     # Views and deletion of whole groups.
 
-    def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
-        groups: list[ListGroupsResponse.ListedGroup] = []
-        for index in self._runtime.partitions:
-            try:
-                groups += self._runtime.read(index, lambda shard: shard.list_groups(request))
-            except ApiError as error:
-                if error.code is not ErrorCode.NOT_COORDINATOR:
-                    return ListGroupsResponse(error_code=error.code)
+    async def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
+        try:
+            groups = await self._runtime.read_all(lambda shard: shard.list_groups(request))
+        except ApiError as error:
+            return ListGroupsResponse(error_code=error.code)
         return ListGroupsResponse(groups=groups)
 
-    def describe_group(self, group_id: str, version: int) -> DescribeGroupsResponse.DescribedGroup:
+    async def describe_group(
+        self, group_id: str, version: int
+    ) -> DescribeGroupsResponse.DescribedGroup:
         try:
-            return self._runtime.read(
+            return await self._runtime.read_committed(
                 self.partition_for(group_id),
                 lambda shard: shard.describe_group(group_id, version),
             )
@@ -376,7 +380,7 @@ class GroupCoordinator:
 
 def _deletion(
     group_ids: list[str],
-) -> Callable[[GroupShard, int], Decision[list[DeleteGroupsResponse.DeletableGroupResult]]]:
+) -> Callable[[GroupShard, WallMs], Decision[list[DeleteGroupsResponse.DeletableGroupResult]]]:
     return lambda shard, now_ms: shard.delete_groups(group_ids, now_ms)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, NewType, Protocol, TypeVar
 
+from moldau.times import WallMs
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import Message
 from moldau.wire.record_values import encode_coordinator_key, encode_coordinator_value
@@ -119,7 +120,7 @@ class Decision(Generic[R]):
 class Outbox:
     """Collects what one step of a machine wants done, in order."""
 
-    now_ms: int
+    now_ms: WallMs
     records: list[CoordinatorRecord] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     continuation: object | None = None
@@ -167,11 +168,11 @@ class Shard(Protocol):
     def replay_end_transaction(self, producer_id: int, committed: bool) -> None:
         """Apply a transaction marker found in the log."""
 
-    def on_loaded(self, now_ms: int) -> Decision[None]:
+    def on_loaded(self, now_ms: WallMs) -> Decision[None]:
         """The whole log has been replayed: start timers, take up work."""
 
-    def on_timer(self, timer: Any, now_ms: int) -> Decision[None]:
+    def on_timer(self, timer: Any, now_ms: WallMs) -> Decision[None]:
         """A scheduled timer is due."""
 
-    def on_written(self, continuation: Any, error: ErrorCode, now_ms: int) -> Decision[None]:
+    def on_written(self, continuation: Any, error: ErrorCode, now_ms: WallMs) -> Decision[None]:
         """A decision's records are committed (NONE), or could not be written."""

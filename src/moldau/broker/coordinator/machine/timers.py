@@ -11,6 +11,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Hashable
 
+from moldau.times import ElapsedMs
+
 # Below this size stale entries are not worth a thought.
 _COMPACT_FROM = 64
 
@@ -20,14 +22,14 @@ class TimerQueue:
 
     def __init__(self) -> None:
         # timer -> (deadline, the heap entry that stands for it)
-        self._deadlines: dict[Hashable, tuple[int, int]] = {}
-        self._heap: list[tuple[int, int, Hashable]] = []
+        self._deadlines: dict[Hashable, tuple[ElapsedMs, int]] = {}
+        self._heap: list[tuple[ElapsedMs, int, Hashable]] = []
         self._sequence = 0
 
     def __len__(self) -> int:
         return len(self._deadlines)
 
-    def schedule(self, timer: Hashable, at_ms: int) -> None:
+    def schedule(self, timer: Hashable, at_ms: ElapsedMs) -> None:
         current = self._deadlines.get(timer)
         if current is not None and current[0] <= at_ms:
             # The entry surfaces early and is put back then: no heap work per heartbeat.
@@ -43,12 +45,12 @@ class TimerQueue:
         self._deadlines.clear()
         self._heap.clear()
 
-    def next_at_ms(self) -> int | None:
+    def next_at_ms(self) -> ElapsedMs | None:
         """When to look again; may be too early after deadlines moved, never too late."""
         self._drop_stale()
         return self._heap[0][0] if self._heap else None
 
-    def pop_due(self, now_ms: int) -> Hashable | None:
+    def pop_due(self, now_ms: ElapsedMs) -> Hashable | None:
         """Take one timer that is due, the oldest deadline first."""
         while True:
             self._drop_stale()
@@ -61,7 +63,7 @@ class TimerQueue:
                 return timer
             self._push(timer, deadline)
 
-    def _push(self, timer: Hashable, at_ms: int) -> None:
+    def _push(self, timer: Hashable, at_ms: ElapsedMs) -> None:
         self._sequence += 1
         self._deadlines[timer] = (at_ms, self._sequence)
         heapq.heappush(self._heap, (at_ms, self._sequence, timer))

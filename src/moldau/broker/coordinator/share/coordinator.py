@@ -26,6 +26,7 @@ from moldau.broker.coordinator.share.machine.values import (
 )
 from moldau.clock import Clock, LoopClock
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError
 
 
@@ -152,6 +153,6 @@ class ShareCoordinator:
         return await self._run(key, lambda shard, now_ms: shard.read_summary(key))
 
     async def _run(
-        self, key: SharePartitionKey, decide: Callable[[ShareShard, int], Decision[R]]
+        self, key: SharePartitionKey, decide: Callable[[ShareShard, WallMs], Decision[R]]
     ) -> R:
         return await self._runtime.run(self.partition_for(key), decide)

@@ -26,11 +26,12 @@ from moldau.broker.coordinator.transaction.machine.events import (
     Outcome,
     SendMarkers,
 )
+from moldau.broker.coordinator.transaction.machine.lost_epochs import SeenEpochs
 from moldau.broker.coordinator.transaction.machine.metadata import (
     TWO_PHASE_COMMIT_TIMEOUT_MS,
     TransactionMetadata,
 )
-from moldau.broker.coordinator.transaction.machine.shard import SeenEpochs, TransactionShard
+from moldau.broker.coordinator.transaction.machine.shard import TransactionShard
 from moldau.broker.coordinator.transaction.machine.values import (
     NO_PRODUCER,
     TV_2,
@@ -38,12 +39,13 @@ from moldau.broker.coordinator.transaction.machine.values import (
     TopicPartition,
 )
 from moldau.broker.coordinator.transaction.sending import (
-    Backoff,
     MarkerSending,
     PartitionDirectory,
+    marker_backoff,
 )
 from moldau.clock import Clock, LoopClock
 from moldau.invariant import InvariantError, invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     DescribeTransactionsResponse,
@@ -54,7 +56,7 @@ from moldau.wire.messages import (
 # Every round is a write of another leader of the same transaction.
 _GROWTH_WAIT_COUNT_MAX = 20
 
-Decide = Callable[[TransactionShard, int | None, int], Decision[Outcome]]
+Decide = Callable[[TransactionShard, int | None, WallMs], Decision[Outcome]]
 """Given the shard, a fresh producer id if there is one, and the time."""
 
 
@@ -246,31 +248,26 @@ class TransactionCoordinator:
     ) -> DescribeTransactionsResponse.TransactionState:
         try:
             _check_transactional_id(transactional_id)
-            return await self._runtime.run(
+            return await self._runtime.read_committed(
                 self.partition_for(transactional_id),
-                lambda shard, now_ms: shard.describe(transactional_id),
+                lambda shard: views.describe(shard.transactions, transactional_id),
             )
         except ApiError as error:
             return DescribeTransactionsResponse.TransactionState(
                 transactional_id=transactional_id, error_code=error.code
             )
 
-    def list_transactions(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
-        response = ListTransactionsResponse()
+    async def list_transactions(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
         try:
             wanted = views.list_filter(request, self._clock.now_ms())
+            found = await self._runtime.read_all(
+                lambda shard: views.listed(shard.transactions.values(), wanted)
+            )
         except ApiError as error:
             return ListTransactionsResponse(error_code=error.code)
-        for partition in self._runtime.partitions:
-            try:
-                response.transaction_states += self._runtime.read(
-                    partition, lambda shard: shard.list_transactions(wanted)
-                )
-            except ApiError as error:
-                if error.code is not ErrorCode.NOT_COORDINATOR:
-                    return ListTransactionsResponse(error_code=error.code)
-        response.unknown_state_filters = views.unknown_states(request)
-        return response
+        return ListTransactionsResponse(
+            transaction_states=found, unknown_state_filters=views.unknown_states(request)
+        )
 
     def _checked_timeout_ms(
         self, timeout_ms: int, enable_two_phase_commit: bool, keep_prepared: bool
@@ -360,7 +357,7 @@ class TransactionCoordinator:
 
         if not await self._sending.send(prepared, coordinator_epoch, is_current):
             return
-        backoff = Backoff(self._clock)
+        backoff = marker_backoff(self._clock)
         while is_current():
             try:
                 await self._runtime.run(

@@ -7,11 +7,11 @@ decision, because a late marker could end the next transaction of the same produ
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from moldau.broker.calls.retries import Backoff, pauses_of
 from moldau.broker.coordinator.transaction.interface import MarkerWriter
 from moldau.broker.coordinator.transaction.machine.metadata import (
     PREPARE_COMMIT,
@@ -62,23 +62,9 @@ class PartitionDirectory(Protocol):
     def has_partition(self, name: str, partition: int) -> bool: ...
 
 
-class Backoff:
-    """Waits a little longer each time, up to a bound."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._delay_ms = _DELAY_MS_MIN
-
-    async def wait(self) -> None:
-        over = asyncio.get_running_loop().create_future()
-        alarm = self._clock.call_later(
-            self._delay_ms, lambda: None if over.done() else over.set_result(None)
-        )
-        self._delay_ms = min(self._delay_ms * 2, _DELAY_MS_MAX)
-        try:
-            await over
-        finally:
-            alarm.cancel()
+def marker_backoff(clock: Clock) -> Backoff:
+    """Readers of the partition wait, so the first retries follow soon."""
+    return Backoff(pauses_of(clock), delay_ms_first=_DELAY_MS_MIN, delay_ms_max=_DELAY_MS_MAX)
 
 
 def unsettled(result: MarkerResult, sent: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
@@ -109,7 +95,7 @@ class MarkerSending:
     ) -> bool:
         """Whether every partition has been told; False if that is no longer ours to do."""
         remaining = prepared.partitions
-        backoff = Backoff(self._clock)
+        backoff = marker_backoff(self._clock)
         while True:
             # What was deleted meanwhile has no readers either.
             remaining = frozenset(each for each in remaining if self._topics.has_partition(*each))

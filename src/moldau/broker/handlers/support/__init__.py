@@ -1,1 +1,1 @@
-"""What several handlers share; the folder above holds one file per API."""
+"""What several handlers share; the package above has one file per API."""

@@ -1,7 +1,7 @@
-"""Which operations a caller may do, as the bit field that several responses carry.
+"""The operations that a client may do, as the bit field in several responses.
 
-Without an authorizer everybody may do everything, so the field holds every operation that the
-kind of resource supports. Bit n stands for AclOperation code n.
+Without an authorizer every client may do everything, so the field has every operation that the kind
+of resource supports. Bit n stands for AclOperation code n.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ Result = TypeVar(
 
 
 def check_resource(kind: int, name: str, *, node_id: int, is_controller: bool) -> None:
-    """Refuse what this node can judge: a topic's name, on a broker another broker's id.
+    """Reject what this node can check: a topic's name, on a broker another broker's id.
 
     A controller also decides for brokers, which forward their own.
     """

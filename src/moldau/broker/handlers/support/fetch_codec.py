@@ -1,7 +1,7 @@
-"""Fetch requests read into plain tuples, and answers whose records stay views, versions 4 to 18.
+"""Fetch requests read into plain tuples, and responses whose records stay views, v4-18.
 
 A consumer of many partitions sends one long array of fixed-size entries: it is unpacked in one C
-loop. An answer is a list of buffers, small packed pieces between the log's own memory, so record
+loop. A response is a list of buffers, small packed pieces between the log's own memory, so record
 bytes are never copied in Python. Both agree with the general codec byte for byte.
 """
 
@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from moldau.broker.handlers.support.produce_codec import node_endpoints_section
 from moldau.broker.replication.machine.fetch_data import (
     NO_REPLICA,
+    SESSIONS_SINCE,
+    TOPIC_IDS_SINCE,
     Buffer,
     FetchBody,
     PartitionData,
@@ -30,8 +32,6 @@ from moldau.wire.flexible import (
 )
 
 FLEXIBLE_SINCE = 12
-TOPIC_IDS_SINCE = 13
-SESSIONS_SINCE = 7
 RACK_SINCE = 11
 REPLICA_STATE_SINCE = 15
 NODE_ENDPOINTS_SINCE = 16
@@ -248,7 +248,7 @@ _ABORTED = struct.Struct(">qq")
 _ABORTED_V12 = struct.Struct(">qqb")
 _DIVERGING = struct.Struct(">bbiqb")
 _LEADER = struct.Struct(">bbiib")
-_NOBODY = b"\xff\xff\xff\xff"
+_NO_REPLICA = b"\xff\xff\xff\xff"
 
 
 def encode_fetch_response(
@@ -320,7 +320,7 @@ def _put_topic(piece: bytearray, version: int, topic: TopicKey) -> None:
 
 
 def _put_empty(piece: bytearray, version: int, data: PartitionData) -> None:
-    """A partition without records; most have nothing else to tell either."""
+    """A partition without records; most have nothing else to return either."""
     if (
         data.aborted_transactions is not None
         or data.diverging_epoch
@@ -354,8 +354,8 @@ def _put_partition(piece: bytearray, version: int, data: PartitionData) -> None:
             piece += varint(len(aborted) + 1)
             for producer_id, first_offset in aborted:
                 piece += _ABORTED_V12.pack(producer_id, first_offset, 0)
-        # Whoever is sent elsewhere gets no records.
-        piece += _NOBODY if data.records_size else _INT32.pack(data.preferred_read_replica)
+        # A client that is redirected gets no records.
+        piece += _NO_REPLICA if data.records_size else _INT32.pack(data.preferred_read_replica)
         piece += varint(data.records_size + 1)
         return
     if aborted is None:

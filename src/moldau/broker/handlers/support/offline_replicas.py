@@ -1,4 +1,4 @@
-"""What metadata answers say of replicas that cannot serve."""
+"""Offline replicas in metadata responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from moldau.broker.metadata.machine.model import Partition
 
 
 def offline_replicas(partition: Partition, image: MetadataImage) -> list[int]:
-    """Replicas on brokers that are gone or fenced, or in a log folder that failed."""
+    """Replicas on brokers that are gone or fenced, or in a log directory that failed."""
     offline = []
     for node, directory in zip(partition.replicas, partition.directories, strict=True):
         broker = image.brokers.get(node)

@@ -1,7 +1,7 @@
-"""Produce requests read straight from the receive buffer, and their answers, versions 3 to 13.
+"""Produce requests read straight from the receive buffer, and their responses, versions 3 to 13.
 
 The message codecs made from the schemas copy records into bytes objects; here the records of each
-partition stay a view of the frame. The answer to a request for one partition, nearly all requests,
+partition stay a view of the frame. The response for a single partition, as of nearly all requests,
 is two precompiled packs around the topic. Both agree with the general codec byte for byte.
 """
 
@@ -42,7 +42,7 @@ class ProduceBody(NamedTuple):
 
 
 class PartitionAnswer(NamedTuple):
-    """What one partition answers."""
+    """The result of one partition."""
 
     partition: int
     error_code: int = 0
@@ -87,7 +87,7 @@ _NO_TAGS_VALUE = (b"\0\0\0",)
 def decode_single_produce(version: int, frame: memoryview, position: int) -> SingleProduce | None:
     """Read a request of the plainest form: one partition, no transactional id, no tagged fields.
 
-    None for any other form, malformed ones included: `decode_produce` tells which.
+    None for any other form, including malformed ones: `decode_produce` handles those.
     """
     try:
         if version >= FLEXIBLE_SINCE:

@@ -7,7 +7,7 @@ from moldau.wire.errors import ErrorCode
 
 
 def for_client(error: ErrorCode, context: RequestContext, producer_fenced_from: int) -> ErrorCode:
-    """Clients below that version know INVALID_PRODUCER_EPOCH only."""
+    """Clients below that version know only INVALID_PRODUCER_EPOCH."""
     if error is ErrorCode.PRODUCER_FENCED and context.api_version < producer_fenced_from:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error

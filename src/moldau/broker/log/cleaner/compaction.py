@@ -28,7 +28,7 @@ from moldau.broker.log.machine.names import (
     offset_prefix,
 )
 from moldau.broker.log.offset_index import CorruptIndex
-from moldau.broker.log.segment import Segment
+from moldau.broker.log.segment import Segment, create_segment
 from moldau.broker.log.transaction_index import AbortedTransaction, TransactionIndex
 from moldau.wire.errors import WireError
 from moldau.wire.records import (
@@ -191,7 +191,7 @@ class _Compaction:
 
     def _clean_group(self, group: Sequence[SourceSegment]) -> CleanedSegment:
         job = self._job
-        target = self._target = Segment.create(
+        target = self._target = create_segment(
             self._disk,
             job.directory,
             group[0].base_offset,

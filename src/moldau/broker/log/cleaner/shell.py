@@ -30,12 +30,13 @@ from moldau.broker.log.cleaner.machine.schedule import (
 )
 from moldau.broker.log.cleaner.process import SubprocessWorker, Worker
 from moldau.broker.log.context import LogDirFailure
-from moldau.broker.log.log import NEVER_CUT, Log
+from moldau.broker.log.log import Log
 from moldau.broker.log.machine.checkpoints import Partition
 from moldau.broker.log.machine.names import CLEANED_SUFFIX, LOG_SUFFIX, offset_prefix
 from moldau.broker.log.manager import LogManager
 from moldau.broker.log.offset_index import CorruptIndex
 from moldau.broker.log.segment import Segment
+from moldau.broker.log.state import NEVER_CUT
 from moldau.times import WallMs
 from moldau.wire.errors import ApiError
 

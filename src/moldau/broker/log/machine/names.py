@@ -31,6 +31,8 @@ HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
+# Moldau's own; Kafka looks at nothing but directories and the names above.
+INVENTORY_FILE = ".moldau_inventory"
 
 # Longest directory name Kafka allows itself when it adds a suffix (most file systems
 # stop at 255 bytes).

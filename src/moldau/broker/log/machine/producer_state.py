@@ -22,10 +22,9 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.records import NO_PRODUCER_EPOCH, NO_SEQUENCE
 
 NO_OFFSET = -1
-NO_SEQUENCE = -1
-NO_EPOCH = -1
 SEQUENCE_MAX = 2**31 - 1
 EPOCH_MAX = 32767
 BATCHES_KEPT = 5
@@ -77,7 +76,7 @@ class ProducerEntry:
     def __init__(
         self,
         producer_id: int,
-        epoch: int = NO_EPOCH,
+        epoch: int = NO_PRODUCER_EPOCH,
         *,
         coordinator_epoch: int = -1,
         last_timestamp: int = -1,
@@ -139,7 +138,9 @@ class Verification:
             self.lowest_sequence = sequence
 
 
-ONGOING = Verification(epoch=NO_EPOCH, sequence=0, supports_epoch_bump=False, started_ms=0)
+ONGOING = Verification(
+    epoch=NO_PRODUCER_EPOCH, sequence=0, supports_epoch_bump=False, started_ms=0
+)
 """Held for a batch of a transaction that was open already: it must still be when appended."""
 
 
@@ -197,7 +198,7 @@ class ProducerStates:
             return
         if check_sequence:
             if epoch != entry.epoch:
-                if first_sequence != 0 and entry.epoch != NO_EPOCH:
+                if first_sequence != 0 and entry.epoch != NO_PRODUCER_EPOCH:
                     raise _out_of_order(producer_id, first_sequence, "0, as its epoch is new")
             else:
                 last = entry.last_sequence

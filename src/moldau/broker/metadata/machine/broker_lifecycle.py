@@ -23,12 +23,13 @@ from moldau.broker.metadata.machine.heartbeats import BrokerHeartbeats, BrokerSt
 from moldau.broker.metadata.machine.model import Broker
 from moldau.broker.metadata.machine.view import ControllerView
 from moldau.broker.raft.machine.record_versions import DIRECTORY_METADATA_VERSION
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 
 def process_heartbeat(
-    controller: ControllerView, request: BrokerHeartbeatRequest, *, now_ms: int
+    controller: ControllerView, request: BrokerHeartbeatRequest, *, now_ms: ElapsedMs
 ) -> Decision[BrokerHeartbeatResponse]:
     heartbeats = controller.heartbeats
     if heartbeats is None:

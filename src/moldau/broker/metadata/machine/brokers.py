@@ -17,7 +17,6 @@ from moldau.broker.metadata.machine.decision import Decision
 from moldau.broker.metadata.machine.features import (
     KRAFT_VERSION,
     METADATA_VERSION,
-    SUPPORTED_FEATURES,
 )
 from moldau.broker.metadata.machine.model import (
     Broker,
@@ -33,6 +32,7 @@ from moldau.broker.raft.machine.record_versions import (
     CORDONED_DIRECTORIES_METADATA_VERSION,
     DIRECTORY_METADATA_VERSION,
 )
+from moldau.times import ELAPSED_ZERO, ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     BrokerRegistrationChangeRecord,
@@ -54,13 +54,14 @@ def register_broker(
     controller: ControllerView,
     request: BrokerRegistrationRequest,
     *,
-    now_ms: int = 0,
+    now_ms: ElapsedMs = ELAPSED_ZERO,
     api_version: int = CLEAN_SHUTDOWN_API_VERSION,
 ) -> Decision[BrokerRegistrationResponse]:
-    if request.cluster_id != controller.cluster_id:
+    if request.cluster_id != controller.config.cluster_id:
         raise ApiError(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
-            f"Expected cluster ID {controller.cluster_id}, but got cluster ID {request.cluster_id}",
+            f"Expected cluster ID {controller.config.cluster_id}, "
+            f"but got cluster ID {request.cluster_id}",
         )
     existing = controller.image.brokers.get(request.broker_id)
     clean = (
@@ -104,7 +105,10 @@ def register_broker(
 
 
 def _took_over(
-    controller: ControllerView, existing: Broker, request: BrokerRegistrationRequest, now_ms: int
+    controller: ControllerView,
+    existing: Broker,
+    request: BrokerRegistrationRequest,
+    now_ms: ElapsedMs,
 ) -> bool:
     """Whether the new incarnation listens where the silent old one did.
 
@@ -201,15 +205,6 @@ def _records_for_restart(
     return changes.records
 
 
-def unfence_broker(
-    controller: ControllerView, *, broker_id: int, broker_epoch: int
-) -> Decision[None]:
-    broker = check_broker_epoch(controller, broker_id, broker_epoch)
-    if not broker.fenced:
-        return Decision((), None)
-    return Decision(tuple(unfencing_records(controller, broker)), None, atomic=False)
-
-
 def unfencing_records(
     controller: ControllerView, broker: Broker, *, lost: Collection[UUID] = ()
 ) -> list[Any]:
@@ -262,17 +257,6 @@ def take_partitions(controller: ControllerView, broker_id: int, changes: Partiti
             changes.remove(topic, index, partition)
 
 
-def begin_controlled_shutdown(
-    controller: ControllerView, *, broker_id: int, broker_epoch: int
-) -> Decision[None]:
-    broker = check_broker_epoch(controller, broker_id, broker_epoch)
-    if broker.in_controlled_shutdown:
-        return Decision((), None)
-    changes = PartitionChanges(controller, removed=broker_id)
-    records = shutdown_records(controller, broker, changes)
-    return Decision((*records, *changes.records), None, atomic=False)
-
-
 def shutdown_records(
     controller: ControllerView, broker: Broker, changes: PartitionChanges
 ) -> list[BrokerRegistrationChangeRecord]:
@@ -296,25 +280,16 @@ def unregister_broker(controller: ControllerView, *, broker_id: int) -> Decision
     return Decision((*changes.records, record), None, atomic=False)
 
 
-def take_log_dirs_offline(
-    controller: ControllerView, *, broker_id: int, broker_epoch: int, directories: Collection[UUID]
-) -> Decision[None]:
-    """Log folders of a live broker have failed: others take over what it led there.
-
-    Until the broker registers anew a failed folder stays out, as the broker does not use it again.
-    """
-    broker = check_broker_epoch(controller, broker_id, broker_epoch)
-    changes = PartitionChanges(controller, removed=broker_id)
-    records = offline_records(controller, broker, directories, changes)
-    return Decision((*changes.records, *records), None, atomic=False)
-
-
 def offline_records(
     controller: ControllerView,
     broker: Broker,
     directories: Collection[UUID],
     changes: PartitionChanges,
 ) -> list[BrokerRegistrationChangeRecord]:
+    """Log directories of a live broker have failed: other replicas lead what it led there.
+
+    A failed log directory is out until the broker registers again, as it does not use it before.
+    """
     lost = set(directories) & set(broker.log_dirs)
     if not lost:
         return []
@@ -329,17 +304,10 @@ def offline_records(
     return [record]
 
 
-def cordon_log_dirs(
-    controller: ControllerView, *, broker_id: int, broker_epoch: int, directories: Collection[UUID]
-) -> Decision[None]:
-    """A broker's folders that take no new replicas are now just `directories` (KIP-1066)."""
-    broker = check_broker_epoch(controller, broker_id, broker_epoch)
-    return Decision(tuple(cordoning_records(controller, broker, directories)), None)
-
-
 def cordoning_records(
     controller: ControllerView, broker: Broker, directories: Collection[UUID]
 ) -> list[BrokerRegistrationChangeRecord]:
+    """The broker's log directories that get no new replicas are now `directories` (KIP-1066)."""
     cordoned = tuple(sorted(directories, key=lambda item: item.bytes))
     if (
         cordoned == broker.cordoned_log_dirs
@@ -373,11 +341,3 @@ def _partitions_of(
     for topic_id, index in controller.index.of_broker(broker_id):
         topic = topics[topic_id]
         yield topic, index, topic.partitions[index]
-
-
-def supported_broker_features() -> dict[str, tuple[int, int]]:
-    """What a broker of this version tells the controller when it registers."""
-    return {
-        name: (levels.min_version, levels.max_version)
-        for name, levels in SUPPORTED_FEATURES.items()
-    }

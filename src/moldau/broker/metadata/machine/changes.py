@@ -1,7 +1,7 @@
 """The partition changes of one decision.
 
-A decision may touch a partition more than once (a broker that is fenced and lost a folder too, a
-request that names it twice): each change is made on what the former ones of the decision left.
+A decision may change a partition more than once (a broker that is fenced and also lost a log
+directory, a request that names it twice): each change starts from the result of the previous ones.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from moldau.broker.metadata.machine.elections import (
     ElectionRules,
     Target,
     change_partition,
+    check_change,
 )
 from moldau.broker.metadata.machine.model import DIRECTORY_UNASSIGNED, Partition, Topic
 from moldau.broker.metadata.machine.placement import default_directory
@@ -28,7 +29,8 @@ class PartitionChanges:
     def __init__(
         self, controller: ControllerView, *, removed: int | None = None, added: int | None = None
     ) -> None:
-        """`removed` may not lead although the image has it alive, `added` may although not."""
+        """`removed` may not lead although it is active in the image, `added` may although it is
+        not."""
         self._controller = controller
         self._removed = removed
         self._added = added
@@ -40,7 +42,7 @@ class PartitionChanges:
         return self._changed.get((topic.id, index)) or topic.partitions.get(index)
 
     def may_lead(self, partition: Partition, replica: int, moved: Mapping[int, UUID]) -> bool:
-        """Whether the replica's broker is alive and the folder it lies in is online."""
+        """Whether the replica's broker is active and its log directory is online."""
         broker = self._controller.image.brokers.get(replica)
         directory = moved[replica] if replica in moved else partition.directory_of(replica)
         return (
@@ -61,7 +63,7 @@ class PartitionChanges:
         election: Election | None = None,
         unclean_shutdown: Collection[int] = (),
     ) -> PartitionChangeRecord | None:
-        """Bring a partition to its target and give it a leader; the record, None if all stays."""
+        """Change a partition to its target and elect a leader; None if nothing changes."""
         moved = {} if target is None or target.directories is None else target.directories
         record = change_partition(
             partition,
@@ -80,7 +82,7 @@ class PartitionChanges:
         return record
 
     def remove(self, topic: Topic, index: int, partition: Partition, *, clean: bool = True) -> None:
-        """Take `removed` out of the ISR and from leading; after a crash from the ELR too."""
+        """Remove `removed` from the ISR and as leader; after a crash from the ELR too."""
         broker_id = self._removed
         self.change(
             topic,
@@ -91,8 +93,10 @@ class PartitionChanges:
         )
 
     def add(self, topic: Topic, partition: Partition, record: PartitionChangeRecord) -> None:
+        changed = partition.changed_by(record)
+        check_change(f"partition {topic.name}-{record.partition_id}", partition, changed)
         self.records.append(record)
-        self._changed[topic.id, record.partition_id] = partition.changed_by(record)
+        self._changed[topic.id, record.partition_id] = changed
 
     def _rules_of(self, topic: Topic) -> ElectionRules:
         # Configs do not change within a decision, and a topic may have thousands of partitions.

@@ -1,10 +1,14 @@
 """How a partition's leader, ISR, eligible leader replicas and assignment change together.
 
 A clean leader comes from the ISR or, when that is empty, from the eligible leader replicas
-(KIP-966). Everything else is unclean: the ISR becomes that leader alone and the partition is
-marked RECOVERING. Without eligible leader replicas the ISR keeps its last member, because somebody
-must remember who has the data. A reassignment is done as soon as everybody it adds is in sync;
-whoever leaves then leaves with the same record.
+(KIP-966). Any other election is unclean: the ISR becomes that leader alone and the partition is
+marked RECOVERING. Without eligible leader replicas the ISR keeps its last member, so that the
+metadata records which replica has the data. A reassignment is complete as soon as all replicas that
+it adds are in sync; the same record removes the others.
+
+Invariants (`check_change`): a leader is in the ISR; the ISR, and the replicas that a reassignment
+adds and removes, are among the replicas; no replica is both in the ISR and eligible; the leader
+epoch never decreases, and the partition epoch increases with every change.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from moldau.broker.metadata.machine.model import (
     LeaderRecoveryState,
     Partition,
 )
+from moldau.invariant import invariant
 from moldau.wire.messages import PartitionChangeRecord
 
 
@@ -112,6 +117,34 @@ def change_partition(
     if state is not None and state != partition.leader_recovery_state:
         record.leader_recovery_state = int(state)
     return None if _changes_nothing(record) else record
+
+
+def check_change(name: str, before: Partition, after: Partition) -> None:
+    """Raise InvariantError if `after` breaks a rule that `before` keeps."""
+    broken = _broken_rule(after)
+    # A partition that came from elsewhere in a bad state must stay changeable.
+    invariant(
+        broken is None or _broken_rule(before) is not None, f"{name} would have {broken}: {after}"
+    )
+    invariant(
+        after.leader_epoch >= before.leader_epoch
+        and after.partition_epoch > before.partition_epoch,
+        f"{name} would go back from epoch {before.leader_epoch}, {before.partition_epoch}"
+        f" to {after.leader_epoch}, {after.partition_epoch}",
+    )
+
+
+def _broken_rule(partition: Partition) -> str | None:
+    replicas, isr = set(partition.replicas), set(partition.isr)
+    if partition.leader != NO_LEADER and partition.leader not in isr:
+        return "a leader outside the ISR"
+    if not isr <= replicas:
+        return "an ISR with other brokers than its replicas"
+    if not replicas.issuperset((*partition.adding_replicas, *partition.removing_replicas)):
+        return "a reassignment of other brokers than its replicas"
+    if not isr.isdisjoint(partition.elr):
+        return "an eligible leader replica in the ISR"
+    return None
 
 
 def _changes_nothing(record: PartitionChangeRecord) -> bool:

@@ -176,7 +176,7 @@ def _check_kraft_version(
 
 def _reason_not_supported(controller: ControllerView, feature: str, level: int) -> str | None:
     local = SUPPORTED_FEATURES.get(feature)
-    problem = _range_problem(f"Local controller {controller.node_id}", local, level)
+    problem = _range_problem(f"Local controller {controller.config.node_id}", local, level)
     if problem is not None:
         return problem
     for broker in controller.image.brokers.values():
@@ -184,13 +184,13 @@ def _reason_not_supported(controller: ControllerView, feature: str, level: int) 
         if problem is not None:
             return problem
     for node in controller.image.controllers.values():
-        if node.id != controller.node_id:
+        if node.id != controller.config.node_id:
             problem = _range_problem(f"Controller {node.id}", node.features.get(feature), level)
             if problem is not None:
                 return problem
     if controller.image.metadata_version >= CONTROLLER_REGISTRATION_METADATA_VERSION:
         for node_id in controller.config.quorum_node_ids:
-            if node_id != controller.node_id and node_id not in controller.image.controllers:
+            if node_id != controller.config.node_id and node_id not in controller.image.controllers:
                 return f"controller {node_id} has not registered, and may not support this feature"
     return None
 

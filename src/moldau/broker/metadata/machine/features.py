@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from moldau.broker.metadata.machine.model import VersionRange
+from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.record_versions import ELR_METADATA_VERSION
 
 METADATA_VERSION = "metadata.version"
@@ -128,3 +129,13 @@ def metadata_format_changed(one: int, other: int) -> bool:
     """Whether a log written at the higher metadata.version may hold what the lower cannot read."""
     low, high = sorted((one, other))
     return any(low < level <= high for level in _NEW_FORMAT_LEVELS)
+
+
+def check_metadata_version(directory: str, level: int | None) -> None:
+    """Raise MetadataError if this version of Moldau cannot read a log of that level."""
+    if level is not None and level not in SUPPORTED_FEATURES[METADATA_VERSION]:
+        raise MetadataError(
+            f"{directory} has metadata.version {level}, but this version of"
+            f" Moldau knows levels up to {LATEST_METADATA_VERSION}"
+            f" ({METADATA_VERSION_NAMES[LATEST_METADATA_VERSION]}); start it with a newer one"
+        )

@@ -1,15 +1,18 @@
-"""What the active controller knows of brokers only from their heartbeats: who has a session, how
-far each has read the metadata, and how far a shutdown has come.
+"""What the active controller knows of brokers only from their heartbeats: sessions, how far each
+broker has read the metadata, and how far its shutdown has come.
 
-None of it is in the metadata log. A new active controller starts with a full session for everybody
-who is not fenced, since it does not know when they were last heard of. Time is monotonic.
+None of it is in the metadata log. A new active controller starts with a full session for every
+unfenced broker, since it does not know when each sent its last heartbeat. Time is monotonic.
 
     register, remove   follow the registrations in the log
-    touch              a heartbeat came
+    touch              a heartbeat arrived
     disconnected       the connection of the last one closed
-    end_session        the incarnation has said goodbye, or its process is gone
-    expires_at_ms      when the broker that was silent longest has been silent for too long
-    lowest_active_offset   metadata that every live broker has read, kept in order
+    end_session        the incarnation has stopped, or its process is gone
+    expires_at_ms      when the oldest session expires
+    lowest_active_offset   metadata that every live broker has read
+
+Invariants: states follow `TRANSITIONS`; a fenced broker has no shutdown offset; sessions are in the
+order of their last heartbeat.
 """
 
 from __future__ import annotations
@@ -20,10 +23,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from moldau.broker.machine.transitions import Transitions
 from moldau.invariant import invariant
+from moldau.times import ElapsedMs
 
 OFFSET_MAX = 2**63 - 1
-#: A live broker whose connection broke, or whose controller changed, sends a heartbeat sooner.
+# A live broker that lost its connection, or whose controller changed, sends a heartbeat sooner.
 SILENCE_OF_THE_GONE_MS = 500
 
 
@@ -38,11 +43,26 @@ class BrokerState(Enum):
         return self in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
 
 
+TRANSITIONS = Transitions(
+    {
+        BrokerState.FENCED: {BrokerState.FENCED, BrokerState.UNFENCED, BrokerState.SHUTDOWN_NOW},
+        BrokerState.UNFENCED: set(BrokerState),
+        BrokerState.CONTROLLED_SHUTDOWN: {
+            BrokerState.CONTROLLED_SHUTDOWN,
+            BrokerState.SHUTDOWN_NOW,
+        },
+        # Its incarnation is fenced and stops.
+        BrokerState.SHUTDOWN_NOW: {},
+    },
+    lambda state: state.value,
+)
+
+
 class Contact(NamedTuple):
-    """When an incarnation was last heard of, and whether the connection of then is still open."""
+    """When an incarnation sent its last heartbeat, and whether that connection is still open."""
 
     broker_epoch: int
-    seen_ms: int
+    seen_ms: ElapsedMs
     connected: bool
 
 
@@ -61,7 +81,7 @@ class BrokerHeartbeats:
     def __init__(self, *, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
         self._brokers: dict[int, _Broker] = {}
-        # The longest silent comes first.
+        # The oldest session comes first.
         self._contacts: OrderedDict[int, Contact] = OrderedDict()
         self._active: list[tuple[int, int]] = []
 
@@ -74,20 +94,20 @@ class BrokerHeartbeats:
             self._update(broker_id, fenced=fenced, metadata_offset=broker.metadata_offset)
 
     def remove(self, broker_id: int) -> None:
-        """The incarnation is no more, and its session with it."""
+        """Remove the incarnation and its session."""
         self._contacts.pop(broker_id, None)
         broker = self._brokers.pop(broker_id, None)
         if broker is not None:
             self._untrack(broker_id, broker)
 
     def contact(
-        self, broker_id: int, broker_epoch: int, *, now_ms: int, connected: bool = False
+        self, broker_id: int, broker_epoch: int, *, now_ms: ElapsedMs, connected: bool = False
     ) -> None:
         self._contacts[broker_id] = Contact(broker_epoch, now_ms, connected)
         self._contacts.move_to_end(broker_id)
 
     def disconnected(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether the incarnation still has a session: then nobody knows why it disconnected."""
+        """Whether the incarnation still has a session, so that it may have crashed."""
         contact = self._contacts.get(broker_id)
         if contact is None or contact.broker_epoch != broker_epoch:
             return False
@@ -95,13 +115,19 @@ class BrokerHeartbeats:
         return True
 
     def end_session(self, broker_id: int, broker_epoch: int) -> None:
-        """Another incarnation may register at once."""
+        """End the session, so that another incarnation may register at once."""
         contact = self._contacts.get(broker_id)
         if contact is not None and contact.broker_epoch == broker_epoch:
             del self._contacts[broker_id]
 
     def touch(
-        self, broker_id: int, broker_epoch: int, *, now_ms: int, fenced: bool, metadata_offset: int
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        *,
+        now_ms: ElapsedMs,
+        fenced: bool,
+        metadata_offset: int,
     ) -> None:
         self.contact(broker_id, broker_epoch, now_ms=now_ms, connected=True)
         self._update(broker_id, fenced=fenced, metadata_offset=metadata_offset)
@@ -129,8 +155,23 @@ class BrokerHeartbeats:
         caught_up: bool,
         has_leaderships: bool,
     ) -> BrokerState:
-        """What becomes of a broker with this heartbeat."""
-        state = self.state(broker_id)
+        """The broker's state after this heartbeat."""
+        before = self.state(broker_id)
+        after = self._next_state(
+            broker_id, before, want_fence, want_shut_down, caught_up, has_leaderships
+        )
+        TRANSITIONS.check(f"broker {broker_id}", before, after)
+        return after
+
+    def _next_state(
+        self,
+        broker_id: int,
+        state: BrokerState,
+        want_fence: bool,
+        want_shut_down: bool,
+        caught_up: bool,
+        has_leaderships: bool,
+    ) -> BrokerState:
         match state:
             case BrokerState.FENCED:
                 if want_shut_down:
@@ -141,17 +182,15 @@ class BrokerHeartbeats:
                     return BrokerState.SHUTDOWN_NOW if want_shut_down else BrokerState.FENCED
                 if not want_shut_down:
                     return state
-                return (
-                    BrokerState.CONTROLLED_SHUTDOWN
-                    if has_leaderships
-                    else (BrokerState.SHUTDOWN_NOW)
-                )
+                if has_leaderships:
+                    return BrokerState.CONTROLLED_SHUTDOWN
+                return BrokerState.SHUTDOWN_NOW
             case _:
                 offset = self._brokers[broker_id].shutdown_offset
                 done = offset is not None and offset <= self.lowest_active_offset()
                 return BrokerState.SHUTDOWN_NOW if done and not has_leaderships else state
 
-    def has_session(self, broker_id: int, broker_epoch: int, *, now_ms: int) -> bool:
+    def has_session(self, broker_id: int, broker_epoch: int, *, now_ms: ElapsedMs) -> bool:
         contact = self._contacts.get(broker_id)
         return (
             contact is not None
@@ -159,35 +198,37 @@ class BrokerHeartbeats:
             and not self._is_over(contact, now_ms)
         )
 
-    def is_silent(self, broker_id: int, *, now_ms: int) -> bool:
-        """Whether it has no connection here and has not made another one for a while."""
+    def is_silent(self, broker_id: int, *, now_ms: ElapsedMs) -> bool:
+        """Whether it has no connection here and has not sent a heartbeat for a while."""
         contact = self._contacts.get(broker_id)
         return contact is None or (
             not contact.connected and now_ms - contact.seen_ms >= SILENCE_OF_THE_GONE_MS
         )
 
-    def expires_at_ms(self) -> int | None:
-        """When the next session is over."""
+    def expires_at_ms(self) -> ElapsedMs | None:
+        """When the next session expires."""
         contact = next(iter(self._contacts.values()), None)
-        return None if contact is None else contact.seen_ms + self._session_timeout_ms + 1
+        if contact is None:
+            return None
+        return ElapsedMs(contact.seen_ms + self._session_timeout_ms + 1)
 
-    def pop_expired(self, now_ms: int) -> tuple[int, int] | None:
-        """(id, epoch) of a broker whose session is over; it has none any more then."""
+    def pop_expired(self, now_ms: ElapsedMs) -> tuple[int, int] | None:
+        """Remove and return (id, epoch) of a broker whose session has expired."""
         first = next(iter(self._contacts.items()), None)
         if first is None or not self._is_over(first[1], now_ms):
             return None
         broker_id, contact = self._contacts.popitem(last=False)
         return broker_id, contact.broker_epoch
 
-    def renew_all(self, *, now_ms: int) -> None:
-        """Every session begins anew: nobody could be heard here."""
+    def renew_all(self, *, now_ms: ElapsedMs) -> None:
+        """Restart every session: no heartbeat could be processed here."""
         for broker_id, contact in self._contacts.items():
             self._contacts[broker_id] = contact._replace(seen_ms=now_ms)
 
     def lowest_active_offset(self) -> int:
         return self._active[0][0] if self._active else OFFSET_MAX
 
-    def _is_over(self, contact: Contact, now_ms: int) -> bool:
+    def _is_over(self, contact: Contact, now_ms: ElapsedMs) -> bool:
         return contact.seen_ms + self._session_timeout_ms < now_ms
 
     def _update(self, broker_id: int, *, fenced: bool, metadata_offset: int) -> None:

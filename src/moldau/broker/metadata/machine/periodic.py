@@ -19,6 +19,7 @@ from moldau.broker.metadata.machine.leadership import (
     unclean_elections,
 )
 from moldau.broker.metadata.machine.view import ControllerConfig, ControllerView
+from moldau.times import ElapsedMs
 from moldau.wire.messages import NoOpRecord
 
 GO_ON_AFTER_MS = 10
@@ -29,7 +30,7 @@ _Task = Callable[[ControllerView], list[Any]]
 class PeriodicTasks:
     """Intervals in milliseconds; a task whose interval is 0 never runs."""
 
-    def __init__(self, config: ControllerConfig, *, now_ms: int) -> None:
+    def __init__(self, config: ControllerConfig, *, now_ms: ElapsedMs) -> None:
         self._tasks: Mapping[str, tuple[int, _Task]] = {
             "electPreferred": (
                 config.leader_imbalance_check_interval_seconds * 1000
@@ -41,22 +42,23 @@ class PeriodicTasks:
             "writeNoOpRecord": (config.metadata_max_idle_interval_ms, _no_op),
         }
         self._due_ms = {
-            name: now_ms + interval_ms
+            name: ElapsedMs(now_ms + interval_ms)
             for name, (interval_ms, _) in self._tasks.items()
             if interval_ms > 0
         }
 
-    def due_at_ms(self) -> int | None:
+    def due_at_ms(self) -> ElapsedMs | None:
         return min(self._due_ms.values(), default=None)
 
-    def on_time(self, controller: ControllerView, now_ms: int) -> Decision[None] | None:
+    def on_time(self, controller: ControllerView, now_ms: ElapsedMs) -> Decision[None] | None:
         """One task that is due, None if none is."""
         for name, due_ms in self._due_ms.items():
             if due_ms <= now_ms:
                 interval_ms, task = self._tasks[name]
                 records = task(controller)
                 more = len(records) >= ELECTIONS_PER_ROUND_MAX
-                self._due_ms[name] = now_ms + (GO_ON_AFTER_MS if more else interval_ms)
+                delay_ms = GO_ON_AFTER_MS if more else interval_ms
+                self._due_ms[name] = ElapsedMs(now_ms + delay_ms)
                 return Decision(tuple(records), None, atomic=False)
         return None
 
@@ -66,7 +68,7 @@ def _no_op(controller: ControllerView) -> list[Any]:
 
 
 def fence_expired(
-    controller: ControllerView, heartbeats: BrokerHeartbeats, now_ms: int
+    controller: ControllerView, heartbeats: BrokerHeartbeats, now_ms: ElapsedMs
 ) -> Decision[None] | None:
     """Fence one broker that was silent for too long, None if there is none."""
     expired = heartbeats.pop_expired(now_ms)

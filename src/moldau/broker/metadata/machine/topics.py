@@ -52,7 +52,8 @@ def create_topics(
 ) -> Decision[CreateTopicsResponse]:
     """`describable` says whose configuration the answer may show."""
     too_many = _excessive(
-        len(topic.assignments) or _or_default(topic.num_partitions, controller.num_partitions)
+        len(topic.assignments)
+        or _or_default(topic.num_partitions, controller.config.num_partitions)
         for topic in request.topics
     )
     counts = Counter(topic.name for topic in request.topics)
@@ -164,7 +165,7 @@ def _topic_result(
             is_sensitive=entry.is_sensitive,
         )
         for entry in controller.rules.effective_topic(
-            configs, image.cluster_configs(), image.broker_configs(controller.node_id)
+            configs, image.cluster_configs(), image.broker_configs(controller.config.node_id)
         )
     ]
     result.num_partitions = len(partitions)
@@ -190,9 +191,9 @@ def _new_partitions(
     return _placed_partitions(
         controller,
         first_index=0,
-        count=_or_default(topic.num_partitions, controller.num_partitions),
+        count=_or_default(topic.num_partitions, controller.config.num_partitions),
         replication_factor=_or_default(
-            topic.replication_factor, controller.default_replication_factor
+            topic.replication_factor, controller.config.default_replication_factor
         ),
     )
 
@@ -375,7 +376,7 @@ def _grow_topic(
 def delete_topics(
     controller: ControllerView, request: DeleteTopicsRequest, *, api_version: int = 6
 ) -> Decision[DeleteTopicsResponse]:
-    disabled = None if controller.delete_topic_enable else _deletion_disabled(api_version)
+    disabled = None if controller.config.delete_topic_enable else _deletion_disabled(api_version)
     wanted: list[tuple[str | None, UUID]] = [(name, ZERO_UUID) for name in request.topic_names]
     wanted += [(topic.name, topic.topic_id) for topic in request.topics]
     counts = Counter(wanted)

@@ -1,4 +1,4 @@
-"""What decisions read of the controller that makes them."""
+"""What decisions read of the controller."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from moldau.broker.metadata.machine.model import Broker, Topic
 from moldau.broker.metadata.machine.partition_index import PartitionIndex
 from moldau.broker.metadata.machine.placement import RandomSource
 from moldau.config.section import Section
+from moldau.times import ElapsedMs
 
 
 class ControllerConfig(Section, keys=BROKER_KEYS):
-    """What the controller takes from the node's configuration.
+    """The part of the node's configuration that the controller reads.
 
-    `quorum_node_ids` are the voters: a feature level waits for all of them. Only a cluster needs
-    no-op records, so `metadata_max_idle_interval_ms` is 0, never, unless given.
+    `quorum_node_ids` are the voters: all of them must support a feature level. Only a cluster needs
+    no-op records, so `metadata_max_idle_interval_ms` is 0, never, by default.
     """
 
     node_id: int
@@ -39,7 +40,7 @@ class ControllerConfig(Section, keys=BROKER_KEYS):
 
 
 class ControllerView(Protocol):
-    """The state and the rules that a decision may look at; it changes none of them."""
+    """The state and the rules that a decision reads. It changes `heartbeats` at most."""
 
     @property
     def config(self) -> ControllerConfig: ...
@@ -60,30 +61,20 @@ class ControllerView(Protocol):
     @property
     def check_kraft_upgrade(self) -> Callable[[int], None]: ...
     @property
-    def node_id(self) -> int: ...
-    @property
-    def cluster_id(self) -> str: ...
-    @property
-    def num_partitions(self) -> int: ...
-    @property
-    def default_replication_factor(self) -> int: ...
-    @property
-    def delete_topic_enable(self) -> bool: ...
-    @property
     def elr_enabled(self) -> bool: ...
     def election_rules(self, topic: Topic) -> ElectionRules: ...
     def colliding_topic(self, name: str) -> str | None:
         """An existing topic that differs from `name` only in '.' and '_'."""
         ...
 
-    def is_silent(self, broker: Broker, now_ms: int) -> bool:
-        """Whether a registered broker has neither a connection here nor made another one."""
+    def is_silent(self, broker: Broker, now_ms: ElapsedMs) -> bool:
+        """Whether a registered broker has no connection to this controller."""
         ...
 
-    def has_session(self, broker: Broker, now_ms: int) -> bool:
+    def has_session(self, broker: Broker, now_ms: ElapsedMs) -> bool:
         """Whether a registered broker still sends heartbeats."""
         ...
 
     def registration_offset(self, broker_id: int) -> int:
-        """A broker that has read the metadata up to here has seen itself registered."""
+        """A broker that has read the metadata up to this offset has seen its registration."""
         ...

@@ -1,7 +1,7 @@
-"""Builds the response that tells a client of an error which no handler put into words.
+"""Builds a response that contains only an error, for errors that no handler caught.
 
-Only a response with an error code at its top level can do that; for the others the caller has to
-close the connection, and handlers that answer per topic or partition catch their own errors.
+This works only for responses with an error code at the top level; for others the caller must close
+the connection, and handlers that respond per topic or partition catch their own errors.
 """
 
 from __future__ import annotations

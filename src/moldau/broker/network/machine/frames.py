@@ -1,13 +1,14 @@
 """Cuts a byte stream into frames: a big-endian int32 size, then that many bytes.
 
-Decided here: where a frame starts and ends, which sizes are refused, and how much memory an
-unfinished frame may hold. What always holds: however the stream is cut into pieces, the same
-frames come out, and an unfinished frame costs at most about twice the bytes really received (a
-client that announces 100 MB and sends nothing costs nothing), unless it got one of the few buffers
-of the pool.
+Decided here: where a frame starts and ends, which sizes are rejected, and how much memory an
+incomplete frame may use.
 
-Complete frames are handed out as views of the caller's own receive buffer, without a copy; only an
-unfinished one is copied. A handed-out frame is valid until the decoder is next called.
+Invariants: however the stream is split into pieces, the same frames are returned, and an incomplete
+frame costs at most about twice the bytes actually received (a client that announces 100 MB and
+sends nothing costs nothing), unless it got one of the few buffers of the pool.
+
+Complete frames are returned as views of the caller's own receive buffer, without a copy; only an
+incomplete one is copied. A returned frame is valid until the decoder is called next.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ _EMPTY: Final = memoryview(b"")
 
 
 class InvalidFrame(Exception):
-    """The stream holds a size no request has; what follows it cannot be understood."""
+    """The stream has an invalid frame size; what follows cannot be parsed."""
 
 
 class BufferPool:
-    """A few large buffers that pass from connection to connection instead of being freed.
+    """A few large buffers that are reused by connections instead of being freed.
 
-    To fault in fresh pages for every large request costs more than to receive its bytes.
+    Faulting in fresh pages for every large request costs more than receiving its bytes.
     """
 
     def __init__(self) -> None:
@@ -42,7 +43,7 @@ class BufferPool:
         self._lent = 0
 
     def take(self) -> bytearray | None:
-        """A buffer of POOLED_BYTES with any content, or None if all are lent."""
+        """A buffer of POOLED_BYTES with any content, or None if all are in use."""
         if not self._free and self._lent >= POOLED_COUNT_MAX:
             return None
         self._lent += 1
@@ -56,9 +57,9 @@ class BufferPool:
 class FrameDecoder:
     """Bytes in, frames out.
 
-    Either `feed` it what was received elsewhere, or receive into `space()` and tell it by
-    `received`; then take frames with `next_frame` until it gives None. To stop before that, call
-    `detach`, which copies what is left out of the caller's buffer.
+    Either `feed` it what was received elsewhere, or receive into `space()` and call `received`;
+    then call `next_frame` until it returns None. To stop before that, call `detach`, which copies
+    the rest out of the caller's buffer.
     """
 
     __slots__ = (
@@ -93,7 +94,7 @@ class FrameDecoder:
 
     @property
     def buffered(self) -> int:
-        """The bytes that were received and not yet handed out."""
+        """The number of bytes that were received and not yet returned."""
         return self._have + self._end - self._position
 
     def feed(self, data: memoryview) -> None:
@@ -109,7 +110,7 @@ class FrameDecoder:
     def next_frame(self) -> memoryview | None:
         """The next complete frame without its size, or None if more bytes are needed.
 
-        Raises InvalidFrame; the decoder is of no use after that.
+        Raises InvalidFrame; the decoder cannot be used after that.
         """
         if self._used is not None:
             self._recycle()
@@ -141,11 +142,11 @@ class FrameDecoder:
         return memoryview(self._partial)[self._have : min(self._need, len(self._partial))]
 
     def received(self, count: int) -> None:
-        """Tell that `count` bytes were received into `space()`."""
+        """`count` bytes were received into `space()`."""
         self._have += count
 
     def detach(self) -> None:
-        """Copy what is not yet handed out, so that the caller may reuse the buffer it fed."""
+        """Copy what is not yet returned, so that the caller may reuse the buffer it fed."""
         self._recycle()
         if self._position == self._end:
             self._data = _EMPTY
@@ -155,7 +156,7 @@ class FrameDecoder:
         self._end = len(self._data)
 
     def discard(self) -> None:
-        """Forget everything and give back what is the pool's: the stream has ended."""
+        """Drop everything and return the pool's buffer: the stream has ended."""
         self._recycle()
         if self._pooled:
             self._pool.give_back(self._partial)

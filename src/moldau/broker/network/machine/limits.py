@@ -1,7 +1,7 @@
-"""Decides how many connections are let in, overall and per client address.
+"""Decides how many connections are accepted, overall and per client address.
 
-As in Kafka, `max.connections` makes new clients wait unaccepted until somebody leaves, while
-`max.connections.per.ip` (with its overrides) turns a client away at once.
+As in Kafka, `max.connections` makes new clients wait unaccepted until one disconnects, while
+`max.connections.per.ip` (with its overrides) rejects a client immediately.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from moldau.invariant import invariant
 
 
 class ConnectionLimits:
-    """Counts connections per address; knows nothing of sockets."""
+    """Counts connections per address."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class ConnectionLimits:
         max_connections_per_ip: int,
         max_connections_per_ip_overrides: Mapping[str, int],
     ) -> None:
-        """Change the limits of a running broker; connections that exist are left alone."""
+        """Change the limits of a running broker; existing connections are not affected."""
         self._max = max_connections
         self._per_ip_max = max_connections_per_ip
         self._overrides = dict(max_connections_per_ip_overrides)

@@ -1,8 +1,8 @@
-"""The answer to a request that failed as a whole, error by error where its API has no one place.
+"""The response to a request that failed as a whole, also where its API has no error at the top.
 
-Decided here: what a request for the controller is answered if it never got there, or was refused
-there altogether. Each topic, resource, user or partition that was asked about gets the error, as
-Kafka's own requests build it; APIs with an error code of their own need only that.
+Decided here: the response to a request that did not reach the controller, or was rejected there as
+a whole. Each topic, resource, user or partition in the request gets the error, as Kafka's own
+requests build it; APIs with an error code at the top level need only that.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from moldau.wire.messages import (
 def refusal(
     api: Api, version: int, request: Message, code: ErrorCode, message: str
 ) -> Message | None:
-    """The response of `api` that says nothing but the error; None if there is no way to."""
+    """The response of `api` with only the error; None if that is not possible."""
     build = _BUILDERS.get(api.key)
     if build is None:
         return error_response(api, version, code, message)

@@ -1,6 +1,6 @@
-"""Requests of other nodes of the quorum out of Kafka's messages, and the answers to them.
+"""Kafka's messages of other nodes of the quorum as requests, and the responses as messages.
 
-A message that is not about the metadata log, or is senseless, is refused here, as in Kafka.
+A message that is not about the metadata log, or contradicts itself, is refused here, as in Kafka.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from moldau.broker.raft.machine.election_file import NO_NODE
 from moldau.broker.raft.machine.log_names import METADATA_PARTITION, METADATA_TOPIC
-from moldau.broker.raft.machine.quorum_state import NO_NODE
 from moldau.broker.raft.machine.rpcs import (
     EpochBegun,
     EpochEnded,
@@ -113,6 +113,7 @@ def fetch_asked(message: FetchRequest) -> FetchAsked | None:
 
 
 def is_senseless(request: FetchAsked) -> bool:
+    """Whether the request contradicts itself."""
     return (
         request.max_wait_ms < 0
         or request.offset < 0
@@ -185,7 +186,7 @@ def _voter(voter_id: int, partition: Any) -> ReplicaKey | None:
     return None if voter_id < 0 else ReplicaKey(voter_id, partition.voter_directory_id)
 
 
-# Answers ------------------------------------------------------------------------------------
+# Responses ----------------------------------------------------------------------------------
 
 
 def vote_response(reply: VoteReply, listener_name: str) -> VoteResponse:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from moldau.broker.raft.machine.election_file import NO_NODE
 from moldau.broker.raft.machine.log_names import METADATA_PARTITION, METADATA_TOPIC
-from moldau.broker.raft.machine.quorum_state import NO_NODE
 from moldau.broker.raft.machine.rpcs import (
     EndOfEpoch,
     EpochBegun,
@@ -198,7 +198,7 @@ def _listeners(cls: type[Any], endpoints: Iterable[VoterEndpoint]) -> list[Any]:
 
 
 def decode_reply(request: Request, response: Any, listener_name: str) -> Reply:
-    """What `response` says; a top-level error comes without an epoch."""
+    """The content of `response`; a top-level error comes without an epoch."""
     error = ErrorCode(response.error_code)
     match request:
         case VersionsAsked():

@@ -10,6 +10,7 @@ from typing import Any
 from moldau.broker.raft.machine.errors import MetadataError
 from moldau.broker.raft.machine.record_versions import record_version
 from moldau.broker.raft.machine.voters import ReplicaKey, VoterSet
+from moldau.times import WallMs
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import WireError
 from moldau.wire.messages import (
@@ -42,7 +43,7 @@ _CONTROL_TYPES = {cls: kind for kind, cls in _CONTROL_RECORDS.items()}
 
 
 class DamagedBatch(MetadataError):
-    """What was written is not what is there."""
+    """A batch whose checksum does not match its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class MetadataBatch:
     base_offset: int
     next_offset: int
     epoch: int
-    append_time_ms: int
+    append_time_ms: WallMs
     size: int
     controls: tuple[Any, ...]
     records: tuple[Any, ...]
@@ -63,7 +64,7 @@ def encode_records(
     *,
     base_offset: int,
     epoch: int,
-    now_ms: int,
+    now_ms: WallMs,
     metadata_version: int,
 ) -> bytes:
     values = [
@@ -77,7 +78,9 @@ def encode_records(
     )
 
 
-def encode_controls(controls: Sequence[Any], *, base_offset: int, epoch: int, now_ms: int) -> bytes:
+def encode_controls(
+    controls: Sequence[Any], *, base_offset: int, epoch: int, now_ms: WallMs
+) -> bytes:
     """One control batch; the version field of each message is the version it is written in."""
     entries = [
         (
@@ -105,14 +108,14 @@ def leader_change(
 
 
 def quorum_controls(kraft_version: int, voters: VoterSet) -> list[Any]:
-    """What tells a reader of a dynamic quorum who the voters are; nothing in a static one."""
+    """The control records that name the voters of a dynamic quorum; none in a static one."""
     if kraft_version == 0:
         return []
     return [KRaftVersionRecord(version=0, kraft_version=kraft_version), voters.to_record()]
 
 
 def decode_metadata_batches(data: bytes | memoryview, source: str) -> Iterator[MetadataBatch]:
-    """Each whole batch in `data`. MetadataError, naming `source`, for anything unreadable."""
+    """Each whole batch in `data`; MetadataError, with `source`, for what cannot be read."""
     try:
         for position, header in iterate_headers(data):
             if not crc_matches(data, position, header):
@@ -130,10 +133,10 @@ def _read(
     try:
         return _decode(data, position, header)
     except WireError as error:
-        # It is as it was written, so whoever wrote it knows more.
+        # The checksum matches, so it is as it was written: by a newer version.
         raise MetadataError(
             f"{source}: a record of the batch at offset {header.base_offset} cannot be read:"
-            f" {error}. If a newer version has written it, start that one"
+            f" {error}. If it was written by a newer version, start that version"
         ) from error
 
 
@@ -148,14 +151,14 @@ def _decode(data: bytes | memoryview, position: int, header: BatchHeader) -> Met
             continue
         cls = _CONTROL_RECORDS.get(decode_control_type(record.key))
         if cls is not None and record.value is not None:
-            # A newer writer's record is read as far as this version knows it.
+            # A record of a newer version is read as far as this version knows it.
             version = min(struct.unpack_from(">h", record.value)[0], _latest_version(cls))
             controls.append(decode(cls, version, record.value))
     return MetadataBatch(
         base_offset=header.base_offset,
         next_offset=header.next_offset,
         epoch=header.partition_leader_epoch,
-        append_time_ms=header.max_timestamp,
+        append_time_ms=WallMs(header.max_timestamp),
         size=header.size,
         controls=tuple(controls),
         records=tuple(records),

@@ -1,4 +1,4 @@
-"""What is wrong with a metadata log."""
+"""Errors of the metadata log."""
 
 
 class MetadataError(Exception):

@@ -1,4 +1,4 @@
-"""How the metadata log is called."""
+"""The topic and the partition of the metadata log."""
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_PARTITION = 0

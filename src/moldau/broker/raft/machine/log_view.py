@@ -1,4 +1,4 @@
-"""What the quorum machine sees of its own log, and where a replica's log leaves it."""
+"""The log as the quorum machine sees it, and where a replica's log diverges from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LogView(Protocol):
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, 0 where there is none."""
+        """The epoch of the last record, 0 if there is none."""
         ...
 
     @property
@@ -29,16 +29,15 @@ class LogView(Protocol):
         ...
 
     def end_of_epoch(self, epoch: int) -> EndOfEpoch:
-        """The greatest epoch not above `epoch` that the log knows, and where it ends; the log's
-        own end when it knows none."""
+        """The highest epoch in the log that is not above `epoch`, and where it ends; the log's end
+        if there is none."""
         ...
 
 
 def position_of(log: LogView, offset: int, last_epoch: int) -> EndOfEpoch | SnapshotId | None:
     """None if a log that ends at (`offset`, `last_epoch`) is a beginning of `log`.
 
-    Else where it diverges, or the snapshot it has to begin with because the log does not reach
-    back so far.
+    Otherwise where it diverges, or the snapshot to begin with if the log starts later.
     """
     newest = log.snapshots[-1] if log.snapshots else None
     if offset == 0 and newest is not None and newest != BOOTSTRAP_SNAPSHOT:
@@ -57,7 +56,7 @@ def position_of(log: LogView, offset: int, last_epoch: int) -> EndOfEpoch | Snap
 
 
 def truncation_offset(log: LogView, diverging: EndOfEpoch) -> int:
-    """Where to cut `log`, which the leader says ends its common part at `diverging` or before."""
+    """Where to truncate `log`, which agrees with the leader's at most up to `diverging`."""
     if diverging.epoch == 0:
         return min(diverging.end_offset, log.end_offset)
     own = log.end_of_epoch(diverging.epoch)

@@ -1,8 +1,10 @@
-"""The batches at the end of the log that are not delivered yet, decoded when they came.
+"""RecentBatches: decoded batches at the end of the log that are not committed yet.
 
-Each batch is looked at when it is appended and again when it is committed; in between it stays
-here, so that it is read and decoded once. What always holds: the batches are the last of the log,
-without a gap, and together no larger than a bound; who needs older ones reads the log.
+Each batch is needed when it is appended and again when it is committed; in between it stays here,
+so that it is read and decoded once.
+
+Invariants: the batches are the last ones of the log, without a gap; their size is bounded. Older
+ones are read from the log.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ class RecentBatches:
         self._size = 0
 
     def add(self, batch: MetadataBatch) -> None:
-        """`batch` is the log's last one now."""
+        """`batch` is now the last one of the log."""
         if self._batches and self._batches[-1].next_offset != batch.base_offset:
             self.clear()
         self._batches.append(batch)

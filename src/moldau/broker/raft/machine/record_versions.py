@@ -1,4 +1,4 @@
-"""In which version each record of the metadata log is written.
+"""The version in which each record of the metadata log is written.
 
 Invariant: every node that supports the finalized metadata.version can read what is written.
 """

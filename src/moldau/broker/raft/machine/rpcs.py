@@ -1,14 +1,15 @@
-"""What the nodes of a quorum ask each other, free of wire versions.
+"""The requests and responses between nodes of a quorum, without versions of the wire format.
 
-Every reply says which epoch its sender is in and whom it holds for the leader, so that any exchange
-brings the one who is behind up to date. `rpc_codec.py` turns these into Kafka's messages and back.
+Every response has the epoch of its sender and the leader it knows, so that any exchange brings the
+node that is behind up to date. `asking_codec.py` and `answering_codec.py` convert to Kafka's
+messages and back.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from moldau.broker.raft.machine.quorum_state import NO_NODE
+from moldau.broker.raft.machine.election_file import NO_NODE
 from moldau.broker.raft.machine.snapshot_id import SnapshotId
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint
 from moldau.wire.errors import ErrorCode
@@ -19,7 +20,7 @@ UNKNOWN_OFFSET = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """Where to send; `id` is negative for a bootstrap server, whose node is not known."""
+    """An address; `id` is negative for a bootstrap server, whose node id is not known."""
 
     id: int
     host: str
@@ -28,7 +29,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteAsked:
-    """`voter` is whom the candidate believes to ask; None where the version does not tell."""
+    """`voter` is the node that the candidate means; None in versions without it."""
 
     epoch: int
     candidate: ReplicaKey
@@ -48,7 +49,7 @@ class EpochBegun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochEnded:
-    """`successors`: the voters by how much of the log they have, the fullest first."""
+    """`successors`: the voters, the one with the longest log first."""
 
     epoch: int
     leader_id: int
@@ -58,7 +59,7 @@ class EpochEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchAsked:
-    """Asking from `offset` on says that everything before it is on the replica's disk."""
+    """A fetch from `offset` acknowledges that everything before it is on the replica's disk."""
 
     epoch: int
     replica: ReplicaKey
@@ -98,7 +99,7 @@ class VoterUpdateAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionsAsked:
-    """Which levels of kraft.version a node that wants to vote knows (ApiVersions)."""
+    """Which levels of kraft.version a new voter supports (ApiVersions)."""
 
 
 Request = (
@@ -116,7 +117,7 @@ Request = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What every reply tells; complete in itself for the RPCs that ask for nothing more."""
+    """What every response has; for some requests there is nothing more."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
@@ -138,9 +139,9 @@ class EndOfEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchReply(Reply):
-    """`records` are whole batches from the asked offset on.
+    """`records` are whole batches from the offset of the request on.
 
-    The machine leaves them out and sets `read_from`; the shell reads them from its log.
+    The machine leaves them out and sets `read_from`; the shell reads them from the log.
     """
 
     high_watermark: int = UNKNOWN_OFFSET
@@ -166,6 +167,6 @@ class SnapshotReply(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionsReply(Reply):
-    """`levels` is the range of kraft.version, None where the node does not know the feature."""
+    """`levels` is the range of kraft.version, None if the node does not support the feature."""
 
     levels: tuple[int, int] | None = None

@@ -1,4 +1,4 @@
-"""How a snapshot of the metadata log is called."""
+"""The name of a snapshot of the metadata log."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Who the voters are at every offset of the log that may still be cut.
+"""VoterHistory: the voters at every offset of the log that may still be truncated.
 
-A voter set counts from the moment it is in the log, committed or not, on leaders and followers
-alike; cutting the log brings back the one before. What was known before the log is at offset -1.
+A voter set is in force as soon as it is in the log, committed or not, on leaders and followers;
+truncating the log brings back the one before. What was known before the log is at offset -1.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ BEFORE_THE_LOG = -1
 
 class VoterHistory:
     def __init__(self, static: VoterSet, kraft_version: int = 0) -> None:
-        """`static` are the voters of the configuration, none where the log names them."""
+        """`static` are the voters of the configuration, empty in a dynamic quorum."""
         self._static = static
         self._voters: list[tuple[int, VoterSet]] = [(BEFORE_THE_LOG, static)]
         self._versions: list[tuple[int, int]] = [(BEFORE_THE_LOG, kraft_version)]
@@ -35,16 +35,23 @@ class VoterHistory:
     def is_dynamic(self) -> bool:
         return self.kraft_version > 0
 
+    def add(self, offset: int, kraft_version: int | None, voters: VoterSet | None) -> None:
+        """Control records at `offset`; None is for a record that is not there."""
+        if kraft_version is not None:
+            self.add_kraft_version(offset, kraft_version)
+        if voters is not None:
+            self.add_voters(offset, voters)
+
     def add_voters(self, offset: int, voters: VoterSet) -> None:
-        invariant(offset >= self.voters_offset, "voter sets come in the order of the log")
+        invariant(offset >= self.voters_offset, "a voter set out of order")
         self._voters.append((offset, voters))
 
     def add_kraft_version(self, offset: int, kraft_version: int) -> None:
-        invariant(offset >= self._versions[-1][0], "kraft.version comes in the order of the log")
+        invariant(offset >= self._versions[-1][0], "a kraft.version out of order")
         self._versions.append((offset, kraft_version))
 
     def reset(self, offset: int, kraft_version: int, voters: VoterSet | None) -> None:
-        """A snapshot took the place of everything up to `offset`, inclusive."""
+        """A snapshot has replaced everything up to `offset`, inclusive."""
         self._voters = [(offset, self._static if voters is None else voters)]
         self._versions = [(offset, kraft_version)]
 
@@ -55,7 +62,7 @@ class VoterHistory:
             self._versions.pop()
 
     def forget_before(self, offset: int) -> None:
-        """Nothing before `offset` will be cut, so only the last of it is needed."""
+        """Nothing before `offset` is truncated any more, so the last set before it is enough."""
         while len(self._voters) > 1 and self._voters[1][0] < offset:
             del self._voters[0]
         while len(self._versions) > 1 and self._versions[1][0] < offset:

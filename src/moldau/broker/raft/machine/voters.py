@@ -1,7 +1,7 @@
 """The voters of the metadata quorum.
 
-A voter is named by its node id and, in a dynamic quorum (kraft.version 1), by the id of its
-metadata directory too: a node with an empty disk is another voter than the one it replaces.
+A voter is identified by its node id and, in a dynamic quorum (kraft.version 1), by the id of its
+metadata log directory: a node with an empty disk is not the voter that it replaces.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ KRAFT_VERSION_MAX = 1
 
 @dataclass(frozen=True, slots=True)
 class ReplicaKey:
-    """`directory_id` is the zero uuid where it is not known (static quorums)."""
+    """`directory_id` is the zero UUID where it is not known (static quorums)."""
 
     id: int
     directory_id: UUID = ZERO_UUID
 
     def matches(self, other: ReplicaKey) -> bool:
-        """Whether `other` is the replica meant here; without a directory any of the node is."""
+        """Whether `other` is this replica; without a directory id, any replica of the node is."""
         return self.id == other.id and self.directory_id in (ZERO_UUID, other.directory_id)
 
 
@@ -47,7 +47,7 @@ class Voter:
 
 @dataclass(frozen=True, slots=True)
 class VoterSet:
-    """The voters by node id; never changes, only gets replaced."""
+    """The voters by node id. Immutable."""
 
     voters: Mapping[int, Voter] = field(default_factory=dict)
 
@@ -60,7 +60,7 @@ class VoterSet:
         return len(self.voters)
 
     def __contains__(self, key: object) -> bool:
-        """Whether `key` is a voter; a voter whose directory is not known is any of its node."""
+        """Whether `key` is a voter; without a directory id, any replica of the node is."""
         if not isinstance(key, ReplicaKey):
             return False
         voter = self.voters.get(key.id)
@@ -81,7 +81,7 @@ class VoterSet:
         return () if voter is None else voter.endpoints
 
     def needs_update(self, voter: Voter) -> bool:
-        """Whether `voter` is one of these, but is known with other endpoints or versions."""
+        """Whether `voter` is in the set with other endpoints or versions."""
         known = self.voters.get(voter.key.id)
         return known is not None and known.key == voter.key and known != voter
 
@@ -89,7 +89,7 @@ class VoterSet:
         return VoterSet.of([*self.others(voter.key), voter])
 
     def without(self, key: ReplicaKey) -> VoterSet | None:
-        """The other voters, None if `key` is no voter or the only one."""
+        """The other voters; None if `key` is not a voter, or the only one."""
         known = self.voters.get(key.id)
         if known is None or known.key != key or len(self) == 1:
             return None
@@ -97,7 +97,7 @@ class VoterSet:
 
     def majority_offset(self, offsets: Mapping[int, int]) -> int:
         """The highest offset that a majority of the voters has reached."""
-        invariant(len(self.voters) > 0, "a quorum has voters")
+        invariant(len(self.voters) > 0, "a quorum without voters")
         reached = sorted((offsets.get(node_id, 0) for node_id in self.voters), reverse=True)
         return reached[self.majority - 1]
 

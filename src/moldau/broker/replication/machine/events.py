@@ -1,4 +1,4 @@
-"""What happens to a partition that is led here, and what its leader decides."""
+"""The events of a partition that this node leads, and what its leader decides."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerFetched:
-    """A follower asked for what comes at `fetch_offset`: it has everything below.
+    """A follower fetched from `fetch_offset`: it has everything below.
 
-    `broker_epoch` is that of its registration when it asked, -1 if it did not say.
+    `broker_epoch` is the one in its request, -1 if there was none.
     """
 
     replica_id: int
@@ -33,7 +33,7 @@ class FollowerFetched:
 
 @dataclass(frozen=True, slots=True)
 class IsrCommitted:
-    """The metadata log says who is assigned and who is in sync."""
+    """The metadata log has the replicas and the ISR."""
 
     replicas: tuple[int, ...]
     isr: frozenset[int]
@@ -51,7 +51,7 @@ class MinIsrChanged:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed: somebody may have been behind for too long."""
+    """Time has passed: a follower may have been behind for too long."""
 
     now_ms: ElapsedMs
 
@@ -60,8 +60,8 @@ class Tick:
 class ProposeIsr:
     """Ask the controller (AlterPartition) to make `isr` the in-sync replicas.
 
-    It names each member with the broker epoch it was last heard of with. It is asked again until
-    the controller answers or the metadata log says something else.
+    Each member comes with the broker epoch of its last fetch. The proposal is repeated until the
+    controller responds or the metadata log brings another change.
     """
 
     leader_epoch: int
@@ -75,7 +75,7 @@ class ProposeIsr:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrAccepted:
-    """The controller made the proposed change, or found it made: this is the partition now."""
+    """The controller made the proposed change, or had made it already: the new state."""
 
     proposal: ProposeIsr
     leader_epoch: int
@@ -86,7 +86,7 @@ class IsrAccepted:
 
 @dataclass(frozen=True, slots=True)
 class IsrRefused:
-    """The controller answered the proposal with an error."""
+    """The controller rejected the proposal with an error."""
 
     proposal: ProposeIsr
     error: ErrorCode

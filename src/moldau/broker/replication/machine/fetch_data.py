@@ -1,4 +1,4 @@
-"""What is asked of partitions in a Fetch, and what they answer."""
+"""Fetch requests and responses as plain tuples."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import NamedTuple, TypeAlias
 from moldau.broker.replication.machine.names import TopicKey
 
 NO_REPLICA = -1
+SESSIONS_SINCE = 7
+TOPIC_IDS_SINCE = 13
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class PartitionFetch(NamedTuple):
-    """What is asked of one partition; fields a version lacks have their defaults."""
+    """What a request says about one partition; missing fields have their defaults."""
 
     partition: int
     current_leader_epoch: int

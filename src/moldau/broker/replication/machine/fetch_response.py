@@ -1,4 +1,4 @@
-"""What a leader's Fetch response, versions 13 to 18, says to a follower."""
+"""A leader's Fetch response, versions 13 to 18, as a follower reads it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FetchResponseBody(NamedTuple):
 
 
 def decode_fetch_response(version: int, body: memoryview) -> FetchResponseBody:
-    """The response that starts with `body`; WireError if it is none."""
+    """The decoded response; WireError if `body` is malformed."""
     if version < TOPIC_ID_VERSION:
         raise WireError(f"Fetch v{version} knows no topic ids: brokers must speak v13 or newer")
     response = read_fetch_response(version, body)
@@ -41,5 +41,5 @@ def _code(number: int) -> ErrorCode:
     try:
         return ErrorCode(number)
     except ValueError:
-        # Of a newer version than this one: it passes, or an operator reads the leader's log.
+        # Of a newer version than this one: treat it as temporary.
         return ErrorCode.UNKNOWN_SERVER_ERROR

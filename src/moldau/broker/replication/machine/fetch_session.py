@@ -1,8 +1,10 @@
 """A follower's side of incremental fetch sessions (KIP-227).
 
-Decided here: what the next request must name. What always holds: after a request was answered,
-the leader's session holds exactly what `sent` says; after any doubt (an error, no answer) the
-next request names everything and starts a new session, closing the old one if it is still there.
+Decided here: what the next request must name.
+
+Invariants: after a response, the leader's session has exactly the partitions in `sent`; after an
+error or without a response, the next request names everything and starts a new session, closing
+the old one if it still exists.
 """
 
 from __future__ import annotations

@@ -1,26 +1,27 @@
-"""Decides what a follower asks of one leader, and what it does with the answers.
+"""Decides what a follower fetches from one leader, and what it does with the responses.
 
 A `Fetcher` copies any number of partitions from one node. For each it knows from where to fetch
-next, in which leader epoch, and whether it has to pause. It asks for what follows the end of the
-local log and names the epoch of the last batch there; where the leader's log does not agree, the
-answer says up to where it does (a diverging epoch), and the local log is cut.
+next, in which leader epoch, and whether it has to pause. It fetches what follows the end of the
+local log and sends the epoch of the last batch there; where the leader's log differs, the response
+says up to where they agree (a diverging epoch), and the local log is truncated.
 
-What always holds: what is appended follows the log's end, was asked for in the leader epoch that
-is current, and is of no later one (KAFKA-18723); nothing is cut but what the leader of the current
-epoch has said not to have; the high watermark is at most what the leader said and what is here.
+Invariants, checked with every response: appended records follow the log end offset, were requested
+in the current leader epoch, and are of no later epoch (KAFKA-18723); the high watermark never goes
+back and never passes the log end offset; the leader epoch of a partition never goes back. The log
+is truncated only where the leader of the current epoch says that it differs.
 
-Transitions of a partition: added (fetching; cut to the high watermark first if the log knows no
-epochs); an answer with records moves it on; a diverging epoch cuts and fetches from there; an
-offset out of range makes it ask for the leader's ends (resetting), then cut or start anew there;
-an error that passes delays it; a fenced epoch or a failure of its own log removes it until it is
-added in a newer epoch.
+Transitions of a partition (`TRANSITIONS`, also in README.md): it is added as FETCHING, truncated to
+the high watermark first if its log has no epochs. A response with records moves its position; a
+diverging epoch truncates the log. An offset out of range makes it RESETTING: the leader's first and
+last offsets are requested, and the log is truncated or starts again there. A temporary error delays
+it. A fenced epoch (FENCED) or a failure of its own log (FAILED) removes it until it is added again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from moldau.broker.replication.machine.fetch_data import PartitionFetch
 from moldau.broker.replication.machine.fetch_session import (
@@ -28,7 +29,7 @@ from moldau.broker.replication.machine.fetch_session import (
     PartitionKey,
     SessionRequest,
 )
-from moldau.invariant import invariant
+from moldau.invariant import InvariantError, invariant
 from moldau.times import ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 
@@ -38,7 +39,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class FollowerLog(Protocol):
-    """The local replica; every call is done when it returns, or raises an ApiError."""
+    """The local replica; every call has completed when it returns, or raises an ApiError."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -59,23 +60,25 @@ class FollowerLog(Protocol):
         ...
 
     def append_fetched(self, records: Buffer, *, leader_epoch: int) -> int:
-        """Append whole batches up to the first of an epoch after `leader_epoch`; their size."""
+        """Append whole batches before the first of an epoch after `leader_epoch`; their size."""
         ...
 
     def truncate_fetched(self, offset: int) -> None:
-        """Cut records at or above `offset`, and forget the epochs that begin there."""
+        """Truncate to `offset`, and drop the epochs that begin there or later."""
         ...
 
-    def start_anew_at(self, offset: int) -> None: ...
+    def restart_at(self, offset: int) -> None:
+        """Delete everything, and continue at `offset`."""
+        ...
 
     def take_watermarks(self, *, high_watermark: int, log_start_offset: int) -> None:
-        """Take over what the leader says, as far as the local log reaches."""
+        """Adopt the leader's offsets, as far as the local log reaches."""
         ...
 
 
-# The first pause after a refusal that news will mend.
+# The first pause after an error that newer metadata will resolve.
 FIRST_RETRY_MS = 10
-_NOT_HEARD_YET = frozenset(
+_STALE_METADATA = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -86,7 +89,7 @@ _NOT_HEARD_YET = frozenset(
 
 
 class FetchedPartition(NamedTuple):
-    """What the leader answered for one partition."""
+    """The leader's response for one partition."""
 
     error: ErrorCode = ErrorCode.NONE
     high_watermark: int = UNDEFINED_OFFSET
@@ -98,10 +101,20 @@ class FetchedPartition(NamedTuple):
 class Phase(Enum):
     FETCHING = "fetching"
     RESETTING = "resetting"
+    FENCED = "fenced"
+    FAILED = "failed"
+
+
+TRANSITIONS: Final = {
+    Phase.FETCHING: frozenset({Phase.RESETTING, Phase.FENCED, Phase.FAILED}),
+    Phase.RESETTING: frozenset({Phase.FETCHING, Phase.FENCED, Phase.FAILED}),
+    Phase.FENCED: frozenset[Phase](),
+    Phase.FAILED: frozenset[Phase](),
+}
 
 
 class FetchState:
-    """Where a follower stands with one partition."""
+    """A follower's progress with one partition."""
 
     __slots__ = (
         "delayed_until_ms",
@@ -125,10 +138,43 @@ class FetchState:
         self.delayed_until_ms: int | None = None
         # How often the leader did not know yet that it leads in this epoch.
         self.refusals = 0
-        # None until the first answer.
+        # None until the first response.
         self.lag: int | None = None
         self.fetch_offset = 0
         self.last_fetched_epoch = NO_EPOCH
+
+    def enter(self, phase: Phase) -> None:
+        invariant(
+            phase in TRANSITIONS[self.phase],
+            f"{self.topic}-{self.index} is {self.phase.value} and cannot become {phase.value}",
+        )
+        self.phase = phase
+
+    def check_position(self) -> None:
+        """Records are appended where they were fetched from."""
+        if self.fetch_offset != self.log.log_end_offset:
+            raise InvariantError(
+                f"{self.topic}-{self.index} was fetched from {self.fetch_offset}, but ends at"
+                f" {self.log.log_end_offset}"
+            )
+
+    def check_copied(self, high_watermark_before: int) -> None:
+        """Check the log after records and offsets of the leader have been applied."""
+        log = self.log
+        if not (
+            self.fetch_offset <= log.log_end_offset
+            and high_watermark_before <= log.high_watermark <= log.log_end_offset
+        ):
+            raise InvariantError(
+                f"{self.topic}-{self.index} was fetched from {self.fetch_offset} and now ends at"
+                f" {log.log_end_offset}, its high watermark moved from {high_watermark_before} to"
+                f" {log.high_watermark}"
+            )
+        if log.latest_epoch > self.leader_epoch:
+            raise InvariantError(
+                f"{self.topic}-{self.index} has records of epoch {log.latest_epoch}, fetched in"
+                f" epoch {self.leader_epoch}"
+            )
 
     def take_position(self) -> None:
         """Fetch what follows the end of the local log."""
@@ -145,7 +191,7 @@ class FetchState:
 
 
 class Reset(NamedTuple):
-    """A partition for which the leader's first and last offsets have to be asked for."""
+    """A partition for which the leader's first and last offsets must be requested."""
 
     key: PartitionKey
     topic: str
@@ -166,9 +212,9 @@ class Fetcher:
         on_fenced: Callable[[PartitionKey, int], None] = lambda key, leader_epoch: None,
     ) -> None:
         """`backoff_ms` is replica.fetch.backoff.ms, `max_bytes` replica.fetch.max.bytes;
-        `is_throttled(key)` says that no bytes are left now for a partition that is not in sync;
-        `on_failed` hears of partitions that are given up until they are added again, `on_fenced`
-        of those whose leader epoch is over, of which the metadata is about to tell."""
+        `is_throttled(key)`: no bytes are left now for a partition that is not in sync;
+        `on_failed` is called for partitions that are not fetched until they are added again,
+        `on_fenced` for those whose leader epoch has ended, which newer metadata will replace."""
         self._backoff_ms = backoff_ms
         self._max_bytes = max_bytes
         self._is_throttled = is_throttled
@@ -176,8 +222,8 @@ class Fetcher:
         self._on_fenced = on_fenced
         self._states: dict[PartitionKey, FetchState] = {}
         self._session = FollowerFetchSession()
-        # Partitions of which the next request may have to tell something, and those that pause:
-        # a request costs what has changed, not what there is.
+        # Partitions that the next request may have to mention, and those that pause: a request
+        # costs what has changed, not what there is.
         self._changed: dict[PartitionKey, None] = {}
         self._delayed: dict[PartitionKey, None] = {}
         self._resetting: dict[PartitionKey, None] = {}
@@ -192,13 +238,17 @@ class Fetcher:
     def keys(self) -> Iterable[PartitionKey]:
         return self._states.keys()
 
-    # Which partitions.
+    # Partitions.
 
     def add(self, key: PartitionKey, topic: str, log: FollowerLog, *, leader_epoch: int) -> None:
-        """Copy the partition in `leader_epoch`; in the same one it goes on as it is."""
+        """Copy the partition in `leader_epoch`; one that is copied in this epoch continues."""
         known = self._states.get(key)
         if known is not None and known.leader_epoch == leader_epoch and known.log is log:
             return
+        invariant(
+            known is None or known.leader_epoch <= leader_epoch,
+            f"{topic}-{key[1]} goes back to leader epoch {leader_epoch}",
+        )
         self.failed.pop(key, None)
         state = FetchState(topic, key[1], log, leader_epoch)
         self._states[key] = state
@@ -206,7 +256,7 @@ class Fetcher:
         self._resetting.pop(key, None)
         self._changed[key] = None
         if log.latest_epoch == NO_EPOCH and not self._truncate(key, state, log.high_watermark):
-            # Nothing here says which leader wrote it, so only what was committed is sure.
+            # The log does not say which leader wrote it, so only what was committed is certain.
             return
         state.take_position()
 
@@ -220,10 +270,10 @@ class Fetcher:
             self._resetting.pop(key, None)
             self._changed[key] = None
 
-    # What to ask.
+    # Requests.
 
     def request(self, now_ms: ElapsedMs) -> SessionRequest | None:
-        """The next Fetch, None if there is nothing to ask for now."""
+        """The next Fetch, None if there is nothing to fetch now."""
         self._wake(now_ms)
         session = self._session
         changed, self._changed = self._changed, {}
@@ -252,7 +302,7 @@ class Fetcher:
         if not partitions and (
             session.is_full_next or len(session.sent) == sum(key in session.sent for key in gone)
         ):
-            # The leader is not told: it forgets the session when the next one begins.
+            # The leader drops the session when the next one begins.
             session.failed()
             return None
         return session.request(partitions, gone)
@@ -269,16 +319,16 @@ class Fetcher:
         """When the first pause ends; None if nothing pauses."""
         return min((self._states[key].delayed_until_ms or 0 for key in self._delayed), default=None)
 
-    # What to do with an answer.
+    # Responses.
 
     def on_failure(self, now_ms: ElapsedMs) -> None:
-        """No answer came: all partitions pause."""
+        """There was no response: all partitions pause."""
         self._session.failed()
         for key in list(self._states):
             self._delay(key, now_ms)
 
     def on_given_up(self) -> None:
-        """The request was given up here: the next one names everything anew."""
+        """The request was abandoned here: the next one names all partitions again."""
         self._session.failed()
 
     def on_response(
@@ -289,7 +339,7 @@ class Fetcher:
         partitions: Mapping[PartitionKey, FetchedPartition],
         now_ms: ElapsedMs,
     ) -> None:
-        """Append, cut, pause: what each partition's part of an answer asks for."""
+        """Append, truncate or pause, as each partition's part of the response requires."""
         sent = self._session.sent
         if not self._session.answered(error, session_id):
             if error is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR:
@@ -305,7 +355,7 @@ class Fetcher:
                 or asked.fetch_offset != state.fetch_offset
                 or asked.current_leader_epoch != state.leader_epoch
             ):
-                # It was removed, added anew or cut since it was asked for.
+                # It was removed, added again or truncated since the request.
                 continue
             self._on_fetched(key, state, fetched, now_ms)
 
@@ -318,14 +368,14 @@ class Fetcher:
             case ErrorCode.NONE:
                 self._on_records(key, state, fetched, now_ms)
             case ErrorCode.OFFSET_OUT_OF_RANGE:
-                state.phase = Phase.RESETTING
+                state.enter(Phase.RESETTING)
                 self._resetting[key] = None
                 self._changed[key] = None
             case ErrorCode.FENCED_LEADER_EPOCH:
                 self._fence(key)
-            case error if error in _NOT_HEARD_YET:
-                # The news of who leads reaches followers before leaders as often as not, and
-                # writers wait for followers: ask again soon, then less and less often.
+            case error if error in _STALE_METADATA:
+                # The metadata reaches followers before the leader as often as not, and producers
+                # wait for followers: try again soon, then less and less often.
                 pause_ms = FIRST_RETRY_MS << min(state.refusals, 10)
                 state.refusals += 1
                 self._delay(key, now_ms, pause_ms)
@@ -336,12 +386,8 @@ class Fetcher:
         self, key: PartitionKey, state: FetchState, fetched: FetchedPartition, now_ms: ElapsedMs
     ) -> None:
         log = state.log
-        invariant(
-            state.fetch_offset == log.log_end_offset,
-            f"{state.topic}-{state.index} was fetched from {state.fetch_offset}, but ends at"
-            f" {log.log_end_offset}",
-        )
-        log_start_offset = log.log_start_offset
+        state.check_position()
+        log_start_offset, high_watermark = log.log_start_offset, log.high_watermark
         size = 0
         try:
             if fetched.records:
@@ -352,6 +398,7 @@ class Fetcher:
         except ApiError as failure:
             self._on_append_failed(key, state, failure, now_ms)
             return
+        state.check_copied(high_watermark)
         lag = max(0, fetched.high_watermark - log.log_end_offset)
         if size or state.lag is None:
             state.take_position()
@@ -364,7 +411,7 @@ class Fetcher:
         self, key: PartitionKey, state: FetchState, failure: ApiError, now_ms: ElapsedMs
     ) -> None:
         if failure.code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD):
-            # Damaged on its way, or at the leader for the moment: what came before is here.
+            # Damaged on the way, or temporarily at the leader: the batches before it are here.
             state.take_position()
             self._delay(key, now_ms)
         else:
@@ -380,21 +427,21 @@ class Fetcher:
 
     @staticmethod
     def _agreed_offset(log: FollowerLog, leader_epoch: int, end_offset: int) -> int:
-        """Up to where this log may agree with one in which `leader_epoch` ends at `end_offset`."""
+        """Up to where this log can agree with one in which `leader_epoch` ends at `end_offset`."""
         if end_offset == UNDEFINED_OFFSET:
             return log.high_watermark
         own_epoch, own_end = log.end_offset_for_epoch(leader_epoch)
         if own_epoch == NO_EPOCH:
-            # All epochs known here are later: the leader's word is all there is.
+            # All epochs known here are later: use the leader's offset.
             return min(end_offset, log.log_end_offset)
         if own_epoch != leader_epoch:
-            # Not known here either: go back to the one before it, and ask again.
+            # Not known here either: go back to the one before it, and fetch again.
             return min(own_end, log.log_end_offset)
         return min(own_end, end_offset, log.log_end_offset)
 
     def _truncate(self, key: PartitionKey, state: FetchState, offset: int) -> bool:
         try:
-            # Also where there are no records to cut: the log may name an epoch that began at its
+            # Also if there are no records to remove: the log may have an epoch that began at its
             # end, in which this node led and wrote nothing.
             state.log.truncate_fetched(offset)
         except ApiError as failure:
@@ -411,19 +458,23 @@ class Fetcher:
         self._changed[key] = None
 
     def _fail(self, key: PartitionKey, reason: str) -> None:
-        self.failed[key] = self._states[key].leader_epoch
+        state = self._states[key]
+        state.enter(Phase.FAILED)
+        self.failed[key] = state.leader_epoch
         self._drop(key)
         self._on_failed(key, reason)
 
     def _fence(self, key: PartitionKey) -> None:
-        leader_epoch = self.failed[key] = self._states[key].leader_epoch
+        state = self._states[key]
+        state.enter(Phase.FENCED)
+        self.failed[key] = state.leader_epoch
         self._drop(key)
-        self._on_fenced(key, leader_epoch)
+        self._on_fenced(key, state.leader_epoch)
 
-    # Starting where the leader is.
+    # Resets.
 
     def resets(self, now_ms: ElapsedMs) -> list[Reset]:
-        """Partitions whose offset the leader does not have, due to be asked about."""
+        """Partitions whose offset the leader does not have, and whose pause is over."""
         if not self._resetting:
             return []
         self._wake(now_ms)
@@ -442,7 +493,7 @@ class Fetcher:
         earliest: int,
         now_ms: ElapsedMs,
     ) -> None:
-        """The leader's log reaches from `earliest` to `latest`, unless there was an error."""
+        """The leader's log spans `earliest` to `latest`, unless there was an error."""
         state = self._states.get(reset.key)
         if (
             state is None
@@ -459,15 +510,15 @@ class Fetcher:
         log = state.log
         try:
             if latest < log.log_end_offset:
-                # After an unclean election: what the leader does not have is given up.
+                # After an unclean election: drop what the leader does not have.
                 log.truncate_fetched(latest)
             elif earliest > log.log_end_offset:
-                # Away for so long that the leader has deleted what comes next.
-                log.start_anew_at(earliest)
+                # Offline for so long that the leader has deleted what comes next.
+                log.restart_at(earliest)
         except ApiError as failure:
             self._fail(reset.key, failure.message)
             return
-        state.phase = Phase.FETCHING
+        state.enter(Phase.FETCHING)
         del self._resetting[reset.key]
         state.take_position()
         state.lag = latest - state.fetch_offset

@@ -1,17 +1,19 @@
-"""Decides which appended records are committed, and who counts as in sync.
+"""Decides which appended records are committed, and which replicas count as in sync.
 
 A record is committed when every replica in the ISR has it and the ISR has at least the effective
-minimum of members (KIP-966). While a change of the ISR is asked for, the larger of both sets
-counts (the maximal ISR): the controller may have made the change or not. A replica that is about
-to join is waited for too, else a busy leader would run away from it for ever.
+minimum of members (KIP-966). While a change of the ISR is proposed, the union of both sets counts
+(the maximal ISR): the controller may have made the change or not. A replica that is about to join
+is waited for too, otherwise a busy leader would stay ahead of it forever.
 
-What always holds: the high watermark never goes back and never passes the leader's own end; at
-most one proposal is under way; the ISR that counts is only ever made smaller by the controller.
+Invariants, checked after every step: the high watermark never goes back and never passes the log
+end offset; the log end offset never goes back; the ISR contains the leader and only replicas; the
+maximal ISR contains the ISR, and is larger only while a proposal is pending; the partition epoch
+never goes back. At most one proposal is pending, and only the controller makes the ISR smaller.
 
-Transitions: Appended and FollowerFetched move ends, IsrCommitted and IsrAccepted say who is
-counted, MinIsrChanged how many must be; each may commit more. FollowerFetched may propose a
-larger ISR, Tick a smaller one. IsrRefused takes a proposal back where the controller says that it
-was not made, asks again where that is of use, and otherwise waits for the metadata log.
+Transitions: Appended and FollowerFetched move log end offsets, IsrCommitted and IsrAccepted change
+which replicas count, MinIsrChanged how many must count; each may commit more. FollowerFetched may
+propose a larger ISR, Tick a smaller one. IsrRefused withdraws a proposal that the controller did
+not carry out, repeats it where that helps, and otherwise waits for the metadata log.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from moldau.broker.replication.machine.events import (
     ProposeIsr,
     Tick,
 )
-from moldau.invariant import invariant
+from moldau.invariant import InvariantError, invariant
 from moldau.times import ELAPSED_ZERO, ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 
@@ -40,9 +42,9 @@ UNKNOWN_OFFSET = -1
 NO_BROKER_EPOCH = -1
 _NEVER_MS = -(2**62)
 
-# The change was not made and this leader's epochs are right: go back to what was before.
+# The change was not made and this leader's epochs are current: return to the ISR before it.
 _NOT_MADE = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
-# The controller knows something newer, which the metadata log is about to tell.
+# The controller has newer metadata, which the metadata log is about to deliver.
 _OUTDATED = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -56,7 +58,7 @@ _OUTDATED = frozenset(
 
 
 class Brokers(Protocol):
-    """What the metadata says of brokers."""
+    """What the metadata says about brokers."""
 
     def alive_epoch(self, broker_id: int) -> int | None:
         """The epoch of its registration; None while it is fenced or not registered."""
@@ -69,21 +71,8 @@ class Brokers(Protocol):
         ...
 
 
-class NoBrokers:
-    """For a leader that has no followers to ask about."""
-
-    def alive_epoch(self, broker_id: int) -> int | None:
-        return None
-
-    def is_shutting_down(self, broker_id: int) -> bool:
-        return False
-
-    def own_epoch(self) -> int:
-        return NO_BROKER_EPOCH
-
-
 class Follower:
-    """What the leader knows of another replica."""
+    """What the leader knows about another replica."""
 
     __slots__ = (
         "broker_epoch",
@@ -107,8 +96,8 @@ class Follower:
         return self.end_offset == leader_end or now_ms - self.last_caught_up_ms <= lag_ms_max
 
     def fetched(self, event: FollowerFetched, leader_end: int) -> None:
-        """It had all there was when it asked before if it now asks for what came since: under a
-        steady stream of appends a follower is never seen at the very end."""
+        """A follower that fetches from the previous log end offset had everything then: under a
+        steady stream of appends a follower is never seen at the current end."""
         if event.fetch_offset >= leader_end:
             self.last_caught_up_ms = max(self.last_caught_up_ms, event.now_ms)
         elif event.fetch_offset >= self.last_fetch_leader_end:
@@ -119,14 +108,14 @@ class Follower:
         self.last_fetch_ms = event.now_ms
         self.broker_epoch = event.broker_epoch
 
-    def started_anew(
+    def take_over(
         self, former: Follower, leader_end: int, in_sync: bool, now_ms: ElapsedMs
     ) -> None:
-        """Take over what the same leader knew of it in its former epoch."""
+        """Copy what the same leader knew about it in the previous epoch."""
         self.end_offset = former.end_offset
         self.log_start_offset = former.log_start_offset
         self.last_fetch_leader_end = leader_end
-        # Not as if it had fetched, if it is not in sync: it must ask before it may join.
+        # One that is not in sync does not count as having fetched: it must fetch before it joins.
         self.last_fetch_ms = now_ms if in_sync else _NEVER_MS
         self.broker_epoch = former.broker_epoch
 
@@ -161,16 +150,16 @@ class PartitionLeader:
         min_insync_replicas: int,
         end_offset: int,
         high_watermark: int,
+        brokers: Brokers,
         leader_epoch: int = 0,
         partition_epoch: int = 0,
         now_ms: ElapsedMs = ELAPSED_ZERO,
         lag_ms_max: Callable[[], int] = lambda: 30_000,
-        brokers: Brokers | None = None,
         former: PartitionLeader | None = None,
     ) -> None:
-        """`former` is this node's leader of the epoch before, if it has led on without a break."""
+        """`former` is this node's leader of the previous epoch, if it led that one too."""
         self._leader_id = leader_id
-        self._brokers = brokers or NoBrokers()
+        self._brokers = brokers
         self._lag_ms_max = lag_ms_max
         self._min_insync_replicas = min_insync_replicas
         self._end_offset = end_offset
@@ -180,16 +169,24 @@ class PartitionLeader:
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
         self.high_watermark = high_watermark
-        # No other replica has a say: what is appended is committed.
+        # No other replica counts: what is appended is committed.
         self.alone = False
         self._assign(replicas, isr, now_ms)
         if former is not None:
             for replica_id, follower in self._followers.items():
                 known = former._followers.get(replica_id)
                 if known is not None:
-                    follower.started_anew(known, end_offset, replica_id in isr, now_ms)
+                    follower.take_over(known, end_offset, replica_id in isr, now_ms)
+
+        self._check(high_watermark)
 
     def step(self, event: Event) -> list[Effect]:
+        before = self.high_watermark
+        effects = self._step(event)
+        self._check(before)
+        return effects
+
+    def _step(self, event: Event) -> list[Effect]:
         match event:
             case Appended(next_offset, now_ms):
                 before = self.high_watermark
@@ -210,13 +207,28 @@ class PartitionLeader:
             case _:
                 assert_never(event)
 
+    def _check(self, high_watermark_before: int) -> None:
+        # Spelled out: this is part of every fetch of a follower, and messages cost more than tests.
+        if not high_watermark_before <= self.high_watermark <= self._end_offset:
+            raise InvariantError(
+                f"the high watermark moved from {high_watermark_before} to {self.high_watermark},"
+                f" the log ends at {self._end_offset}"
+            )
+        if self._pending is None and self._maximal_isr is not self._isr:
+            raise InvariantError(
+                f"no change is proposed, but {sorted(self._maximal_isr)} count instead of the ISR"
+                f" {sorted(self._isr)}"
+            )
+
     # What is committed.
 
     def appended(self, next_offset: int, now_ms: ElapsedMs = ELAPSED_ZERO) -> int:
         """The high watermark after Appended(next_offset).
 
-        The step that every produced batch takes, so it is spared the event and effect objects.
+        Every produced batch takes this step, so it does without event and effect objects.
         """
+        if next_offset < self._end_offset:
+            raise InvariantError(f"the log end went back from {self._end_offset} to {next_offset}")
         self._end_offset = next_offset
         if self.alone:
             if next_offset > self.high_watermark:
@@ -229,12 +241,12 @@ class PartitionLeader:
 
     @property
     def has_enough_in_sync(self) -> bool:
-        """Whether acks=all may be promised."""
+        """Whether the ISR is large enough for acks=all."""
         return len(self._isr) >= self._effective_min_isr()
 
     @property
     def has_kept_enough(self) -> bool:
-        """Whether what acks=all promised was kept, for records that are now committed."""
+        """Whether enough replicas have the records that are now committed, for acks=all."""
         return len(self._maximal_isr) >= self._effective_min_isr()
 
     def _effective_min_isr(self) -> int:
@@ -270,57 +282,65 @@ class PartitionLeader:
     def _is_alone(self) -> bool:
         return not self._followers and len(self._maximal_isr) == 1 and self.has_enough_in_sync
 
-    # What the metadata log says.
+    # Metadata.
 
     def _assign(self, replicas: tuple[int, ...], isr: frozenset[int], now_ms: ElapsedMs) -> None:
-        invariant(
-            self._leader_id in isr, f"leader {self._leader_id} is not in its own ISR {sorted(isr)}"
-        )
         self._replicas = replicas
-        self._isr = self._maximal_isr = isr
-        self._pending = None
+        self._set_isr(isr)
         former = self._followers
         self._followers = {}
         for replica_id in replicas:
             if replica_id != self._leader_id:
-                # Who is in sync has its time to be heard of; who is not holds nobody back.
+                # One in the ISR has its time to fetch; one that is not holds nothing back.
                 self._followers[replica_id] = former.get(replica_id) or Follower(
                     now_ms if replica_id in isr else _NEVER_MS
                 )
         self.alone = self._is_alone()
 
+    def _set_isr(self, isr: frozenset[int]) -> None:
+        invariant(
+            self._leader_id in isr, f"leader {self._leader_id} is not in its own ISR {sorted(isr)}"
+        )
+        invariant(
+            isr.issubset(self._replicas),
+            f"the ISR {sorted(isr)} has members that are not among the replicas"
+            f" {sorted(self._replicas)}",
+        )
+        self._isr = self._maximal_isr = isr
+        self._pending = None
+
     def _on_isr_committed(self, event: IsrCommitted) -> list[Effect]:
         if event.partition_epoch < self.partition_epoch:
-            # The controller's answer came before the metadata log, and told more.
+            # The controller's response came before the metadata log, and is newer.
             return []
         if event.partition_epoch == self.partition_epoch and self._pending is not None:
-            # It has told this already, and was asked for the next change since: that one counts.
+            # Its response said the same already, and the next change is proposed: that one counts.
             return []
         self.partition_epoch = event.partition_epoch
         self._assign(event.replicas, event.isr, event.now_ms)
         return self._advanced(event.now_ms)
 
-    # Who is in sync.
+    # The ISR.
 
     def check_follower_epoch(self, replica_id: int, broker_epoch: int) -> None:
-        """Raise if the request was sent by a former incarnation of the follower."""
+        """Raise if the request was sent by a previous incarnation of the follower."""
         alive_epoch = self._brokers.alive_epoch(replica_id)
         if alive_epoch is not None and NO_BROKER_EPOCH != broker_epoch < alive_epoch:
             raise ApiError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"a fetch of broker {replica_id} in its epoch {broker_epoch} came after the"
-                f" broker registered with epoch {alive_epoch}",
+                f"broker {replica_id} fetched with broker epoch {broker_epoch} after it registered"
+                f" with epoch {alive_epoch}",
             )
 
     def _on_follower_fetched(self, event: FollowerFetched) -> list[Effect]:
         follower = self._followers.get(event.replica_id)
         if follower is None:
             return []
-        invariant(
-            event.fetch_offset <= self._end_offset,
-            f"replica {event.replica_id} has up to {event.fetch_offset}, the leader only up to"
-            f" {self._end_offset}",
-        )
+        if event.fetch_offset > self._end_offset:
+            raise InvariantError(
+                f"replica {event.replica_id} ends at {event.fetch_offset}, the leader at"
+                f" {self._end_offset}"
+            )
         end_before = follower.end_offset
         follower.fetched(event, self._end_offset)
         effects: list[Effect] = []
@@ -333,7 +353,7 @@ class PartitionLeader:
     def _may_join(self, replica_id: int) -> bool:
         """Whether it has everything that is committed.
 
-        That is what lies below the high watermark, and what the former leader may have committed
+        That is everything below the high watermark, and what the previous leader may have committed
         without this one knowing it yet: at most what the log held when this epoch began.
         """
         end_offset = self._followers[replica_id].end_offset
@@ -390,8 +410,8 @@ class PartitionLeader:
             return self._brokers.own_epoch()
         follower = self._followers.get(replica_id)
         if follower is None or follower.broker_epoch is None:
-            # It is in the ISR already. Should it start anew meanwhile, the controller takes it out
-            # and refuses this proposal for its partition epoch.
+            # It is in the ISR already. If it restarts in the meantime, the controller removes it
+            # and rejects this proposal for its partition epoch.
             return NO_BROKER_EPOCH
         return follower.broker_epoch
 
@@ -399,11 +419,10 @@ class PartitionLeader:
         if event.proposal != self._pending:
             return []
         if event.leader_epoch != self.leader_epoch or event.partition_epoch < self.partition_epoch:
-            # Newer metadata is on its way, or was here first.
+            # Newer metadata is on its way, or has been applied already.
             return []
         self.partition_epoch = event.partition_epoch
-        self._isr = self._maximal_isr = event.isr
-        self._pending = None
+        self._set_isr(event.isr)
         return self._advanced(event.now_ms)
 
     def _on_isr_refused(self, proposal: ProposeIsr, error: ErrorCode) -> list[Effect]:
@@ -418,7 +437,7 @@ class PartitionLeader:
             return []
         return [proposal]
 
-    # What others ask.
+    # Queries.
 
     @property
     def isr(self) -> frozenset[int]:
@@ -444,7 +463,7 @@ class PartitionLeader:
         return lowest
 
     def readable_replicas(self, fetch_offset: int) -> list[int]:
-        """Followers that a consumer at `fetch_offset` may be sent to (KIP-392)."""
+        """Followers that a consumer at `fetch_offset` may be redirected to (KIP-392)."""
         return [
             replica_id
             for replica_id, follower in self._followers.items()

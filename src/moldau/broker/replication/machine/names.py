@@ -9,7 +9,7 @@ TopicKey: TypeAlias = str | bytes
 
 
 class NodeEndpoint(NamedTuple):
-    """Where a node listens, for clients that asked the wrong one (KIP-951)."""
+    """A node's address, for clients that sent a request to another node (KIP-951)."""
 
     node_id: int
     host: str

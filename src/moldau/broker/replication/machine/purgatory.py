@@ -1,9 +1,10 @@
 """Requests that wait: for records to be committed, or for bytes to read.
 
-Nothing here polls. A waiter is told by its partitions when something changed, by a timer when its
-time is over, or by its owner that nobody wants the answer any more. What always holds: a waiter
-ends exactly once, its timer never outlives it, and no more than `waiters_max` wait at a time (one
-that finds no place is answered at once, as if its time were over).
+Nothing here polls. A waiter is called by its partitions when something has changed, by a timer at
+its timeout, or by its owner when the client has disconnected.
+
+Invariants: a waiter ends exactly once, its timer never outlives it, and at most `waiters_max` wait
+at a time (one that finds no place is answered immediately, as if it had timed out).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
-# A connection has at most one request under way, so this is also a limit on idle consumers.
+# A connection has at most one request in flight, so this is also a limit on idle consumers.
 WAITERS_MAX = 100_000
 
 
@@ -21,7 +22,7 @@ class TimerHandle(Protocol):
 
 
 class Timers(Protocol):
-    """The part of an event loop that waiting needs; the simulator gives its own."""
+    """The part of an event loop that waiting needs; the simulator has its own."""
 
     def call_later(
         self, delay: float, callback: Callable[..., object], *args: Any
@@ -31,7 +32,7 @@ class Timers(Protocol):
 
 
 class Waiter(ABC):
-    """One waiting request. A subclass says what happens when its time is over."""
+    """One waiting request. A subclass decides what happens at the timeout."""
 
     __slots__ = ("_timer", "finished")
 
@@ -41,7 +42,7 @@ class Waiter(ABC):
 
     @abstractmethod
     def on_timeout(self) -> None:
-        """Answer with what there is."""
+        """Answer with what is available."""
 
 
 class Purgatory:

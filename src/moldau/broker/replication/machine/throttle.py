@@ -1,7 +1,7 @@
 """How many bytes replication may take (leader/follower.replication.throttled.*), as Kafka counts.
 
 A rate is measured over a window of samples; while it is above its limit, throttled replicas that
-are not in sync get nothing. In-sync replicas are counted too but never held up, so that a
+are not in sync get nothing. In-sync replicas are counted too but never delayed, so that a
 throttle does not shrink an ISR. Pure: time is passed in.
 """
 
@@ -47,7 +47,7 @@ class ReplicationThrottle:
         self._total += size
 
     def is_exceeded(self, now_ms: ElapsedMs) -> bool:
-        """Whether more than the limit has passed in the last while."""
+        """Whether the rate over the window is above the limit."""
         self._forget(now_ms)
         if not self._samples:
             return False

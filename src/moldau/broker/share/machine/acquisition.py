@@ -1,11 +1,14 @@
 """Which records a fetch acquires, and how many.
 
 Records in flight that became available again come first, then new ones. In the batch-optimized
-mode limits are soft: a batch of the log is not torn apart, so that members rarely share one. In the
+mode limits are soft: a batch of the log is not split, so that members rarely share one. In the
 record-limit mode (KIP-1206) they are exact.
 
-Records that failed often are handed out in ever smaller parts, and before their last delivery one
-by one: if one of them makes members crash, the others of its batch are not archived with it.
+Records that failed often are delivered in smaller and smaller parts, and for their last delivery
+one by one: if one of them makes members crash, the others of its batch are not archived with it.
+
+Invariants: only available records are acquired (`Run.acquire`), each acquisition counts as one
+delivery, and what is acquired is in ascending order without overlaps.
 """
 
 from __future__ import annotations
@@ -13,20 +16,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from moldau.broker.share.machine.window import (
-    ACQUIRED,
-    AVAILABLE,
-    InFlightBatch,
-    Run,
-    Window,
-)
+from moldau.broker.share.machine.record_states import AVAILABLE
+from moldau.broker.share.machine.window import InFlightBatch, Run, Window
 from moldau.times import ElapsedMs
 
 _THROTTLE_FROM_MIN = 2
 
 
 class ShareSettings(NamedTuple):
-    """The group's configuration, as far as it concerns records in flight."""
+    """The part of the group's configuration that concerns records in flight."""
 
     delivery_count_limit: int = 5
     partition_max_record_locks: int = 2000
@@ -50,7 +48,7 @@ class AcquiredRecords(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a member asks of one partition."""
+    """What a member requests of one partition."""
 
     member_id: str
     max_records: int
@@ -89,7 +87,7 @@ class Acquisition:
         if self._left <= 0:
             return
         if fetch_offset < base and window.archive(fetch_offset, base - 1, AVAILABLE):
-            # The log was asked for these records and has them no longer.
+            # The log no longer has these records.
             window.advance()
         for batch in window.overlapping(base, last):
             if self._left <= 0 or not self._take_from(batch, base, last):
@@ -107,7 +105,7 @@ class Acquisition:
         room = self._settings.partition_max_record_locks - window.count
         self._left = min(self._wanted.max_records, room)
         if self._left <= 0 and fetch_offset < window.end_offset:
-            # Nothing new may come, but what is in flight already takes no more room.
+            # No room for new records, but those already in flight need none.
             self._left = min(self._wanted.max_records, window.end_offset - fetch_offset)
             return min(last, window.end_offset - 1)
         return last
@@ -115,7 +113,7 @@ class Acquisition:
     # Records in flight.
 
     def _take_from(self, batch: InFlightBatch, base: int, last: int) -> bool:
-        """Acquire what is available in one batch; False if no others are to come with it."""
+        """Acquire what is available in one batch; False if the fetch must end with it."""
         run = batch.runs[0]
         if len(batch.runs) == 1 and not run.is_free:
             return True
@@ -182,15 +180,12 @@ class Acquisition:
         if self._wanted.record_limit:
             return left
         if batch.is_gap:
-            # It may be large, and is as good as new.
+            # It may be large, and is treated as new records are.
             return self._whole_batches(begin + left - 1) - begin + 1 if left > 0 else 0
         return available
 
     def _take(self, run: Run) -> None:
-        run.state = ACQUIRED
-        run.delivery_count += 1
-        run.member_id = self._wanted.member_id
-        run.deadline_ms = self._deadline_ms
+        run.acquire(self._wanted.member_id, self._deadline_ms)
 
     # New records.
 
@@ -231,7 +226,9 @@ class Acquisition:
         self._left -= last - first + 1
 
     def _new_run(self, first: int, last: int) -> Run:
-        return Run(first, last, ACQUIRED, 1, self._wanted.member_id, self._deadline_ms)
+        run = Run(first, last, AVAILABLE, 0)
+        self._take(run)
+        return run
 
     def _whole_batches(self, offset: int) -> int:
         """The end of the log's batch that holds `offset`."""
@@ -242,7 +239,7 @@ class Acquisition:
 
 
 def _throttle_from(delivery_count_limit: int) -> int:
-    """The delivery count from which records come in smaller parts: half of the limit."""
+    """The delivery count from which records are delivered in smaller parts: half the limit."""
     return max(_THROTTLE_FROM_MIN, -(-delivery_count_limit // 2))
 
 
@@ -259,7 +256,7 @@ def _append(parts: list[AcquiredRecords], part: AcquiredRecords) -> None:
 
 
 def without(acquired: list[AcquiredRecords], spans: Sequence[Span]) -> list[AcquiredRecords]:
-    """What is left of acquired records when those of some batches of the log are taken out."""
+    """Acquired records less those of some batches of the log."""
     for span in spans:
         left: list[AcquiredRecords] = []
         for each in acquired:

@@ -1,12 +1,13 @@
-"""One partition as one share group consumes it: who holds which records, and what became of them.
+"""One partition as one share group consumes it: which member holds which records, and the outcome.
 
-Decided here: acquisition, acknowledgement, locks that end, and how far the group has come. The
-machine knows no clock and waits for nothing; what has to be stored before it counts comes as a
-`StateChange`, of which the shell tells the outcome with `complete`.
+Decided here: acquisition, acknowledgement, expiry of locks, and the group's start offset. The
+machine has no clock and waits for nothing; a change that must be stored before it counts is
+returned as a `StateChange`, and the shell reports the outcome with `complete`.
 
-What always holds: a record has at most one holder; it is handed out at most as often as the
-delivery count limit allows; the start offset never passes a record that is not acknowledged or
-archived; acknowledgements of one call are all taken or none. See window.py for the states.
+Invariants: a record has at most one holder; a record that its holder did not acknowledge is not
+made available again once it was delivered as often as the delivery count limit allows; the start
+offset never passes a record that is not acknowledged or archived; acknowledgements of one call take
+effect together or not at all. The states are in record_states.py, the records in window.py.
 """
 
 from __future__ import annotations
@@ -23,18 +24,15 @@ from moldau.broker.share.machine.acquisition import (
     Wanted,
     without,
 )
-from moldau.broker.share.machine.window import (
+from moldau.broker.share.machine.record_states import (
     ACKNOWLEDGED,
     ACQUIRED,
     ARCHIVED,
     AVAILABLE,
-    NOBODY,
     TERMINAL,
     RecordState,
-    Run,
-    StateChange,
-    Window,
 )
+from moldau.broker.share.machine.window import Run, StateChange, Window
 from moldau.times import ElapsedMs
 from moldau.wire.errors import ApiError, ErrorCode
 
@@ -56,7 +54,7 @@ class AckBatch(NamedTuple):
 
 
 class SharePartition:
-    """See the module. Every call takes the group's settings of the moment."""
+    """See the module. Every call takes the group's current settings."""
 
     __slots__ = ("state_epoch", "window")
 
@@ -92,9 +90,9 @@ class SharePartition:
         )
 
     def reach(self, base_offset: int, max_records: int) -> int:
-        """How far a fetch has to look that reads batches from `base_offset` on: `acquire` never
-        goes beyond the one that holds this offset, or the last of `max_records` from the base if
-        that is further."""
+        """How far a fetch has to read that reads batches from `base_offset` on: `acquire` never
+        goes beyond the batch with this offset, or the last of `max_records` from the base if that
+        is further."""
         return self.window.reach(base_offset, max_records)
 
     def acquire(
@@ -106,9 +104,10 @@ class SharePartition:
         now_ms: ElapsedMs,
         aborted: Sequence[Span] = (),
     ) -> list[AcquiredRecords]:
-        """Give a member records of what was read at `fetch_offset`.
+        """Acquire records for a member from what was read at `fetch_offset`.
 
-        `aborted` are those of the batches read that an aborted transaction wrote: nobody gets them.
+        `aborted` are those of the batches read that an aborted transaction wrote: they are
+        archived.
         """
         if not spans:
             return []
@@ -131,7 +130,8 @@ class SharePartition:
         settings: ShareSettings,
         now_ms: ElapsedMs,
     ) -> StateChange:
-        """Begin what a member decided of its records; an empty change is done already.
+        """Begin the state change that a member requests for its records; an empty change is
+        already complete.
 
         Raises INVALID_RECORD_STATE for a record the member does not hold, INVALID_REQUEST for one
         that was never in flight; then nothing has changed.
@@ -140,7 +140,7 @@ class SharePartition:
         renewed: list[Run] = []
         try:
             for batch in batches:
-                # What the start has passed is finished or gone, whatever the member thinks of it.
+                # Records before the start are finished or deleted, whatever the member requests.
                 if batch.last_offset >= self.window.start_offset:
                     self._check_in_flight(batch)
                     for first, last, kind in _parts(batch):
@@ -155,7 +155,7 @@ class SharePartition:
             raise
         for run in renewed:
             run.deadline_ms = now_ms + settings.record_lock_duration_ms
-            # The duration may have been made shorter since.
+            # The configured duration may have become shorter in the meantime.
             self.window.note_deadline(run.deadline_ms)
         return change
 
@@ -187,7 +187,7 @@ class SharePartition:
         return held
 
     def release(self, member_id: str, settings: ShareSettings) -> StateChange:
-        """Begin to give back whatever a member that is gone still holds."""
+        """Begin to release all records that a member still holds."""
         change = StateChange(settings.delivery_count_limit)
         for run in self.window.runs():
             if run.state is ACQUIRED and run.member_id == member_id:
@@ -197,42 +197,38 @@ class SharePartition:
     def _begin(self, run: Run, state: RecordState, change: StateChange) -> None:
         if state is AVAILABLE and run.delivery_count >= change.delivery_count_limit:
             state = ARCHIVED
-        run.state = state
-        run.change = change
+        run.begin(state, change)
         self.window.count_change(run, was_terminal=False)
         change.runs.append(run)
         _note(change.batches, run)
 
     def complete(self, change: StateChange, now_ms: ElapsedMs, *, written: bool) -> bool:
-        """A change was written, or could not be and is taken back; whether records became
-        available or the start moved, which is worth a look to whoever waits for records."""
+        """A change was written, or could not be and is reverted; whether records became available
+        or the start moved, so that waiting fetches should look again."""
         window = self.window
-        worth_a_look = False
+        any_available = False
         for run in change.runs:
             if run.change is not change:
-                continue  # It was archived meanwhile.
+                continue  # It was archived in the meantime.
             if written:
-                run.change = None
-                run.member_id = NOBODY
-                run.deadline_ms = None
+                run.written()
             else:
-                self._take_back(run, change, now_ms)
+                self._revert(run, change, now_ms)
             if run.state is AVAILABLE:
                 window.note_free()
-                worth_a_look = True
+                any_available = True
         if written:
             self._join(change)
-        return window.advance() or worth_a_look
+        return window.advance() or any_available
 
-    def _take_back(self, run: Run, change: StateChange, now_ms: ElapsedMs) -> None:
+    def _revert(self, run: Run, change: StateChange, now_ms: ElapsedMs) -> None:
         was_terminal = run.state in TERMINAL
-        run.change = None
+        run.revert()
         if run.deadline_ms is not None and run.deadline_ms > now_ms:
-            run.state = ACQUIRED
             self.window.note_deadline(run.deadline_ms)
         else:
-            # The lock has ended while the outcome was unknown.
-            self._free(run, change.delivery_count_limit)
+            # The lock has expired while the outcome was unknown.
+            run.free(change.delivery_count_limit)
         self.window.count_change(run, was_terminal)
 
     def _join(self, change: StateChange) -> None:
@@ -245,10 +241,10 @@ class SharePartition:
     # Time.
 
     def expire(self, settings: ShareSettings, now_ms: ElapsedMs) -> list[StateBatch]:
-        """End the locks whose time is over; what is to be stored of it.
+        """Release the records whose locks have expired; the state to store.
 
-        Unlike acknowledgements this counts at once: nobody waits for an answer, and if it cannot
-        be stored a later leader only knows of fewer deliveries.
+        Unlike acknowledgements this counts immediately: no response depends on it, and if it
+        cannot be stored, a later leader only counts fewer deliveries.
         """
         window = self.window
         expired: list[StateBatch] = []
@@ -259,7 +255,7 @@ class SharePartition:
             if run.deadline_ms > now_ms:
                 next_ms = run.deadline_ms if next_ms is None else min(next_ms, run.deadline_ms)
                 continue
-            self._free(run, settings.delivery_count_limit)
+            run.free(settings.delivery_count_limit)
             window.count_change(run, was_terminal=False)
             _note(expired, run)
         window.deadline_ms = next_ms
@@ -268,14 +264,8 @@ class SharePartition:
             window.advance()
         return expired
 
-    @staticmethod
-    def _free(run: Run, delivery_count_limit: int) -> None:
-        run.state = ARCHIVED if run.delivery_count >= delivery_count_limit else AVAILABLE
-        run.member_id = NOBODY
-        run.deadline_ms = None
-
     def move_log_start(self, log_start_offset: int) -> None:
-        """The log begins later now: what was before is gone, acknowledged or not."""
+        """The log now begins later: drop the records before it, acknowledged or not."""
         self.window.drop_below(log_start_offset)
 
 
@@ -304,7 +294,7 @@ def _parts(batch: AckBatch) -> Iterator[tuple[int, int, int]]:
 
 
 def _note(batches: list[StateBatch], run: Run) -> None:
-    """Add the state of a run, as one with the one before if it just continues that."""
+    """Add the state of a run, joined with the previous one if it continues that."""
     if batches:
         former = batches[-1]
         if (

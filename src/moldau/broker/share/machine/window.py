@@ -1,50 +1,48 @@
 """The records of a share partition that are in flight: from its start offset (SPSO) to its end.
 
-They are kept as batches, in the sizes in which they were first acquired, and a batch as runs of
-neighbouring records with the same fate. A batch that is acquired and acknowledged as a whole stays
-one run; only what is treated differently is cut off, so costs follow the number of decisions and
-not the number of records.
+They are stored as batches, in the sizes in which they were first acquired, and a batch as runs of
+neighbouring records with the same state. A batch that is acquired and acknowledged as a whole stays
+one run; only records that are treated differently are split off, so the cost depends on the number
+of decisions and not on the number of records.
 
-What always holds: batches are in order and do not overlap; the runs of a batch touch each other;
-the first batch begins at `start_offset` and the last one ends before `end_offset`; the first run is
-not finished (or it would have been left behind); `complete_count` is the number of records in the
-window that are acknowledged or archived, those whose state is still being written included.
+Invariants, checked where they could break: batches are in order and do not overlap; the runs of a
+batch are contiguous; the start offset never goes back and never passes the end offset; between
+`0` and `count` records are complete. `Run` checks its own: an acquired run has a holder, a deadline
+and at least one delivery; an available or finished one has no holder and no deadline; states move
+only as `record_states.TRANSITIONS` allows.
 
-    AVAILABLE -> ACQUIRED -> ACKNOWLEDGED | ARCHIVED | AVAILABLE       AVAILABLE -> ARCHIVED
+Further invariants, which would cost a walk over all runs and are checked by tests: the first batch
+begins at `start_offset` and the last one ends before `end_offset`; the first run is not finished
+(the start would have moved past it); `complete_count` is the number of records in the window that
+are acknowledged or archived, including those whose state is still being written.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from enum import IntEnum
 from operator import attrgetter
 from typing import Final
 
 from moldau.broker.coordinator.share.machine.values import StateBatch
+from moldau.broker.share.machine.record_states import (
+    ACKNOWLEDGED,
+    ACQUIRED,
+    ARCHIVED,
+    AVAILABLE,
+    REVERTIBLE,
+    TERMINAL,
+    RecordState,
+    check_move,
+)
+from moldau.invariant import InvariantError
 
 NOBODY: Final = ""
 
 
-class RecordState(IntEnum):
-    """Kafka's numbers, which are also those of the stored state."""
-
-    AVAILABLE = 0
-    ACQUIRED = 1
-    ACKNOWLEDGED = 2
-    ARCHIVING = 3
-    ARCHIVED = 4
-
-
-AVAILABLE: Final = RecordState.AVAILABLE
-ACQUIRED: Final = RecordState.ACQUIRED
-ACKNOWLEDGED: Final = RecordState.ACKNOWLEDGED
-ARCHIVED: Final = RecordState.ARCHIVED
-TERMINAL: Final = frozenset({ACKNOWLEDGED, ARCHIVED})
-
-
 class StateChange:
-    """Runs whose new state counts once it is written; until then nobody else may touch them."""
+    """Runs whose new state counts once it is written; until then no other change may include
+    them."""
 
     __slots__ = ("batches", "delivery_count_limit", "runs")
 
@@ -100,8 +98,70 @@ class Run:
     def is_finished(self) -> bool:
         return self.change is None and self.state in TERMINAL
 
+    # Moves. The state and what goes with it change together, and only here.
+
+    def acquire(self, member_id: str, deadline_ms: int) -> None:
+        """Lock the records for a member: one more delivery."""
+        if not self.is_free or not member_id:
+            raise InvariantError(f"{self!r} cannot be acquired by {member_id!r}")
+        self.state = ACQUIRED
+        self.delivery_count += 1
+        self.member_id = member_id
+        self.deadline_ms = deadline_ms
+
+    def begin(self, state: RecordState, change: StateChange) -> None:
+        """Take the state that the holder decided on; it counts once `change` is written."""
+        self._check_held()
+        check_move(self.state, state)
+        self.state = state
+        self.change = change
+
+    def written(self) -> None:
+        """The pending state counts."""
+        if self.change is None:
+            raise InvariantError(f"{self!r} has no pending state")
+        self.change = None
+        self._unlock()
+
+    def revert(self) -> None:
+        """The pending state could not be written: the records are acquired as before."""
+        if self.change is None or self.state not in REVERTIBLE:
+            raise InvariantError(f"{self!r} has no pending state to revert")
+        self.change = None
+        self.state = ACQUIRED
+        self._check_held()
+
+    def free(self, delivery_count_limit: int) -> None:
+        """End the lock without an acknowledgement."""
+        self._check_held()
+        self.state = ARCHIVED if self.delivery_count >= delivery_count_limit else AVAILABLE
+        self._unlock()
+
+    def archive(self) -> None:
+        """Deliver the records no more; a pending state is void."""
+        check_move(self.state, ARCHIVED)
+        self.state = ARCHIVED
+        self.change = None
+        self._unlock()
+
+    def _unlock(self) -> None:
+        self.member_id = NOBODY
+        self.deadline_ms = None
+
+    def _check_held(self) -> None:
+        if (
+            self.state is not ACQUIRED
+            or self.change is not None
+            or self.delivery_count < 1
+            or not self.member_id
+            or self.deadline_ms is None
+        ):
+            raise InvariantError(f"{self!r} has no holder")
+
     def cut(self, offset: int) -> Run:
-        """Keep what is before `offset`; the rest, which shares everything with this."""
+        """Keep the records before `offset`; the rest, which has the same state."""
+        if not self.first < offset <= self.last:
+            raise InvariantError(f"{self!r} cannot be cut at {offset}")
         rest = Run(
             offset,
             self.last,
@@ -123,7 +183,7 @@ _FIRST = attrgetter("first")
 class InFlightBatch:
     """Records acquired together for the first time; `size` is how many they were.
 
-    A gap is what a stored state does not mention: nobody knows how it was acquired.
+    A gap is what a stored state does not mention: how it was acquired is unknown.
     """
 
     __slots__ = ("is_gap", "runs", "size")
@@ -167,8 +227,8 @@ class InFlightBatch:
         return self.runs_in(first, last)
 
     def join_finished(self, run: Run) -> None:
-        """Make one of a finished run and its finished neighbours: records that are acknowledged
-        one by one would otherwise leave a run each."""
+        """Join a finished run with its finished neighbours: records that are acknowledged one by
+        one would otherwise leave a run each."""
         runs = self.runs
         index = self.index_of(run.first)
         begin = end = index
@@ -184,7 +244,7 @@ class InFlightBatch:
 
 
 class Window:
-    """See the module."""
+    """The records in flight of one share partition; see the module."""
 
     __slots__ = (
         "_firsts",
@@ -236,8 +296,8 @@ class Window:
         return self.end_offset
 
     def reach(self, offset: int, count: int) -> int:
-        """The last offset that can be among `count` records which are acquired from `offset` on;
-        batches are not torn apart."""
+        """The last offset that can be among `count` records that are acquired from `offset` on;
+        batches are not split."""
         if offset < self.end_offset:
             for batch in self.overlapping(offset, self.end_offset):
                 for run in batch.runs:
@@ -250,10 +310,12 @@ class Window:
     # Changing.
 
     def add(self, batch: InFlightBatch) -> None:
-        """Add a batch behind the others."""
+        """Add a batch after the others."""
         first = batch.runs[0].first
+        if first < self.end_offset:
+            raise InvariantError(f"a batch from {first} begins before the end {self.end_offset}")
         if not self.batches:
-            # Whatever is between here and the former start does not exist in the log.
+            # The log has no records between the previous start and here.
             self.start_offset = first
         self.batches.append(batch)
         self._firsts.append(first)
@@ -267,10 +329,10 @@ class Window:
             self.deadline_ms = deadline_ms
 
     def count_change(self, run: Run, was_terminal: bool) -> None:
-        """Keep `complete_count` true after the state of a run changed."""
+        """Update `complete_count` after the state of a run changed."""
         is_terminal = run.state in TERMINAL
         if is_terminal != was_terminal:
-            # A run that the start has passed meanwhile is not counted any more.
+            # A run that the start has passed in the meantime is no longer counted.
             count = max(0, run.last - max(run.first, self.start_offset) + 1)
             self.complete_count += count if is_terminal else -count
 
@@ -282,16 +344,13 @@ class Window:
                 continue
             for run in list(batch.carve(first, last)):
                 if run.state is state:
-                    run.state = ARCHIVED
-                    run.member_id = NOBODY
-                    run.deadline_ms = None
-                    run.change = None
+                    run.archive()
                     self.complete_count += run.count
                     any_archived = True
         return any_archived
 
     def advance(self) -> bool:
-        """Leave finished records at the start behind; whether the start moved."""
+        """Move the start past finished records; whether it moved."""
         before = self.start_offset
         dropped = 0
         for batch in self.batches:
@@ -313,10 +372,21 @@ class Window:
             self.start_offset = self._firsts[0] = self.batches[0].first
         else:
             self.start_offset = self.end_offset
+        self._check_bounds(before)
         return self.start_offset != before
 
+    def _check_bounds(self, start_before: int) -> None:
+        if not (
+            start_before <= self.start_offset <= self.end_offset
+            and 0 <= self.complete_count <= self.count
+        ):
+            raise InvariantError(
+                f"the start moved from {start_before} to {self.start_offset}, the end is"
+                f" {self.end_offset}, {self.complete_count} records are complete"
+            )
+
     def drop_below(self, offset: int) -> None:
-        """The log now begins at `offset`: forget what was before, whatever its state."""
+        """The log now begins at `offset`: drop the records before it, whatever their state."""
         if offset <= self.start_offset:
             return
         for batch in self.overlapping(self.start_offset, offset - 1):
@@ -328,12 +398,12 @@ class Window:
         self._firsts = [batch.first for batch in self.batches]
         self.end_offset = max(self.end_offset, offset)
         self.start_offset = offset
-        # Right behind may be finished records, or a hole that compaction has left.
+        # Finished records may follow, or a hole that compaction has left.
         self.advance()
 
     def load(self, batches: tuple[StateBatch, ...]) -> None:
-        """Take over a stored state. What it does not mention within the window was acquired at
-        most, so it is available as if for the first time."""
+        """Restore a stored state. Records in the window that it does not mention were at most
+        acquired, so they are available as if for the first time."""
         for stored in sorted(batches):
             first = max(stored.first_offset, self.end_offset)
             if first > stored.last_offset:

@@ -18,7 +18,17 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["FetchState", "Position", "PositionState", "ResetKind", "ResetStrategy"]
+from moldau.client.machine.metadata import PartitionView
+from moldau.client.topics import OffsetAndMetadata
+
+__all__ = [
+    "FetchState",
+    "Position",
+    "PositionState",
+    "ResetKind",
+    "ResetStrategy",
+    "sought_position",
+]
 
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
@@ -58,6 +68,19 @@ class Position(NamedTuple):
     offset_epoch: int | None = None
     leader_id: int = -1
     leader_epoch: int = -1
+
+
+def sought_position(sought: int | OffsetAndMetadata, view: PartitionView | None) -> Position:
+    """Where a seek leads to, and which leader it has to be compared with, if one is known."""
+    epoch: int | None = None
+    if isinstance(sought, OffsetAndMetadata):
+        epoch = sought.leader_epoch
+        sought = sought.offset
+    if sought < 0:
+        raise ValueError("seek offset must not be a negative number")
+    if view is None:
+        return Position(sought, epoch)
+    return Position(sought, epoch, view.leader_id, view.leader_epoch)
 
 
 class FetchState(Enum):

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from moldau.client.machine.producer_records import NO_EPOCH
 from moldau.client.producer.machine.partitioners import StickyPartition
-from moldau.client.producer.machine.records import NO_EPOCH
 from moldau.client.producer.machine.sequences import PartitionSequences
 from moldau.client.topics import TopicPartition
 from moldau.wire.compression import Compression
@@ -48,9 +48,7 @@ class AccumulatorLimits(NamedTuple):
 
 
 class Gate(Protocol):
-    """Whether a partition's next batch may go, and its numbers: the transaction manager."""
-
-    is_transactional: bool
+    """Whether a partition's next batch may go, and its numbers: `SequenceBook`."""
 
     @property
     def is_completing(self) -> bool: ...

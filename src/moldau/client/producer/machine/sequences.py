@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import insort
 from typing import TYPE_CHECKING, NamedTuple
 
-from moldau.client.producer.machine.records import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from moldau.client.machine.producer_records import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from moldau.invariant import invariant
 
 if TYPE_CHECKING:

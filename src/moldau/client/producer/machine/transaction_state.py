@@ -116,6 +116,11 @@ class TransactionRequest:
         #: Before it is tried again; None for the usual time.
         self.backoff_ms: int | None = None
 
+    @property
+    def is_end(self) -> bool:
+        """Whether it ends the transaction."""
+        return self.priority == Priority.END
+
 
 class Verdict(NamedTuple):
     """What a response means for its request."""

@@ -1,15 +1,17 @@
-"""The volatile half of a classic group: who is in it and where its rebalance stands.
+"""The volatile half of a classic group: its members and the phase of its rebalance.
 
     Empty ──join──▶ PreparingRebalance ──all joined / timeout──▶ CompletingRebalance
-      ▲                  ▲   │ nobody left                             │ leader's
+      ▲                  ▲   │ no member left                          │ leader's
       └──────────────────┼───┘                                         ▼ SyncGroup committed
                          └──join, leave, session end, sync timeout── Stable
 
-Here are the data and the operations that keep them consistent; `join.py`,
-`sync.py` and `rebalance.py` decide which of them happen. What always holds: the
-counters equal what a count over the members gives, the leader is a member, and
-each static instance id names exactly one member. A group that does not exist is
-Dead; the machine has no object for it.
+This file has the data and the operations that keep them consistent; `join.py`, `sync.py` and
+`rebalance.py` decide which of them happen. A group that does not exist is Dead; the machine has no
+object for it.
+
+Invariants, checked with every change of phase: phases follow `TRANSITIONS`; only an Empty group,
+and one that prepares a rebalance, may have no members; the counters equal a count over the members;
+the leader is a member; each static instance id names exactly one member.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from moldau.broker.coordinator.group.machine.offsets import CommittedOffset
 from moldau.broker.coordinator.group.machine.stored import NO_TIMESTAMP, StoredGroup, tombstone
 from moldau.broker.coordinator.group.machine.subscription import subscribed_topics
 from moldau.broker.coordinator.machine.decision import CoordinatorRecord, Ticket
+from moldau.broker.machine.transitions import Transitions
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import DescribeGroupsResponse, JoinGroupResponse
 
@@ -46,12 +50,15 @@ class Phase(Enum):
     STABLE = "Stable"
 
 
-_VALID_PREVIOUS = {
-    Phase.EMPTY: {Phase.PREPARING_REBALANCE},
-    Phase.PREPARING_REBALANCE: {Phase.EMPTY, Phase.COMPLETING_REBALANCE, Phase.STABLE},
-    Phase.COMPLETING_REBALANCE: {Phase.PREPARING_REBALANCE},
-    Phase.STABLE: {Phase.COMPLETING_REBALANCE},
-}
+TRANSITIONS = Transitions(
+    {
+        Phase.EMPTY: {Phase.PREPARING_REBALANCE},
+        Phase.PREPARING_REBALANCE: {Phase.EMPTY, Phase.COMPLETING_REBALANCE},
+        Phase.COMPLETING_REBALANCE: {Phase.PREPARING_REBALANCE, Phase.STABLE},
+        Phase.STABLE: {Phase.PREPARING_REBALANCE},
+    },
+    lambda phase: phase.value,
+)
 
 
 @dataclass(slots=True)
@@ -102,7 +109,8 @@ class ClassicGroup:
         )
         for member in stored.members:
             group._insert(ClassicMember.from_stored(member, stored.protocol))
-        group.leader = stored.leader or next(iter(group.members), None)
+        known = stored.leader in group.members
+        group.leader = stored.leader if known else next(iter(group.members), None)
         group.refresh_topics()
         return group
 
@@ -319,17 +327,15 @@ class ClassicGroup:
 
     # Phases.
 
-    def move_to(self, phase: Phase, now_ms: int) -> None:
-        invariant(
-            self.phase in _VALID_PREVIOUS[phase],
-            f"group {self.group_id} cannot go from {self.phase.value} to {phase.value}",
-        )
+    def move_to(self, phase: Phase, now_ms: WallMs) -> None:
+        TRANSITIONS.check(f"group {self.group_id}", self.phase, phase)
+        _check_consistent(self, phase)
         self.phase = phase
         self.state_timestamp_ms = now_ms
         if phase is not Phase.PREPARING_REBALANCE:
             self.initial_delay = None
 
-    def start_generation(self, now_ms: int) -> None:
+    def start_generation(self, now_ms: WallMs) -> None:
         self.generation += 1
         self.pending_syncs.clear()
         if self.members:
@@ -406,3 +412,27 @@ class ClassicGroup:
             protocol_data=settled or "",
             members=[member.described(settled) for member in self.members.values()],
         )
+
+
+def _check_consistent(group: ClassicGroup, phase: Phase) -> None:
+    """Raise InvariantError if the group cannot enter `phase` as it is."""
+    members = group.members.values()
+    invariant(
+        phase is Phase.PREPARING_REBALANCE or bool(members) == (phase is not Phase.EMPTY),
+        f"group {group.group_id} would be {phase.value} with {len(members)} members",
+    )
+    invariant(
+        group.leader is None or group.leader in group.members,
+        f"the leader {group.leader} of group {group.group_id} is no member",
+    )
+    waiting = sum(member.awaiting_join is not None for member in members)
+    invariant(
+        waiting == group._awaiting_join_count,
+        f"group {group.group_id} counts {group._awaiting_join_count} members in JoinGroup"
+        f" where there are {waiting}",
+    )
+    static = {each.instance_id: each.member_id for each in members if each.is_static}
+    invariant(
+        static == group._instances,
+        f"group {group.group_id} has static members {static}, not {group._instances}",
+    )

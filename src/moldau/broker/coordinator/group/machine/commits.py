@@ -21,6 +21,7 @@ from moldau.broker.coordinator.group.machine.offsets import (
     offset_tombstone,
 )
 from moldau.broker.coordinator.machine.decision import CoordinatorRecord
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     OffsetCommitRequest,
@@ -35,7 +36,7 @@ _DEFAULT_RETENTION = -1
 
 
 def commit(
-    request: OffsetCommitRequest, check: PartitionCheck, config: GroupConfig, now_ms: int
+    request: OffsetCommitRequest, check: PartitionCheck, config: GroupConfig, now_ms: WallMs
 ) -> tuple[list[CoordinatorRecord], OffsetCommitResponse]:
     """Records and answer of a commit that is allowed."""
     expire_timestamp_ms = (
@@ -195,7 +196,7 @@ def delete_all(store: OffsetStore, group_id: str) -> list[CoordinatorRecord]:
 
 
 def expire(
-    store: OffsetStore, group: Group, config: GroupConfig, now_ms: int
+    store: OffsetStore, group: Group, config: GroupConfig, now_ms: WallMs
 ) -> tuple[list[CoordinatorRecord], bool]:
     """Tombstones for offsets past their retention, and whether none are left after that."""
     offsets = store.of_group(group.group_id)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moldau.broker.coordinator.machine.decision import NO_PRODUCER_ID, CoordinatorRecord
+from moldau.times import WallMs
 from moldau.wire.messages import OffsetCommitKey, OffsetCommitValue
 from moldau.wire.uuids import ZERO_UUID
 
@@ -36,7 +37,7 @@ class CommittedOffset:
     record_offset: int
     """Where the record lies in the log: among commits in and out of transactions the later wins."""
 
-    def is_expired(self, now_ms: int, base_timestamp_ms: int, retention_ms: int) -> bool:
+    def is_expired(self, now_ms: WallMs, base_timestamp_ms: int, retention_ms: int) -> bool:
         if self.expire_timestamp_ms != NO_EXPIRY:
             return now_ms >= self.expire_timestamp_ms
         return now_ms - base_timestamp_ms >= retention_ms

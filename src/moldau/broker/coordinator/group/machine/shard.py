@@ -51,6 +51,7 @@ from moldau.broker.coordinator.group.machine.streams.groups import StreamsGroups
 from moldau.broker.coordinator.group.machine.transactional_commits import commit_transactional
 from moldau.broker.coordinator.machine.decision import Decision, Outbox, ProducerStamp, Ticket
 from moldau.broker.coordinator.machine.topics import ClusterTopics
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ConsumerGroupDescribeResponse,
@@ -94,8 +95,7 @@ class GroupShard:
         self._config = config
         self._offsets = OffsetStore()
         self.classic = ClassicGroups(config)
-        self.consumer = ConsumerGroups(config, topics, settings)
-        self.consumer.migration = OnlineMigration(config, topics)
+        self.consumer = ConsumerGroups(config, topics, settings, OnlineMigration(config, topics))
         self.share = ShareGroups(config, topics, settings)
         self.streams = StreamsGroups(config, topics, settings)
         self._classic_members = ClassicMembers(self.consumer)
@@ -168,7 +168,7 @@ class GroupShard:
 
     # Life of the shard.
 
-    def on_loaded(self, now_ms: int) -> Decision[None]:
+    def on_loaded(self, now_ms: WallMs) -> Decision[None]:
         out = Outbox(now_ms)
         self.classic.on_loaded(out)
         for section in self._sections:
@@ -176,7 +176,7 @@ class GroupShard:
         out.schedule(ExpiryTimer(), self._config.offsets_retention_check_interval_ms)
         return out.decision(None)
 
-    def on_timer(self, timer: Any, now_ms: int) -> Decision[None]:
+    def on_timer(self, timer: Any, now_ms: WallMs) -> Decision[None]:
         if isinstance(timer, ExpiryTimer):
             return self._expire(now_ms)
         out = Outbox(now_ms)
@@ -188,7 +188,7 @@ class GroupShard:
         return out.decision(None)
 
     def on_written(
-        self, continuation: GroupContinuation | Downgraded, error: ErrorCode, now_ms: int
+        self, continuation: GroupContinuation | Downgraded, error: ErrorCode, now_ms: WallMs
     ) -> Decision[None]:
         out = Outbox(now_ms)
         if isinstance(continuation, Downgraded):
@@ -199,7 +199,7 @@ class GroupShard:
 
     # Members of the classic protocol.
 
-    def join_group(self, event: Join, now_ms: int) -> Decision[None]:
+    def join_group(self, event: Join, now_ms: WallMs) -> Decision[None]:
         out = Outbox(now_ms)
         group = self.group(event.request.group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
@@ -215,7 +215,9 @@ class GroupShard:
             out.answer(event.ticket, JoinGroupResponse(error_code=error, member_id=""))
         return out.decision(None)
 
-    def sync_group(self, request: SyncGroupRequest, ticket: Ticket, now_ms: int) -> Decision[None]:
+    def sync_group(
+        self, request: SyncGroupRequest, ticket: Ticket, now_ms: WallMs
+    ) -> Decision[None]:
         out = Outbox(now_ms)
         group = self._member_group(request.group_id)
         if group.is_empty:
@@ -226,7 +228,7 @@ class GroupShard:
             self.classic.sync(group, request, ticket, out)
         return out.decision(None)
 
-    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Decision[HeartbeatResponse]:
+    def heartbeat(self, request: HeartbeatRequest, now_ms: WallMs) -> Decision[HeartbeatResponse]:
         out = Outbox(now_ms)
         group = self._member_group(request.group_id)
         if isinstance(group, ConsumerGroup):
@@ -235,7 +237,9 @@ class GroupShard:
             response = self.classic.heartbeat(group, request, out)
         return out.decision(response)
 
-    def leave_group(self, request: LeaveGroupRequest, now_ms: int) -> Decision[LeaveGroupResponse]:
+    def leave_group(
+        self, request: LeaveGroupRequest, now_ms: WallMs
+    ) -> Decision[LeaveGroupResponse]:
         out = Outbox(now_ms)
         group = self._member_group(request.group_id)
         if isinstance(group, ConsumerGroup):
@@ -259,7 +263,7 @@ class GroupShard:
         version: int,
         client: ClientInfo,
         fresh_member_id: str,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> Decision[ConsumerGroupHeartbeatResponse]:
         out = Outbox(now_ms)
         other = self._other(request.group_id, ConsumerGroup)
@@ -269,7 +273,7 @@ class GroupShard:
         return out.decision(response)
 
     def streams_group_heartbeat(
-        self, request: StreamsGroupHeartbeatRequest, client: ClientInfo, now_ms: int
+        self, request: StreamsGroupHeartbeatRequest, client: ClientInfo, now_ms: WallMs
     ) -> Decision[StreamsGroupHeartbeatResponse]:
         out = Outbox(now_ms)
         other = self._other(request.group_id, StreamsGroup)
@@ -296,7 +300,7 @@ class GroupShard:
     # Offsets.
 
     def commit_offsets(
-        self, request: OffsetCommitRequest, version: int, now_ms: int
+        self, request: OffsetCommitRequest, version: int, now_ms: WallMs
     ) -> Decision[OffsetCommitResponse]:
         out = Outbox(now_ms)
         group = self.group(request.group_id)
@@ -329,7 +333,7 @@ class GroupShard:
         topic_ids: Mapping[str, uuid.UUID],
         producer: ProducerStamp,
         version: int,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> Decision[TxnOffsetCommitResponse]:
         out = Outbox(now_ms)
         out.records, response = commit_transactional(
@@ -352,7 +356,7 @@ class GroupShard:
         return Decision(response)
 
     def delete_offsets(
-        self, request: OffsetDeleteRequest, now_ms: int
+        self, request: OffsetDeleteRequest, now_ms: WallMs
     ) -> Decision[OffsetDeleteResponse]:
         out = Outbox(now_ms)
         group = self._existing(request.group_id)
@@ -360,13 +364,13 @@ class GroupShard:
         out.records, response = commits.delete(self._offsets, group, request)
         return out.decision(response)
 
-    def delete_offsets_of(self, topics: Mapping[str, UUID], now_ms: int) -> Decision[None]:
+    def delete_offsets_of(self, topics: Mapping[str, UUID], now_ms: WallMs) -> Decision[None]:
         """Topics were deleted: a later topic of the same name must not inherit offsets."""
         out = Outbox(now_ms)
         out.records = commits.of_topics(self._offsets, topics)
         return out.decision(None, atomic=False)
 
-    def _expire(self, now_ms: int) -> Decision[None]:
+    def _expire(self, now_ms: WallMs) -> Decision[None]:
         out = Outbox(now_ms)
         for group in self._all():
             records, nothing_left = commits.expire(self._offsets, group, self._config, now_ms)
@@ -399,7 +403,7 @@ class GroupShard:
         return self.classic.describe(group_id, version, other_kind=other_kind)
 
     def delete_groups(
-        self, group_ids: list[str], now_ms: int
+        self, group_ids: list[str], now_ms: WallMs
     ) -> Decision[list[DeleteGroupsResponse.DeletableGroupResult]]:
         out = Outbox(now_ms)
         results = []

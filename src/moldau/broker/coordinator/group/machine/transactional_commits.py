@@ -20,6 +20,7 @@ from moldau.broker.coordinator.group.machine.group import (
 )
 from moldau.broker.coordinator.group.machine.offsets import NO_EXPIRY, offset_record
 from moldau.broker.coordinator.machine.decision import CoordinatorRecord
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -34,7 +35,7 @@ def commit_transactional(
     *,
     version: int,
     config: GroupConfig,
-    now_ms: int,
+    now_ms: WallMs,
 ) -> tuple[list[CoordinatorRecord], TxnOffsetCommitResponse]:
     """Records and answer of a commit; raises ApiError where nothing may be committed.
 

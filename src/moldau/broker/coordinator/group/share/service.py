@@ -31,6 +31,7 @@ from moldau.broker.coordinator.share.machine.values import (
     ShareStateSummary,
 )
 from moldau.broker.network.context import RequestContext
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AlterShareGroupOffsetsRequest,
@@ -125,12 +126,14 @@ class ShareGroupService:
         except ApiError as error:
             return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
 
-    def describe(self, group_id: str) -> ShareGroupDescribeResponse.DescribedGroup:
+    async def describe(self, group_id: str) -> ShareGroupDescribeResponse.DescribedGroup:
         described = ShareGroupDescribeResponse.DescribedGroup(group_id=group_id)
         try:
             self._check_enabled()
             _check_group_id(group_id)
-            return self._runtime.read(self._partition_for(group_id), self._view(group_id))
+            return await self._runtime.read_committed(
+                self._partition_for(group_id), self._view(group_id)
+            )
         except ApiError as error:
             described.error_code = error.code
             described.error_message = error.message
@@ -155,7 +158,7 @@ class ShareGroupService:
         try:
             self._check_enabled()
             if request.topics is None:
-                wanted = self._runtime.read(
+                wanted = await self._runtime.read_committed(
                     self._partition_for(group_id),
                     lambda shard: _initialized(self._section(shard), group_id),
                 )
@@ -368,7 +371,7 @@ class ShareGroupService:
         *,
         any_kind: bool = False,
     ) -> R:
-        def run(shard: GroupShard, now_ms: int) -> Decision[R]:
+        def run(shard: GroupShard, now_ms: WallMs) -> Decision[R]:
             if not any_kind:
                 _check_kind(shard, group_id)
             return _decided(now_ms, lambda out: decide(self._section(shard), out))
@@ -376,7 +379,7 @@ class ShareGroupService:
         return await self._runtime.run(self._partition_for(group_id), run)
 
 
-def _decided(now_ms: int, decide: Callable[[Outbox], R]) -> Decision[R]:
+def _decided(now_ms: WallMs, decide: Callable[[Outbox], R]) -> Decision[R]:
     out = Outbox(now_ms)
     response = decide(out)
     # Also an answer that writes nothing tells of what earlier ones wrote.

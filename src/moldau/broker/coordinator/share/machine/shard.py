@@ -35,6 +35,7 @@ from moldau.broker.coordinator.share.machine.values import (
     StateBatch,
 )
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     Message,
@@ -118,13 +119,13 @@ class ShareShard:
 
     # Time.
 
-    def on_loaded(self, now_ms: int) -> Decision[None]:
+    def on_loaded(self, now_ms: WallMs) -> Decision[None]:
         out = Outbox(now_ms)
         self._schedule_cold_snapshots(out)
         self._schedule_pruning(out)
         return out.decision(None)
 
-    def on_timer(self, timer: Any, now_ms: int) -> Decision[None]:
+    def on_timer(self, timer: Any, now_ms: WallMs) -> Decision[None]:
         out = Outbox(now_ms)
         if isinstance(timer, ColdSnapshotTimer):
             self._snapshot_cold_partitions(out)
@@ -138,7 +139,7 @@ class ShareShard:
         # What is deleted must be superseded by something committed.
         return out.decision(None)
 
-    def on_written(self, continuation: Any, error: ErrorCode, now_ms: int) -> Decision[None]:
+    def on_written(self, continuation: Any, error: ErrorCode, now_ms: WallMs) -> Decision[None]:
         invariant(False, "no decision of this shard has a continuation")
         return Decision(None)
 
@@ -181,7 +182,7 @@ class ShareShard:
     # Requests, each for one share partition.
 
     def initialize_state(
-        self, key: SharePartitionKey, *, state_epoch: int, start_offset: int, now_ms: int
+        self, key: SharePartitionKey, *, state_epoch: int, start_offset: int, now_ms: WallMs
     ) -> Decision[None]:
         _check_partition(key)
         entry = self.entries.get(key)
@@ -208,7 +209,7 @@ class ShareShard:
         return Decision(None, (snapshot_record(key, snapshot),))
 
     def read_state(
-        self, key: SharePartitionKey, *, leader_epoch: int, now_ms: int
+        self, key: SharePartitionKey, *, leader_epoch: int, now_ms: WallMs
     ) -> Decision[ShareState]:
         entry = self._initialized(key, "Read")
         if entry.leader_epoch_max > leader_epoch:
@@ -238,7 +239,7 @@ class ShareShard:
         start_offset: int,
         delivery_complete_count: int,
         batches: Sequence[StateBatch],
-        now_ms: int,
+        now_ms: WallMs,
     ) -> Decision[None]:
         entry = self._initialized(key, "Write")
         if any(batch.last_offset < batch.first_offset for batch in batches):
@@ -299,7 +300,7 @@ class ShareShard:
         start_offset: int,
         delivery_complete_count: int,
         batches: Sequence[StateBatch],
-        now_ms: int,
+        now_ms: WallMs,
     ) -> CoordinatorRecord:
         before = entry.snapshot
         limit = self._config.share_coordinator_snapshot_update_records_per_snapshot

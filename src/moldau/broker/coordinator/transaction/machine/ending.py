@@ -30,6 +30,7 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
     TransactionMetadata,
 )
 from moldau.broker.coordinator.transaction.machine.values import TV_2, ProducerIdAndEpoch
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 DONE = None
@@ -42,7 +43,7 @@ def end_v1(
     *,
     committed: bool,
     pending: bool,
-    now_ms: int,
+    now_ms: WallMs,
 ) -> TransactionMetadata | None:
     if current.producer_id != producer.producer_id:
         raise wrong_producer(current, producer)
@@ -64,7 +65,7 @@ def end_v2(
     committed: bool,
     pending: bool,
     fresh_id: int | None,
-    now_ms: int,
+    now_ms: WallMs,
 ) -> TransactionMetadata | NeedProducerId | None:
     if pending:
         # First of all: the client may already have been told of the next producer id.
@@ -96,7 +97,7 @@ def end_v2(
 
 
 def prepare_v2(
-    current: TransactionMetadata, *, committed: bool, fresh_id: int | None, now_ms: int
+    current: TransactionMetadata, *, committed: bool, fresh_id: int | None, now_ms: WallMs
 ) -> TransactionMetadata | NeedProducerId:
     next_producer_id = NO_PRODUCER_ID
     if current.epoch_exhausted:
@@ -109,7 +110,7 @@ def prepare_v2(
 
 
 def fence(
-    current: TransactionMetadata, *, transaction_version: int, fresh_id: int | None, now_ms: int
+    current: TransactionMetadata, *, transaction_version: int, fresh_id: int | None, now_ms: WallMs
 ) -> TransactionMetadata | NeedProducerId:
     """The coordinator aborts an ongoing transaction over its producer's head."""
     if transaction_version >= TV_2:

@@ -1,14 +1,13 @@
-"""What is known of one transactional id, and every way in which that may change.
+"""The state of one transactional id, and its transitions.
 
-A `TransactionMetadata` is a value: each transition below gives the next one, and the record
-that stores it. What always holds: producer id and epoch never go back; the last epoch of an
-id, `EPOCH_MAX`, is the coordinator's own, so that it can always fence a producer; a state is
-only entered from one of `VALID_PREVIOUS_STATES`.
+A `TransactionMetadata` is a value: each transition below returns the next one, and the record that
+stores it.
 
-States: Empty -> Ongoing -> PrepareCommit -> CompleteCommit, or -> PrepareAbort ->
-CompleteAbort, and from either Complete on to Ongoing or Empty. With transaction version 2
-(KIP-890) a producer that does not know better may also abort what has not begun.
-PrepareEpochFence and Dead are names that clients may filter by; no record says so.
+Invariants: the epoch of a producer id never decreases; the last epoch of an id, `EPOCH_MAX`, is
+reserved for the coordinator, so that it can always fence a producer; states follow `TRANSITIONS`;
+a transaction that is idle has no partitions.
+
+PrepareEpochFence and Dead are names that clients may filter by; no record has them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,9 @@ from moldau.broker.coordinator.transaction.machine.values import (
     ProducerIdAndEpoch,
     TopicPartition,
 )
+from moldau.broker.machine.transitions import Transitions
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import TransactionLogKey, TransactionLogValue
 
@@ -64,14 +65,20 @@ PREPARED = frozenset({PREPARE_COMMIT, PREPARE_ABORT})
 IDLE = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})
 STATES_BY_NAME = {state.state_name: state for state in TransactionState}
 
-VALID_PREVIOUS_STATES = {
-    EMPTY: IDLE,
-    ONGOING: IDLE | {ONGOING},
-    PREPARE_COMMIT: frozenset({ONGOING}),
-    PREPARE_ABORT: IDLE | {ONGOING},
-    COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
-    COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
-}
+# Each row also has the ways in which a producer may begin again: with a new epoch (Empty), with its
+# first partition (Ongoing), and with version 2 by aborting what it has not begun (PrepareAbort).
+_FROM_IDLE = frozenset({EMPTY, ONGOING, PREPARE_ABORT})
+TRANSITIONS = Transitions(
+    {
+        EMPTY: _FROM_IDLE,
+        ONGOING: {ONGOING, PREPARE_COMMIT, PREPARE_ABORT},
+        PREPARE_COMMIT: {COMPLETE_COMMIT},
+        PREPARE_ABORT: {COMPLETE_ABORT},
+        COMPLETE_COMMIT: _FROM_IDLE,
+        COMPLETE_ABORT: _FROM_IDLE,
+    },
+    lambda state: state.state_name,
+)
 
 # Passing states, should anybody have stored them: to be fenced is not decided yet, and to be
 # removed comes after the end.
@@ -119,7 +126,7 @@ class TransactionMetadata:
             return ProducerIdAndEpoch(self.next_producer_id, 0)
         return self.producer
 
-    def is_overdue(self, now_ms: int) -> bool:
+    def is_overdue(self, now_ms: WallMs) -> bool:
         return (
             self.state is ONGOING
             and self.timeout_ms != TWO_PHASE_COMMIT_TIMEOUT_MS
@@ -130,7 +137,7 @@ class TransactionMetadata:
 
     @classmethod
     def created(
-        cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int
+        cls, transactional_id: str, producer_id: int, timeout_ms: int, now_ms: WallMs
     ) -> TransactionMetadata:
         return cls(
             transactional_id=transactional_id,
@@ -143,7 +150,7 @@ class TransactionMetadata:
         )
 
     def with_next_epoch(
-        self, expected_epoch: int | None, timeout_ms: int, now_ms: int
+        self, expected_epoch: int | None, timeout_ms: int, now_ms: WallMs
     ) -> TransactionMetadata:
         """A producer begins, or recovers from `expected_epoch` on (KIP-360)."""
         if expected_epoch is None:
@@ -164,14 +171,14 @@ class TransactionMetadata:
         return self._initialised(self.producer_id, epoch, last_epoch, timeout_ms, now_ms)
 
     def with_new_producer_id(
-        self, producer_id: int, expected_epoch: int | None, timeout_ms: int, now_ms: int
+        self, producer_id: int, expected_epoch: int | None, timeout_ms: int, now_ms: WallMs
     ) -> TransactionMetadata:
         """All epochs of the id are used up."""
         last_epoch = NO_PRODUCER_EPOCH if expected_epoch is None else self.producer_epoch
         return self._initialised(producer_id, 0, last_epoch, timeout_ms, now_ms)
 
     def with_partitions(
-        self, partitions: Iterable[TopicPartition], client_transaction_version: int, now_ms: int
+        self, partitions: Iterable[TopicPartition], client_transaction_version: int, now_ms: WallMs
     ) -> TransactionMetadata:
         return self._to(
             ONGOING,
@@ -181,7 +188,7 @@ class TransactionMetadata:
             client_transaction_version=client_transaction_version,
         )
 
-    def prepared_v1(self, state: TransactionState, now_ms: int) -> TransactionMetadata:
+    def prepared_v1(self, state: TransactionState, now_ms: WallMs) -> TransactionMetadata:
         """The client ends the transaction and keeps its epoch."""
         return self._to(
             state,
@@ -190,7 +197,7 @@ class TransactionMetadata:
             client_transaction_version=TV_0,
         )
 
-    def fenced_v1(self, now_ms: int) -> TransactionMetadata:
+    def fenced_v1(self, now_ms: WallMs) -> TransactionMetadata:
         """The coordinator aborts, with an epoch that no client was ever given."""
         return self._to(
             PREPARE_ABORT,
@@ -202,7 +209,7 @@ class TransactionMetadata:
         )
 
     def prepared_v2(
-        self, state: TransactionState, next_producer_id: int, now_ms: int
+        self, state: TransactionState, next_producer_id: int, now_ms: WallMs
     ) -> TransactionMetadata:
         """The transaction ends, and its epoch with it (KIP-890)."""
         invariant(
@@ -220,7 +227,7 @@ class TransactionMetadata:
             client_transaction_version=TV_2,
         )
 
-    def completed(self, now_ms: int) -> TransactionMetadata:
+    def completed(self, now_ms: WallMs) -> TransactionMetadata:
         """Every partition has its marker."""
         producer_id, producer_epoch = self.next_producer
         return self._to(
@@ -232,7 +239,7 @@ class TransactionMetadata:
             partitions=frozenset(),
         )
 
-    def caught_up(self, producer_epoch: int, now_ms: int) -> TransactionMetadata:
+    def caught_up(self, producer_epoch: int, now_ms: WallMs) -> TransactionMetadata:
         """A partition has seen an epoch that this log knows nothing of: its end was lost.
 
         Nobody may be given that epoch again, because its sequence numbers would be taken for
@@ -248,7 +255,7 @@ class TransactionMetadata:
         return replace(self, producer_epoch=producer_epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
 
     def _initialised(
-        self, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int
+        self, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: WallMs
     ) -> TransactionMetadata:
         invariant(epoch < EPOCH_MAX, f"{self.transactional_id!r} would get the last epoch")
         return self._to(
@@ -262,17 +269,30 @@ class TransactionMetadata:
             start_timestamp_ms=NO_TIMESTAMP,
         )
 
-    def _to(self, state: TransactionState, now_ms: int, **changes: object) -> TransactionMetadata:
-        invariant(
-            self.state in VALID_PREVIOUS_STATES[state],
-            f"{self.transactional_id!r} cannot go from {self.state_name} to {state.state_name}",
-        )
-        return replace(
+    def _to(
+        self, state: TransactionState, now_ms: WallMs, **changes: object
+    ) -> TransactionMetadata:
+        TRANSITIONS.check(repr(self.transactional_id), self.state, state)
+        changed = replace(
             self,
             state=state,
             previous_producer_id=self.producer_id,
             last_update_timestamp_ms=now_ms,
             **changes,  # type: ignore[arg-type]
+        )
+        changed.check_follows(self)
+        return changed
+
+    def check_follows(self, before: TransactionMetadata) -> None:
+        """Raise InvariantError if this cannot be the next value of the id."""
+        invariant(
+            self.producer_id != before.producer_id or self.producer_epoch >= before.producer_epoch,
+            f"{self.transactional_id!r} would go back from epoch {before.producer_epoch} "
+            f"to {self.producer_epoch}",
+        )
+        invariant(
+            self.state not in IDLE or not self.partitions,
+            f"{self.transactional_id!r} would be {self.state_name} with partitions",
         )
 
     @property

@@ -1,25 +1,24 @@
 """All transactional ids of one `__transaction_state` partition: requests in, decisions out.
 
-Replicated state is `transactions`, made by `replay` alone. What always holds:
+Replicated state is `transactions`, which only `replay` changes. Invariants:
 
-- One change at a time. Between the writing of a record and its commit, and from the decision
-  to end a transaction until every partition has its marker, the id is pending and everything
-  else about it is answered CONCURRENT_TRANSACTIONS. So two ends, or an end and a timeout,
-  cannot both be decided.
-- Markers go out only after the decision is committed, and every decision has them sent, also
-  after a reload and after a write whose outcome was doubtful.
-- A transaction is completed only by those who sent the markers of this very decision: they
-  show the `TransactionMetadata` object that stands for its record.
+- One change at a time. Between the writing of a record and its commit, and from the decision to end
+  a transaction until every partition has its marker, the id is pending and any other request about
+  it gets CONCURRENT_TRANSACTIONS. So two ends, or an end and a timeout, cannot both be decided.
+- Markers are sent only after the decision is committed, and for every decision, also after a reload
+  and after a write whose outcome was in doubt.
+- A transaction is completed only by the sender of the markers of this very decision: it presents
+  the `TransactionMetadata` object of its record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
-from moldau.broker.coordinator.machine.decision import Act, CoordinatorRecord, Decision, Outbox
-from moldau.broker.coordinator.transaction.machine import ending, views
+from moldau.broker.coordinator.machine.decision import Act, Decision, Outbox
+from moldau.broker.coordinator.transaction.machine import ending
 from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
 from moldau.broker.coordinator.transaction.machine.events import (
     NEED_PRODUCER_ID,
@@ -35,6 +34,10 @@ from moldau.broker.coordinator.transaction.machine.events import (
     TransactionContinuation,
     TransactionTimer,
     Written,
+)
+from moldau.broker.coordinator.transaction.machine.lost_epochs import (
+    SeenEpochs,
+    find_lost_epochs,
 )
 from moldau.broker.coordinator.transaction.machine.metadata import (
     EPOCH_MAX,
@@ -55,10 +58,9 @@ from moldau.broker.coordinator.transaction.machine.values import (
     TopicPartition,
 )
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
-    DescribeTransactionsResponse,
-    ListTransactionsResponse,
     Message,
     TransactionLogKey,
     TransactionLogValue,
@@ -66,12 +68,8 @@ from moldau.wire.messages import (
 
 R = TypeVar("R")
 
-# Until a write whose outcome was in doubt is looked after.
+# After this delay a write whose outcome was in doubt is checked.
 _RESUME_DELAY_MS = 500
-
-
-SeenEpochs = Callable[[Set[int]], Mapping[int, int]]
-"""The newest epoch of each of these producer ids that any partition here has seen."""
 
 
 class TransactionShard:
@@ -81,11 +79,11 @@ class TransactionShard:
         transaction_version: Callable[[], int] = lambda: TV_2,
         seen_epochs: SeenEpochs = lambda producer_ids: {},
     ) -> None:
-        """`transaction_version` tells the finalized level of the feature of that name."""
+        """`transaction_version` returns the finalized level of the feature of that name."""
         self._config = config
         self._transaction_version = transaction_version
         self._seen_epochs = seen_epochs
-        # Epochs to catch up with once the end of a prepared transaction is carried out.
+        # Epochs to continue from when the end of a prepared transaction is complete.
         self._ahead: dict[str, int] = {}
         self.transactions: dict[str, TransactionMetadata] = {}
         # Not replicated: ids with a record that is not yet known to be committed, and
@@ -106,11 +104,11 @@ class TransactionShard:
                 invariant(False, f"{key!r}, {value!r} is no record of this topic")
 
     def replay_end_transaction(self, producer_id: int, committed: bool) -> None:
-        """Nobody writes to this topic in a transaction."""
+        """Does nothing: records of this topic are never part of a transaction."""
 
-    # Life of the shard.
+    # Events.
 
-    def on_loaded(self, now_ms: int) -> Decision[None]:
+    def on_loaded(self, now_ms: WallMs) -> Decision[None]:
         self._in_doubt = {
             transactional_id
             for transactional_id, metadata in self.transactions.items()
@@ -119,29 +117,17 @@ class TransactionShard:
         out = Outbox(now_ms)
         self._schedule_timeouts(out)
         self._schedule_expiry(out)
-        out.records = self._catch_up(now_ms)
+        found = find_lost_epochs(self.transactions.values(), self._seen_epochs, now_ms)
+        self._ahead = found.ahead
+        level = self._transaction_version()
+        for metadata in found.caught_up:
+            if metadata.state in PREPARED:
+                self._in_doubt.add(metadata.transactional_id)
+            out.write(metadata.stored_at(level).to_record(level))
         out.continuation = CaughtUp()
         return out.decision(None, atomic=False)
 
-    def _catch_up(self, now_ms: int) -> list[CoordinatorRecord]:
-        """After a power failure partitions may know more than what is left of this log."""
-        seen = self._seen_epochs({each.producer_id for each in self.transactions.values()})
-        level = self._transaction_version()
-        records = []
-        for transactional_id, metadata in self.transactions.items():
-            epoch = seen.get(metadata.producer_id, metadata.producer_epoch)
-            if epoch <= metadata.producer_epoch:
-                continue
-            if metadata.state in PREPARED:
-                self._ahead[transactional_id] = epoch
-                continue
-            caught_up = metadata.caught_up(epoch, now_ms)
-            if caught_up.state in PREPARED:
-                self._in_doubt.add(transactional_id)
-            records.append(caught_up.stored_at(level).to_record(level))
-        return records
-
-    def on_timer(self, timer: TransactionTimer, now_ms: int) -> Decision[None]:
+    def on_timer(self, timer: TransactionTimer, now_ms: WallMs) -> Decision[None]:
         out = Outbox(now_ms)
         match timer:
             case TimeoutsTimer():
@@ -168,7 +154,7 @@ class TransactionShard:
                 assert_never(timer)
 
     def on_written(
-        self, continuation: TransactionContinuation, error: ErrorCode, now_ms: int
+        self, continuation: TransactionContinuation, error: ErrorCode, now_ms: WallMs
     ) -> Decision[None]:
         out = Outbox(now_ms)
         match continuation:
@@ -195,16 +181,16 @@ class TransactionShard:
         if not replayed:
             # It was not even appended, so all is as before.
             return
-        # Equal, but this one also knows what no record tells: the last epoch.
+        # Equal, but this one also has what no record contains: the last epoch.
         self.transactions[transactional_id] = metadata
         if error is not ErrorCode.NONE and metadata.state in PREPARED:
-            # Appended, perhaps to be committed later: the decision stands, since nobody can
-            # take it back, but partitions may hear of it only when that is certain.
+            # Appended, and perhaps committed later: the decision stands, since it cannot be
+            # undone, but markers may be sent only when it is certain.
             self._in_doubt.add(transactional_id)
             out.schedule(ResumeTimer(), _RESUME_DELAY_MS)
 
     def _resume(self, out: Outbox) -> Decision[None]:
-        """Have the markers sent of what is prepared, once all that is appended is committed."""
+        """Send the markers of what is prepared, once everything appended is committed."""
         ids = tuple(sorted(self._in_doubt))
         self._in_doubt.clear()
         prepared = [
@@ -228,7 +214,7 @@ class TransactionShard:
             ExpiryTimer(), self._config.transaction_remove_expired_transaction_cleanup_interval_ms
         )
 
-    def _is_expired(self, metadata: TransactionMetadata, now_ms: int) -> bool:
+    def _is_expired(self, metadata: TransactionMetadata, now_ms: WallMs) -> bool:
         return (
             metadata.state in IDLE
             and not self._is_pending(metadata)
@@ -244,9 +230,9 @@ class TransactionShard:
         timeout_ms: int,
         expected: ProducerIdAndEpoch | None,
         fresh_id: int | None,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> Decision[Outcome]:
-        """A producer begins. `expected` is who it was until now, if it recovers (KIP-360)."""
+        """Begin a producer. `expected` is its present id and epoch, if it recovers (KIP-360)."""
         current = self.transactions.get(transactional_id)
         if current is None:
             if fresh_id is None:
@@ -258,8 +244,8 @@ class TransactionShard:
         if expected is not None and not _may_be(current, expected):
             raise ending.fenced(current, expected)
         if current.state not in IDLE:
-            # Whoever has the transaction open is out. The client asks again until that is
-            # done, and then gets an epoch that is newer still.
+            # The producer that has the transaction open is fenced. The client retries until that
+            # is done, and then gets a yet newer epoch.
             prepared = ending.fence(
                 current,
                 transaction_version=self._transaction_version(),
@@ -284,11 +270,11 @@ class TransactionShard:
         producer: ProducerIdAndEpoch,
         partitions: Collection[TopicPartition],
         client_transaction_version: int,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> Decision[Outcome]:
         current = self._existing(transactional_id)
         if self._is_pending(current):
-            # First of all: the client may already have been told of the next producer id.
+            # First of all: the client may already have the next producer id.
             raise ending.concurrent(current)
         _check_current(current, producer)
         if current.state is ONGOING and current.partitions.issuperset(partitions):
@@ -308,8 +294,8 @@ class TransactionShard:
         _check_current(current, producer)
         if current.state in PREPARED:
             raise ending.concurrent(current)
-        # A partition counts only when that is committed, else a crash would leave records
-        # in it whose transaction nobody ends.
+        # A partition counts only when that is committed, or a crash could leave records in it
+        # whose transaction is never ended.
         return Decision(
             {
                 partition: ErrorCode.NONE
@@ -326,7 +312,7 @@ class TransactionShard:
         committed: bool,
         client_transaction_version: int,
         fresh_id: int | None,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> Decision[Outcome]:
         current = self._existing(transactional_id)
         pending = self._is_pending(current)
@@ -355,7 +341,7 @@ class TransactionShard:
         return self._write(prepared, answer, now_ms)
 
     def abort_timed_out(
-        self, transactional_id: str, fresh_id: int | None, now_ms: int
+        self, transactional_id: str, fresh_id: int | None, now_ms: WallMs
     ) -> Decision[Outcome]:
         """Abort the transaction if it still is overdue."""
         current = self.transactions.get(transactional_id)
@@ -379,11 +365,11 @@ class TransactionShard:
         )
 
     def is_current(self, prepared: TransactionMetadata) -> bool:
-        """Whether this decision is the last that was made about its transactional id."""
+        """Whether this decision is the last one about its transactional id."""
         return self.transactions.get(prepared.transactional_id) is prepared
 
-    def complete(self, prepared: TransactionMetadata, now_ms: int) -> Decision[None]:
-        """All partitions have the markers of this decision; nothing to do if that is old."""
+    def complete(self, prepared: TransactionMetadata, now_ms: WallMs) -> Decision[None]:
+        """Complete a decision whose markers all partitions have; does nothing if it is old."""
         if not self.is_current(prepared) or prepared.transactional_id in self._writing:
             return Decision(None)
         completed = prepared.completed(now_ms)
@@ -391,24 +377,6 @@ class TransactionShard:
         if completed.producer_id == prepared.producer_id and ahead > completed.producer_epoch:
             completed = replace(completed, producer_epoch=ahead)
         return self._write(completed, None, now_ms)
-
-    # Views.
-
-    def describe(
-        self, transactional_id: str
-    ) -> Decision[DescribeTransactionsResponse.TransactionState]:
-        current = self.transactions.get(transactional_id)
-        if current is None:
-            raise ApiError(
-                ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
-                f"there is no transactional id {transactional_id!r}",
-            )
-        return Decision(views.described(current))
-
-    def list_transactions(
-        self, wanted: Callable[[TransactionMetadata], bool]
-    ) -> list[ListTransactionsResponse.TransactionState]:
-        return [views.listed(each) for each in self.transactions.values() if wanted(each)]
 
     # Parts.
 
@@ -425,12 +393,12 @@ class TransactionShard:
         return metadata.state in PREPARED or metadata.transactional_id in self._writing
 
     def _storable(self, client_transaction_version: int) -> int:
-        """Records of level 0 cannot say what version 2 needs, so it cannot be used then."""
+        """Records of level 0 do not have the fields of version 2, so it cannot be used then."""
         if self._transaction_version() < TV_1:
             return TV_0
         return client_transaction_version
 
-    def _write(self, metadata: TransactionMetadata, response: R, now_ms: int) -> Decision[R]:
+    def _write(self, metadata: TransactionMetadata, response: R, now_ms: WallMs) -> Decision[R]:
         level = self._transaction_version()
         metadata = metadata.stored_at(level)
         invariant(
@@ -453,10 +421,10 @@ def _check_current(current: TransactionMetadata, producer: ProducerIdAndEpoch) -
 
 
 def _may_be(current: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
-    """Whether a recovering producer is the one of the id, its epoch aside.
+    """Whether a recovering producer is the one of the transactional id, apart from its epoch.
 
-    It may have missed the answer that gave it a new producer id, because the epochs of the
-    one it still knows were used up.
+    It may have missed the response with a new producer id, which it got because the epochs of the
+    previous one were exhausted.
     """
     return expected.producer_id == current.producer_id or (
         current.previous_producer_id == expected.producer_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from moldau.broker.coordinator.group.machine.regular_expressions import (
     check_pattern,
@@ -12,6 +12,8 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
     STATES_BY_NAME,
     TransactionMetadata,
 )
+from moldau.times import WallMs
+from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     DescribeTransactionsResponse,
     ListTransactionsRequest,
@@ -19,7 +21,20 @@ from moldau.wire.messages import (
 )
 
 
-def described(metadata: TransactionMetadata) -> DescribeTransactionsResponse.TransactionState:
+def describe(
+    transactions: Mapping[str, TransactionMetadata], transactional_id: str
+) -> DescribeTransactionsResponse.TransactionState:
+    """Raises ApiError TRANSACTIONAL_ID_NOT_FOUND."""
+    metadata = transactions.get(transactional_id)
+    if metadata is None:
+        raise ApiError(
+            ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+            f"there is no transactional id {transactional_id!r}",
+        )
+    return _described(metadata)
+
+
+def _described(metadata: TransactionMetadata) -> DescribeTransactionsResponse.TransactionState:
     partitions: dict[str, list[int]] = {}
     for topic, partition in sorted(metadata.partitions):
         partitions.setdefault(topic, []).append(partition)
@@ -37,23 +52,29 @@ def described(metadata: TransactionMetadata) -> DescribeTransactionsResponse.Tra
     )
 
 
-def listed(metadata: TransactionMetadata) -> ListTransactionsResponse.TransactionState:
-    return ListTransactionsResponse.TransactionState(
-        transactional_id=metadata.transactional_id,
-        producer_id=metadata.producer_id,
-        transaction_state=metadata.state_name,
-    )
+def listed(
+    transactions: Iterable[TransactionMetadata], wanted: Callable[[TransactionMetadata], bool]
+) -> list[ListTransactionsResponse.TransactionState]:
+    return [
+        ListTransactionsResponse.TransactionState(
+            transactional_id=metadata.transactional_id,
+            producer_id=metadata.producer_id,
+            transaction_state=metadata.state_name,
+        )
+        for metadata in transactions
+        if wanted(metadata)
+    ]
 
 
 def unknown_states(request: ListTransactionsRequest) -> list[str]:
-    """The names among the request's states that stand for none."""
+    """The names in the request's filter that are no states."""
     return [name for name in dict.fromkeys(request.state_filters) if name not in STATES_BY_NAME]
 
 
 def list_filter(
-    request: ListTransactionsRequest, now_ms: int
+    request: ListTransactionsRequest, now_ms: WallMs
 ) -> Callable[[TransactionMetadata], bool]:
-    """What the request asks for; ApiError INVALID_REGULAR_EXPRESSION if that cannot be said."""
+    """The filter of the request; raises ApiError INVALID_REGULAR_EXPRESSION."""
     names = set(request.state_filters)
     states = {state for name, state in STATES_BY_NAME.items() if name in names}
     producer_ids = set(request.producer_id_filters)

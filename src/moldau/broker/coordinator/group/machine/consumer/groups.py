@@ -84,20 +84,6 @@ class Migration(Protocol):
         ...
 
 
-class NoMigration:
-    def upgrade(self, classic: Group, out: Outbox) -> ConsumerGroup:
-        raise ApiError(
-            ErrorCode.GROUP_ID_NOT_FOUND,
-            f"Cannot upgrade classic group {classic.group_id} to consumer group because online "
-            "upgrade is disabled.",
-        )
-
-    def downgrade(
-        self, group: ConsumerGroup, leaving: Collection[ConsumerMember], out: Outbox
-    ) -> bool:
-        return False
-
-
 class ConsumerGroups:
     KEYS: ClassVar[tuple[type, ...]] = (
         ConsumerGroupMetadataKey,
@@ -121,11 +107,12 @@ class ConsumerGroups:
         config: GroupConfig,
         topics: ClusterTopics,
         settings: GroupSettings,
+        migration: Migration,
         assignors: Mapping[str, Assignor] = ASSIGNORS,
     ) -> None:
         self.context = ConsumerContext(config, topics, settings, assignors)
         self.groups: dict[str, ConsumerGroup] = {}
-        self.migration: Migration = NoMigration()
+        self._migration = migration
 
     # Replay: the only mutator of the groups.
 
@@ -199,7 +186,7 @@ class ConsumerGroups:
 
     def fence(self, group: ConsumerGroup, members: Collection[ConsumerMember], out: Outbox) -> None:
         """Members leave for good; a group of classic members alone becomes a classic one."""
-        if members and not self.migration.downgrade(group, members, out):
+        if members and not self._migration.downgrade(group, members, out):
             membership.remove_members(group, members, self.context, out)
 
     def _resolve_regexes(self, group: ConsumerGroup, out: Outbox) -> None:
@@ -290,7 +277,7 @@ class ConsumerGroups:
         if other.is_empty:
             out.records += other.tombstones()
             return ConsumerGroup(group_id)
-        return self.migration.upgrade(other, out)
+        return self._migration.upgrade(other, out)
 
     def _leave(
         self, request: ConsumerGroupHeartbeatRequest, other: Group | None, out: Outbox

@@ -1,8 +1,11 @@
-"""One member of a consumer group, as the records of the log tell of it.
+"""One member of a consumer group, as stored in records.
 
-A member is a value: every change makes a new one, so the old and the new can be compared
-to find out what to write. What always holds: its assigned partitions and those it still
-has to give up are disjoint, and no other member has any of them.
+A member is a value: every change makes a new one, so the old and the new can be compared to decide
+what to write.
+
+Invariants: its assigned partitions and those it still has to revoke are disjoint, and no other
+member has any of them; it has partitions to revoke exactly in UNREVOKED_PARTITIONS; its epoch never
+decreases; states follow `TRANSITIONS`.
 """
 
 from __future__ import annotations
@@ -12,6 +15,9 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
+
+from moldau.broker.machine.transitions import Transitions
+from moldau.invariant import invariant
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
@@ -41,6 +47,18 @@ class MemberState(IntEnum):
 
 
 _STATES = {int(state): state for state in MemberState}
+
+_SETTLED = frozenset({MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS})
+_KNOWN = _SETTLED | {MemberState.UNREVOKED_PARTITIONS}
+# A new target may arrive in any state. A member in an unknown state has nothing to give up.
+TRANSITIONS = Transitions(
+    {
+        MemberState.STABLE: _KNOWN,
+        MemberState.UNREVOKED_PARTITIONS: _KNOWN,
+        MemberState.UNRELEASED_PARTITIONS: _KNOWN,
+        MemberState.UNKNOWN: _SETTLED,
+    }
+)
 
 
 class ClassicMemberMetadata(NamedTuple):
@@ -90,7 +108,27 @@ class ConsumerMember:
         assigned: EpochAssignment,
         pending_revocation: EpochAssignment,
     ) -> ConsumerMember:
-        """One step on: the epoch it leaves becomes the previous one."""
+        """The member after a transition; its present epoch becomes the previous one."""
+        TRANSITIONS.check(f"member {self.member_id}", self.state, state)
+        invariant(
+            member_epoch >= self.member_epoch,
+            f"member {self.member_id} would go back from epoch {self.member_epoch}"
+            f" to {member_epoch}",
+        )
+        invariant(
+            # A member that was already in the state, as another coordinator wrote it, may stay.
+            state is self.state
+            or bool(pending_revocation) == (state is MemberState.UNREVOKED_PARTITIONS),
+            f"member {self.member_id} would be {state.name} with {pending_revocation} to revoke",
+        )
+        invariant(
+            all(
+                assigned[topic_id].keys().isdisjoint(partitions)
+                for topic_id, partitions in pending_revocation.items()
+                if topic_id in assigned
+            ),
+            f"member {self.member_id} would keep and revoke the same partition",
+        )
         return replace(
             self,
             state=state,

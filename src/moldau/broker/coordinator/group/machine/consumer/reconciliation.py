@@ -1,12 +1,12 @@
 """One step of a member from the assignment it has to the one it is meant to have.
 
-A member first gives up what is no longer its own and keeps its epoch meanwhile. When it has
-confirmed that, by what it says it owns, it moves to the epoch of the target and gets what
-nobody else has any more; for the rest it waits, in the new epoch.
+A member first revokes what is no longer in its target and keeps its epoch meanwhile. When it has
+confirmed that, by the partitions it reports as owned, it moves to the epoch of the target and gets
+what no other member has; for the rest it waits, in the new epoch.
 
-Stable -> Unrevoked: the target takes partitions away. Unrevoked -> Stable or Unreleased: the
-member has given them up. Unreleased -> Stable: the others have. Any state may meet a newer
-target on the way.
+STABLE -> UNREVOKED_PARTITIONS: the target takes partitions away. UNREVOKED_PARTITIONS -> STABLE or
+UNRELEASED_PARTITIONS: the member has revoked them. UNRELEASED_PARTITIONS -> STABLE: the other
+members have. A newer target may arrive in any state (`member.TRANSITIONS`).
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ from moldau.broker.coordinator.group.machine.consumer.timers import MemberRebala
 from moldau.broker.coordinator.group.machine.regular_expressions import check_pattern
 from moldau.broker.coordinator.machine.decision import Outbox
 from moldau.broker.coordinator.machine.topics import TopicFacts
+from moldau.broker.coordinator.machine.wall_intervals import is_within
 
 # However often topics and patterns change, all patterns are matched at most this often.
 REGEX_REFRESH_INTERVAL_MS_MIN = 10_000
@@ -108,10 +109,15 @@ class MemberUpdate:
         if not unresolved and not subscriptions.by_regex:
             return
         resolved = subscriptions.resolved
-        # They are always resolved together, so any of them tells for all.
+        # They are always resolved together, so all have the same timestamp.
         last = next(iter(resolved.values()), None)
         now_ms = self._out.now_ms
-        if last is not None and now_ms <= last.timestamp_ms + REGEX_REFRESH_INTERVAL_MS_MIN:
+        if last is not None and is_within(
+            since_ms=last.timestamp_ms,
+            # Kafka's bound is part of the interval.
+            interval_ms=REGEX_REFRESH_INTERVAL_MS_MIN + 1,
+            now_ms=now_ms,
+        ):
             return
         wanted = self._subscriptions_after().by_regex
         interval_ms = self._context.config.group_consumer_regex_refresh_interval_ms
@@ -120,7 +126,7 @@ class MemberUpdate:
             or last is None
             or len(wanted) != len(resolved)
             or self._group.regexes_resolved_at_version < self._context.newest_topic_version()
-            or now_ms > last.timestamp_ms + interval_ms
+            or not is_within(since_ms=last.timestamp_ms, interval_ms=interval_ms + 1, now_ms=now_ms)
         ):
             self._out.schedule(RegexTimer(self._group.group_id), 0)
 

@@ -45,7 +45,9 @@ from moldau.broker.coordinator.group.machine.share.states import (
 )
 from moldau.broker.coordinator.machine.decision import Outbox
 from moldau.broker.coordinator.machine.topics import ClusterTopics, TopicFacts
+from moldau.broker.coordinator.machine.wall_intervals import is_within
 from moldau.invariant import invariant
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     Message,
@@ -86,8 +88,8 @@ class ShareGroups:
         name = config.group_share_assignors[0].rpartition(".")[2]
         self._assignor: Assignor = SHARE_ASSIGNORS[name.removesuffix("Assignor").lower()]
         self.groups: dict[str, ShareGroup] = {}
-        # Not from records: since when initialisations that are under way here have been so.
-        self._initializing_since: dict[tuple[str, UUID], int] = {}
+        # Not from records: when the initializations that are in progress here began.
+        self._initializing_since: dict[tuple[str, UUID], WallMs] = {}
         self._topic_hashes: dict[str, int] = {}
         self._topic_hashes_version = -1
 
@@ -296,7 +298,7 @@ class ShareGroups:
         out.write(records.target_epoch_record(group.group_id, epoch, out.now_ms))
         return epoch, targets.get(member.member_id, {})
 
-    def _may_assign(self, group: ShareGroup, now_ms: int) -> bool:
+    def _may_assign(self, group: ShareGroup, now_ms: WallMs) -> bool:
         return may_assign(
             made_ms=group.assignment_timestamp_ms,
             interval_ms=self._settings.get(group.group_id, "share.assignment.interval.ms"),
@@ -347,18 +349,20 @@ class ShareGroups:
             out.act(InitializeShareState(group.group_id, epoch, missing))
 
     def _in_good_hands(
-        self, group: ShareGroup, states: PartitionStates, topic_id: UUID, now_ms: int
+        self, group: ShareGroup, states: PartitionStates, topic_id: UUID, now_ms: WallMs
     ) -> frozenset[int]:
-        """Partitions that are initialised, or for which it was asked not long ago."""
+        """Partitions that are initialized, or whose initialization began a short time ago."""
         initialized = states.initialized.get(topic_id)
         done = frozenset[int]() if initialized is None else initialized.partitions
         initializing = states.initializing.get(topic_id)
         since_ms = self._initializing_since.get((group.group_id, topic_id))
-        # Not known since when: another coordinator asked, and may never have heard the answer.
+        # Began at another coordinator, which may not have received the response.
         if initializing is None or since_ms is None:
             return done
         retry_ms = self._config.group_share_initialize_retry_interval_ms
-        return done | initializing.partitions if now_ms - since_ms < retry_ms else done
+        if is_within(since_ms=since_ms, interval_ms=retry_ms, now_ms=now_ms):
+            return done | initializing.partitions
+        return done
 
     def begin_initialization(self, group: ShareGroup, topics: Topics, out: Outbox) -> None:
         for topic_id in topics:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ShareGroupCurrentMemberAssignmentValue,
@@ -46,6 +47,10 @@ class ShareMember:
         )
 
     def at_epoch(self, epoch: int) -> ShareMember:
+        invariant(
+            epoch >= self.member_epoch,
+            f"member {self.member_id} would go back from epoch {self.member_epoch} to {epoch}",
+        )
         return replace(self, member_epoch=epoch, previous_member_epoch=self.member_epoch)
 
     def with_metadata(self, value: ShareGroupMemberMetadataValue) -> ShareMember:

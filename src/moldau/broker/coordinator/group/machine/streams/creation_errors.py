@@ -1,35 +1,51 @@
-"""Why internal topics could not be created, remembered for the heartbeats that ask next.
+"""Why internal topics could not be created, for the responses to the next heartbeats.
 
-What always holds: at most `ERRORS_MAX` are kept, none longer than its time.
+Invariants: at most `ERRORS_MAX` are stored, none longer than its interval.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
+
+from moldau.broker.coordinator.machine.wall_intervals import is_within
+from moldau.times import WallMs
 
 ERRORS_MAX = 1_000
 _SHOWN_MAX = 3
 
 
+class _Error(NamedTuple):
+    message: str
+    since_ms: WallMs
+    keep_ms: int
+
+    @property
+    def expires_at_ms(self) -> int:
+        return self.since_ms + self.keep_ms
+
+
 class CreationErrors:
     def __init__(self) -> None:
-        self._errors: dict[str, tuple[int, str]] = {}
+        self._errors: dict[str, _Error] = {}
 
-    def note(self, topic: str, message: str, expires_at_ms: int) -> None:
+    def note(self, topic: str, message: str, now_ms: WallMs, *, keep_ms: int) -> None:
         self._errors.pop(topic, None)
-        self._errors[topic] = (expires_at_ms, message)
+        self._errors[topic] = _Error(message, now_ms, keep_ms)
         if len(self._errors) > ERRORS_MAX:
-            del self._errors[min(self._errors, key=self._errors.__getitem__)]
+            del self._errors[min(self._errors, key=lambda each: self._errors[each].expires_at_ms)]
 
-    def of(self, topics: Iterable[str], now_ms: int) -> dict[str, str]:
-        """What went wrong with the topics; those should not be tried again yet."""
+    def of(self, topics: Iterable[str], now_ms: WallMs) -> dict[str, str]:
+        """The errors of the topics; creation of these should not be retried yet."""
         found = {}
         for topic in topics:
-            expires_at_ms, message = self._errors.get(topic, (now_ms, ""))
-            if expires_at_ms > now_ms:
-                found[topic] = message
+            error = self._errors.get(topic)
+            if error is None:
+                continue
+            if is_within(since_ms=error.since_ms, interval_ms=error.keep_ms, now_ms=now_ms):
+                found[topic] = error.message
             else:
-                self._errors.pop(topic, None)
+                del self._errors[topic]
         return found
 
 

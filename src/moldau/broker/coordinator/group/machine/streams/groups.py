@@ -48,6 +48,7 @@ from moldau.broker.coordinator.group.machine.streams.tasks import NOTHING_ASSIGN
 from moldau.broker.coordinator.group.machine.streams.topology import StreamsTopology
 from moldau.broker.coordinator.machine.decision import Outbox
 from moldau.broker.coordinator.machine.topics import ClusterTopics
+from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     Message,
@@ -202,11 +203,11 @@ class StreamsGroups:
             return group.described(None)
         return group.described(self._resolve(group_id, group.topology).configured)
 
-    def on_internal_topics(self, group_id: str, errors: Mapping[str, str], now_ms: int) -> None:
+    def on_internal_topics(self, group_id: str, errors: Mapping[str, str], now_ms: WallMs) -> None:
         """What `CreateInternalTopics` could not create, by topic, for members to read."""
         keep_ms = 2 * self._settings.get(group_id, "streams.heartbeat.interval.ms")
         for topic, message in errors.items():
-            self._creation_errors.note(topic, message, now_ms + keep_ms)
+            self._creation_errors.note(topic, message, now_ms, keep_ms=keep_ms)
 
     # Life of the shard.
 

@@ -1,9 +1,12 @@
-"""A member of a streams group: what it said of itself and where its tasks stand.
+"""A member of a streams group: its subscription and its tasks.
 
-    STABLE ──tasks to give up──▶ UNREVOKED_TASKS ──given up──▶ STABLE
+    STABLE ──tasks to revoke───▶ UNREVOKED_TASKS ──revoked───▶ STABLE
       └───tasks not yet free───▶ UNRELEASED_TASKS ──all free──▶ STABLE
 
-Members are values: replay puts a new one in place of the old.
+A new target may arrive in any state. Members are values: replay replaces the old one.
+
+Invariants: states follow `TRANSITIONS`; a member has tasks to revoke exactly in UNREVOKED_TASKS;
+its epoch never decreases.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from moldau.broker.coordinator.group.machine.streams.tasks import (
     TaskMap,
     Tasks,
 )
+from moldau.broker.machine.transitions import Transitions
+from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import StreamsGroupDescribeResponse, StreamsGroupHeartbeatRequest
 
@@ -38,6 +43,19 @@ class MemberState(IntEnum):
     def of(cls, value: int) -> MemberState:
         # A newer coordinator may have written a state that is not known here.
         return cls(value) if value in cls._value2member_map_ else cls.UNKNOWN
+
+
+_SETTLED = frozenset({MemberState.STABLE, MemberState.UNRELEASED_TASKS})
+_KNOWN = _SETTLED | {MemberState.UNREVOKED_TASKS}
+# A new target may arrive in any state. A member in an unknown state has nothing to give up.
+TRANSITIONS = Transitions(
+    {
+        MemberState.STABLE: _KNOWN,
+        MemberState.UNREVOKED_TASKS: _KNOWN,
+        MemberState.UNRELEASED_TASKS: _KNOWN,
+        MemberState.UNKNOWN: _SETTLED,
+    }
+)
 
 
 class Endpoint(NamedTuple):
@@ -73,8 +91,35 @@ class StreamsMember:
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.member_epoch == epoch
 
+    def reconciled(
+        self,
+        state: MemberState,
+        member_epoch: int,
+        assigned: AssignedTasks,
+        pending_revocation: AssignedTasks,
+    ) -> StreamsMember:
+        """The member after a transition; its present epoch becomes the previous one."""
+        TRANSITIONS.check(f"member {self.member_id}", self.state, state)
+        invariant(
+            member_epoch >= self.member_epoch,
+            f"member {self.member_id} would go back from epoch {self.member_epoch}"
+            f" to {member_epoch}",
+        )
+        invariant(
+            pending_revocation.is_empty == (state is not MemberState.UNREVOKED_TASKS),
+            f"member {self.member_id} would be {state.name} with {pending_revocation} to revoke",
+        )
+        return replace(
+            self,
+            state=state,
+            member_epoch=member_epoch,
+            previous_member_epoch=self.member_epoch,
+            assigned=assigned,
+            pending_revocation=pending_revocation,
+        )
+
     def updated(self, request: StreamsGroupHeartbeatRequest, client: ClientInfo) -> StreamsMember:
-        """What a heartbeat says anew of its member; what it leaves out stays."""
+        """The member with what a heartbeat contains; what it leaves out stays."""
         return replace(
             self,
             client_id=client.client_id,

@@ -8,7 +8,6 @@ only when no process has it, and no process gets a second copy of a task.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from moldau.broker.coordinator.group.machine.streams.group import TaskOwners
@@ -117,19 +116,6 @@ def _next(
     to_assign = AssignedTasks(epochs(active.to_assign), standby.to_assign, warmup.to_assign)
     unreleased = active.unreleased or standby.unreleased or warmup.unreleased
     if not to_revoke.is_empty and (owned is None or owned.has_any_of(to_revoke)):
-        return replace(
-            member,
-            state=MemberState.UNREVOKED_TASKS,
-            member_epoch=epoch,
-            previous_member_epoch=member.member_epoch,
-            assigned=kept,
-            pending_revocation=to_revoke,
-        )
-    return replace(
-        member,
-        state=MemberState.UNRELEASED_TASKS if unreleased else MemberState.STABLE,
-        member_epoch=target.epoch,
-        previous_member_epoch=member.member_epoch,
-        assigned=kept.merge(to_assign),
-        pending_revocation=NOTHING_ASSIGNED,
-    )
+        return member.reconciled(MemberState.UNREVOKED_TASKS, epoch, kept, to_revoke)
+    state = MemberState.UNRELEASED_TASKS if unreleased else MemberState.STABLE
+    return member.reconciled(state, target.epoch, kept.merge(to_assign), NOTHING_ASSIGNED)

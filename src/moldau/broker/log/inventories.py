@@ -1,0 +1,65 @@
+"""Writing the inventory of a log directory at a clean stop and reading it at the next start."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from moldau.broker.log.disk import Disk
+from moldau.broker.log.leftovers import has_leftovers
+from moldau.broker.log.log import Log
+from moldau.broker.log.log_dirs import LogDir
+from moldau.broker.log.machine.inventory import (
+    LogFacts,
+    SegmentFacts,
+    decode_inventory,
+    encode_inventory,
+)
+from moldau.broker.log.machine.names import INVENTORY_FILE
+from moldau.broker.log.segment import Segment
+
+logger = logging.getLogger(__name__)
+
+
+def read_inventory(directory: LogDir) -> dict[str, LogFacts]:
+    """The facts by directory names; none unless the last stop was clean and wrote them."""
+    if directory.inventory is None:
+        return {}
+    data, directory.inventory = directory.inventory, None
+    return decode_inventory(data, directory.mark_ms)
+
+
+def write_inventory(disk: Disk, directory: LogDir, logs: Iterable[Log]) -> None:
+    """Record the closed logs of a directory that has its clean-shutdown mark.
+
+    Without an inventory the next start takes longer, so a failure is no reason to fail.
+    """
+    try:
+        facts = {log.dir.rpartition("/")[2]: _facts(disk, log) for log in logs}
+        # What a removal has yet to remove is settled by a start that looks at the files.
+        settled = {name: each for name, each in facts.items() if not has_leftovers(each.files)}
+        data = encode_inventory(directory.clean_mark_ms(), settled)
+        disk.write_atomic(f"{directory.path}/{INVENTORY_FILE}", data)
+    except OSError as error:
+        logger.warning("%s: cannot write the inventory of its logs: %s", directory.path, error)
+
+
+def _facts(disk: Disk, log: Log) -> LogFacts:
+    return LogFacts(
+        files=disk.scan_files(log.dir),
+        topic_id=log.topic_id,
+        end_offset=log.log_end_offset,
+        # A start drops epochs without a batch.
+        epochs=tuple(each for each in log.leader_epochs.entries() if each[1] < log.log_end_offset),
+        segments=tuple(map(_segment_facts, log.segments)),
+    )
+
+
+def _segment_facts(segment: Segment) -> SegmentFacts:
+    return SegmentFacts(
+        segment.base_offset,
+        segment.offset_index.last_entry,
+        segment.time_index.last_entry,
+        segment.max_timestamp,
+        segment.max_timestamp_offset,
+    )

@@ -1,0 +1,1 @@
+"""The decisions of one node of the metadata quorum: `machine.py` is where to begin."""

@@ -1,0 +1,1 @@
+"""Commands for the cluster as a whole: configurations, features, quorum, log directories."""

@@ -1,0 +1,1 @@
+"""Commands that run brokers: their options. `cli/nodes` does the work."""

@@ -1,0 +1,1 @@
+"""Commands that write and print records, and the formats they print."""

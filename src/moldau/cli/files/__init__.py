@@ -1,0 +1,1 @@
+"""Commands that read the files of a broker without the broker."""

@@ -1,0 +1,1 @@
+"""Commands for groups of all types, and for transactions."""

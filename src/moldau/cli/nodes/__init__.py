@@ -1,0 +1,1 @@
+"""Nodes on this machine: configured, formatted, started, watched and stopped."""

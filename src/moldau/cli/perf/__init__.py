@@ -1,0 +1,1 @@
+"""Commands that measure throughput and latency."""

@@ -1,0 +1,1 @@
+"""Commands for data pipelines and the Spark that runs them."""

@@ -1,0 +1,449 @@
+"""`moldau pipelines`: start, stop and watch data pipelines.
+
+A failure is reported with the line of the definition; the rest is in the pipeline's log. Exit
+codes: 0 success, 1 failure. Output is plain text in a pipe, one JSON document with --json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings
+from moldau.cli.support.arguments import Parser
+from moldau.cli.support.client_options import add_common, add_json
+from moldau.cli.support.config_files import read_config_file
+from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.failures import ToolError
+from moldau.cli.support.tables import Table, aligned, on_terminal, print_json
+from moldau.spark.runtime.places import DEFAULT_FOLDER
+
+if TYPE_CHECKING:
+    from moldau.pipelines.api import PipelineInfo, Pipelines
+    from moldau.pipelines.errors import PipelineError
+
+__all__ = ["add_arguments", "run"]
+
+_DEFAULT_LINES = 50
+_ERROR_LENGTH_MAX = 400
+
+_EXAMPLES = """\
+examples:
+  moldau pipelines validate orders.yaml   check a definition
+  moldau pipelines start orders.yaml      start it, or apply a new definition
+  moldau pipelines list                   list all pipelines with state and lag
+  moldau pipelines show orders            show all details of a pipeline
+  moldau pipelines logs -f orders         print its log, and new lines
+  moldau pipelines stop orders            stop it; its checkpoint remains
+  moldau pipelines start orders           continue from the checkpoint
+  moldau pipelines delete orders --checkpoint
+
+Pipelines use the brokers of the deployment. Until it has any, these are the brokers in
+MOLDAU_BOOTSTRAP_SERVERS, of the profile in use, or 127.0.0.1:9092. --bootstrap-server sets others.
+"""
+
+_COLOURS = {
+    "running": "green",
+    "starting": "cyan",
+    "stopping": "cyan",
+    "restarting": "yellow",
+    "failed": "bold red",
+    "finished": "dim",
+    "stopped": "dim",
+}
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.epilog = _EXAMPLES
+    add_common(parser, required=False)
+    parser.add_argument(
+        "--data",
+        default=DEFAULT_FOLDER,
+        metavar="DIR",
+        help=f"directory of the deployment (default: ./{DEFAULT_FOLDER})",
+    )
+    add_json(parser)
+    commands = parser.add_commands()
+    commands.add("list", "list all pipelines")
+    show = commands.add("show", "show all details of a pipeline")
+    show.add_argument("name", metavar="NAME", help="name of the pipeline")
+    start = commands.add(
+        "start",
+        "start a pipeline from a file, or by name",
+        description="start a pipeline from a YAML file, or by name. The definition in a file is "
+        "written to the registry first. The command waits until the pipeline runs or fails. A "
+        "pipeline that runs with another definition is restarted from its checkpoint.",
+    )
+    start.add_argument(
+        "definition", metavar="FILE.yaml|NAME", help="definition, or name of a pipeline"
+    )
+    for command, help_text in (
+        ("stop", "stop a pipeline; its checkpoint remains"),
+        ("restart", "stop a pipeline and start it from its checkpoint"),
+    ):
+        commands.add(command, help_text).add_argument(
+            "name", metavar="NAME", help="name of the pipeline"
+        )
+    delete = commands.add("delete", "stop and delete a pipeline")
+    delete.add_argument("name", metavar="NAME", help="name of the pipeline")
+    delete.add_argument("--checkpoint", action="store_true", help="also delete its checkpoint")
+    for command in ("start", "stop", "restart", "delete"):
+        _add_waiting(_subparser(parser, command))
+    logs = commands.add("logs", "print a pipeline's log")
+    logs.add_argument("name", metavar="NAME", help="name of the pipeline")
+    logs.add_argument(
+        "--follow", "-f", action="store_true", help="also print new lines as they come"
+    )
+    logs.add_argument(
+        "--lines",
+        "-n",
+        type=int,
+        default=_DEFAULT_LINES,
+        metavar="N",
+        help=f"number of lines from the end; 0 for all (default: {_DEFAULT_LINES})",
+    )
+    logs.add_argument("--detail", action="store_true", help="print errors with all details")
+    validate = commands.add("validate", "check a definition without starting it")
+    validate.add_argument("file", metavar="FILE.yaml", help="definition of the pipeline")
+
+
+def _add_waiting(parser: Parser) -> None:
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=180.0,
+        metavar="SECONDS",
+        help="how long to wait (default: 180)",
+    )
+    parser.add_argument(
+        "--no-wait", action="store_true", help="return as soon as the request is stored"
+    )
+
+
+def _subparser(parser: Parser, name: str) -> Parser:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found: Parser = action.choices[name]
+            return found
+    raise LookupError(name)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with _reporting(arguments):
+        if arguments.command == "validate":
+            return _validate(arguments)
+        with _open(arguments) as pipelines:
+            return int(_COMMANDS[arguments.command](pipelines, arguments))
+
+
+@contextmanager
+def _reporting(arguments: argparse.Namespace) -> Iterator[None]:
+    """Turns errors into one line each."""
+    from moldau.pipelines.errors import PipelineError
+    from moldau.spark.runtime.errors import SparkRuntimeError
+
+    try:
+        yield
+    except PipelineError as error:
+        raise ToolError(_error_text(error, arguments)) from None
+    except SparkRuntimeError as error:
+        raise ToolError(str(error)) from None
+
+
+@contextmanager
+def _open(arguments: argparse.Namespace) -> Iterator[Pipelines]:
+    from moldau.pipelines.api import Pipelines
+    from moldau.pipelines.control.folder import ControlFolder
+
+    known = ControlFolder(arguments.data).cluster or {}
+    config: dict[str, Any] = dict(known)
+    if not (known or arguments.command_config or arguments.bootstrap_server):
+        config.update(cluster_settings(os.environ))
+    if arguments.command_config:
+        config = read_config_file(arguments.command_config)
+    servers = (
+        arguments.bootstrap_server
+        or config.get("bootstrap.servers")
+        or known.get("bootstrap.servers")
+        or DEFAULT_SERVERS
+    )
+    config["bootstrap.servers"] = servers
+    wait_until_reachable(config)
+    with Pipelines(servers, folder=arguments.data, config=config) as pipelines:
+        yield pipelines
+
+
+# Commands.
+
+
+def _list(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
+    found = pipelines.list()
+    if arguments.json:
+        print_json([_as_json(info) for info in found])
+        return 0
+    if not found:
+        print("There are no pipelines. `moldau pipelines start FILE.yaml` starts one.")
+        return 0
+    table = Table("NAME", "STATE", "FOR", "BATCH", "ROWS/S", "LAG", "BEHIND", plain=aligned)
+    for info in found:
+        progress = info.progress if info.state in ("running", "finished") else None
+        table.add(
+            info.name,
+            info.state + ("?" if info.stale else ""),
+            _age(info.since_ms),
+            "-" if progress is None else progress.batch_id,
+            _number(None if progress is None else progress.processed_rows_per_second),
+            "-" if progress is None or progress.lag_records is None else progress.lag_records,
+            _seconds(None if progress is None else progress.lag_seconds),
+            style=_COLOURS.get(info.state),
+        )
+    table.show()
+    for info in found:
+        if info.last_error is not None and info.state in ("failed", "restarting"):
+            print(f"{info.name}: {_short(str(info.last_error))}")
+    for reason in sorted({info.stale for info in found if info.stale}):
+        print(f"?: {reason}, so this may be old. `moldau spark start` starts it.", file=sys.stderr)
+    return 0
+
+
+def _show(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
+    info = pipelines.show(arguments.name)
+    if arguments.json:
+        print_json(_as_json(info))
+        return 0
+    lines = list(_lines_of(info))
+    width = max(len(name) for name, _ in lines)
+    if not on_terminal():
+        for name, value in lines:
+            print(f"{name + ':' if name else '':<{width + 2}}{value}")
+        return 0
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    grid = RichTable.grid(padding=(0, 2))
+    grid.add_column(style="bold cyan", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in lines:
+        style = _COLOURS.get(info.state, "") if name == "State" else ""
+        grid.add_row(name, Text(value, style=style))
+    Console().print(grid)
+    return 0
+
+
+def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
+    state = info.state if info.since_ms is None else f"{info.state} for {_age(info.since_ms)}"
+    if info.stale:
+        state += f" ({info.stale}, so this may be old)"
+    yield "Name", info.name
+    yield "State", state
+    yield "Wanted", info.desired
+    if info.state == "restarting" and info.retry_at_ms is not None:
+        seconds = max(0.0, info.retry_at_ms / 1000 - time.time())
+        yield "Next try", f"in {seconds:.0f} s, after {info.attempts} failures"
+    if info.activity is not None and info.state == "running":
+        yield "Activity", info.activity
+    if (progress := info.progress) is not None:
+        yield "Batch", f"{progress.batch_id}, {progress.input_rows} rows, at {progress.at}"
+        yield "Rows/s", _number(progress.processed_rows_per_second)
+        if progress.lag_records is not None:
+            behind = _seconds(progress.lag_seconds)
+            yield (
+                "Lag",
+                f"{progress.lag_records} records" + ("" if behind == "-" else f", {behind}"),
+            )
+    yield "From", _endpoint(info.definition, "source")
+    yield "To", _endpoint(info.definition, "sink")
+    trigger = str(info.definition.get("trigger", ""))
+    yield "Trigger", "as fast as possible" if trigger in ("", "0 seconds") else trigger
+    yield "Connector", info.connector or str(info.definition.get("connector", "auto"))
+    yield "Checkpoint", info.checkpoint
+    yield "Generation", f"{info.generation}, revision {info.revision}"
+    for query in info.queries:
+        yield "Query", f"{query.name} {query.id} run {query.run_id}"
+    if (error := info.last_error) is not None:
+        recovered = ", recovered" if info.state in ("running", "finished") else ""
+        yield "Last error", f"{_short(str(error))} ({_age(error.at_ms)} ago{recovered})"
+        if error.hint:
+            yield "", error.hint
+        if (code := _own_line(error.where, Path(info.definition.get("base", ".")))) is not None:
+            yield "", code
+
+
+def _start(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
+    with _waiting(arguments, f"starting {arguments.definition}"):
+        info = pipelines.start(
+            arguments.definition, wait=not arguments.no_wait, timeout=arguments.timeout
+        )
+    return _done(info, arguments)
+
+
+def _stop(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
+    with _waiting(arguments, f"stopping {arguments.name}"):
+        info = pipelines.stop(arguments.name, wait=not arguments.no_wait, timeout=arguments.timeout)
+    return _done(info, arguments)
+
+
+def _restart(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
+    with _waiting(arguments, f"restarting {arguments.name}"):
+        info = pipelines.restart(
+            arguments.name, wait=not arguments.no_wait, timeout=arguments.timeout
+        )
+    return _done(info, arguments)
+
+
+def _delete(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
+    with _waiting(arguments, f"deleting {arguments.name}"):
+        pipelines.delete(
+            arguments.name,
+            checkpoint=arguments.checkpoint,
+            wait=not arguments.no_wait,
+            timeout=arguments.timeout,
+        )
+    if arguments.json:
+        print_json({"deleted": arguments.name, "checkpoint": arguments.checkpoint})
+    else:
+        print(f"{arguments.name} is deleted.")
+    return 0
+
+
+def _logs(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
+    lines = arguments.lines if arguments.lines > 0 else None
+    shown = pipelines.logs(
+        arguments.name, lines=lines, follow=arguments.follow, detail=arguments.detail
+    )
+    for line in shown:
+        if arguments.json:
+            print_json({"line": line})
+        else:
+            print(line)
+        if arguments.follow:
+            sys.stdout.flush()
+    return 0
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    from moldau.pipelines import build
+    from moldau.pipelines.definition import Definition
+
+    definition = Definition.load(Path(arguments.file))
+    build.check(definition)
+    if arguments.json:
+        print_json({"valid": True, "name": definition.name})
+    else:
+        print(f"{arguments.file} is right: it declares the pipeline {definition.name}.")
+    return 0
+
+
+_COMMANDS = {
+    "list": _list,
+    "show": _show,
+    "start": _start,
+    "stop": _stop,
+    "restart": _restart,
+    "delete": _delete,
+    "logs": _logs,
+}
+
+
+# Texts.
+
+
+def _done(info: PipelineInfo, arguments: argparse.Namespace) -> int:
+    if arguments.json:
+        print_json(_as_json(info))
+    else:
+        print(f"{info.name} is {info.state}.")
+    return 0
+
+
+@contextmanager
+def _waiting(arguments: argparse.Namespace, what: str) -> Iterator[None]:
+    """Shows activity on a terminal: a first start takes a while."""
+    if arguments.json or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} ..."):
+        yield
+
+
+def _error_text(error: PipelineError, arguments: argparse.Namespace) -> str:
+    """The error, and the line of the definition that it is about."""
+    text = str(error)
+    named = getattr(arguments, "definition", None) or getattr(arguments, "file", None) or "."
+    code = _own_line(error.where, Path(named).parent)
+    return text if code is None or "\n" in text else f"{text}\n{code}"
+
+
+def _own_line(where: str | None, base: Path) -> str | None:
+    """The line of a file that `where` names, as it is there now; None if it cannot be found."""
+    match = re.fullmatch(r"(.+):(\d+)", where or "")
+    if match is None:
+        return None
+    for folder in (base, Path()):
+        try:
+            lines = (folder / match[1]).read_text(encoding="utf-8").splitlines()
+            line = lines[int(match[2]) - 1].strip()
+        except (OSError, UnicodeDecodeError, IndexError):
+            continue
+        # The definition as a whole: its name adds nothing.
+        return None if line.startswith("name:") else f"  {match[2]} | {line}"
+    return None
+
+
+def _endpoint(definition: Any, kind: str) -> str:
+    """A source or sink in a few words."""
+    from moldau.spark.tables import FORMATS
+
+    ends = (
+        [definition[kind]] if kind in definition else list(definition.get("sources", {}).values())
+    )
+    parts = []
+    for end in ends:
+        if "topic" in end or "topics" in end or "pattern" in end or "assign" in end:
+            names = end.get("topic") or end.get("topics") or end.get("pattern") or end.get("assign")
+            parts.append(f"topic {', '.join(names) if isinstance(names, list) else names}")
+        else:
+            found = next((each for each in FORMATS if each in end), None)
+            parts.append("?" if found is None else f"{found} {end[found]}")
+    return "; ".join(parts)
+
+
+def _as_json(info: PipelineInfo) -> dict[str, object]:
+    return asdict(info)
+
+
+def _age(since_ms: int | None) -> str:
+    if not since_ms:
+        return "-"
+    seconds = max(0, int(time.time() - since_ms / 1000))
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m{seconds % 60:02}s"
+    if seconds < 86400:
+        return f"{seconds // 3600}h{seconds % 3600 // 60:02}m"
+    return f"{seconds // 86400}d{seconds % 86400 // 3600}h"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} s"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _ERROR_LENGTH_MAX else f"{line[:_ERROR_LENGTH_MAX]} ..."

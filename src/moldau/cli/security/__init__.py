@@ -1,0 +1,1 @@
+"""Commands for access control lists and delegation tokens."""

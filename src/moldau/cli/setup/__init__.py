@@ -1,0 +1,1 @@
+"""Commands for this installation: diagnosis, profiles, completion."""

@@ -1,0 +1,1 @@
+"""What commands share: arguments, the cluster to talk to, errors and output."""

@@ -1,1 +1,0 @@
-"""One module per tool: `add_arguments(parser)` and `run(arguments)`. The catalogue names them."""

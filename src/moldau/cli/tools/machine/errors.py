@@ -1,5 +1,0 @@
-"""What a tool itself refuses."""
-
-
-class Refused(Exception):
-    """What a tool itself finds wrong; `told_as` puts Kafka's words before it."""

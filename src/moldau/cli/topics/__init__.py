@@ -1,0 +1,1 @@
+"""Commands for topics and the offsets of their partitions."""

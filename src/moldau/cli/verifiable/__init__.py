@@ -1,0 +1,1 @@
+"""Clients that report every event as JSON, for Kafka's system tests."""

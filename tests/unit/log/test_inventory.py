@@ -1,0 +1,203 @@
+"""A clean stop records what the next start would otherwise look for in every log's files."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.broker.config import LogConfig
+from moldau.broker.log.background import InlineBackground
+from moldau.broker.log.disk import OsDisk
+from moldau.broker.log.log import AppendOrigin, Log
+from moldau.broker.log.machine.names import CLEAN_SHUTDOWN_FILE, INVENTORY_FILE
+from moldau.broker.log.machine.producer_state import encode_snapshot
+from moldau.broker.log.manager import LogManager
+from moldau.wire.records import encode_end_txn_marker
+from support.log_folder import NOW_MS, append, batch_of, read_all, values_of
+
+CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=100, file_delete_delay_ms=0)
+
+
+class CountingDisk(OsDisk):
+    """Remembers which files were read as a whole or opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used: list[str] = []
+
+    def read_bytes(self, path: str) -> bytes:
+        self.used.append(path)
+        return super().read_bytes(path)
+
+    def note_open(self, file: Any) -> None:
+        self.used.append(file.path)
+        super().note_open(file)
+
+
+def started(path: Path, disk: OsDisk | None = None) -> LogManager:
+    manager = LogManager(
+        [str(path)],
+        disk=disk or OsDisk(),
+        background=InlineBackground(),
+        now_ms=lambda: NOW_MS,
+        random_bytes=os.urandom,
+    )
+    manager.open_dirs()
+    manager.load(lambda topic: CONFIG)
+    return manager
+
+
+def log_of(manager: LogManager, index: int = 0) -> Log:
+    log = manager.get_log("topic", index)
+    assert log is not None
+    return log
+
+
+def state_of(log: Log) -> dict[str, Any]:
+    return {
+        "offsets": (log.log_start_offset, log.high_watermark, log.log_end_offset),
+        "recovery point": log.recovery_point,
+        "epochs": log.leader_epochs.entries(),
+        "topic id": log.topic_id,
+        "producers": (
+            encode_snapshot(log.producers.entries.values()),
+            log.producers.map_end_offset,
+        ),
+        "unstable": log.producers.first_unstable_offset,
+        "snapshots": log.snapshots.offsets,
+        "durable": not log.needs_sync,
+        "aborted": log.aborted_transactions(0, log.log_end_offset),
+        "records": values_of(read_all(log)),
+        "newest": log.offset_of_max_timestamp(),
+        "segments": [
+            (
+                segment.base_offset,
+                segment.size,
+                segment.offset_index.last_entry,
+                segment.offset_index.entry_count,
+                segment.time_index.last_entry,
+                segment.time_index.entry_count,
+                segment.max_timestamp,
+                segment.max_timestamp_offset,
+            )
+            for segment in log.segments
+        ],
+    }
+
+
+def fill_plain(log: Log) -> None:
+    for number in range(40):
+        append(log, b"%04d" % number, leader_epoch=number // 15, timestamp=NOW_MS + number)
+
+
+def fill_old(log: Log) -> None:
+    """Epochs and log start move on, the newest timestamp is not the last."""
+    fill_plain(log)
+    append(log, b"newest", leader_epoch=5, timestamp=NOW_MS + 10_000)
+    append(log, b"last", leader_epoch=7)
+    log.advance_log_start_offset(25)
+
+
+def fill_transactional(log: Log) -> None:
+    for sequence, epoch in enumerate((0, 0, 1)):
+        batch = batch_of(
+            b"x", producer_id=7, producer_epoch=0, base_sequence=sequence, is_transactional=True
+        )
+        log.append_as_leader(batch, leader_epoch=epoch, now_ms=NOW_MS)
+    marker = encode_end_txn_marker(
+        producer_id=7, producer_epoch=0, committed=False, coordinator_epoch=0, timestamp=NOW_MS
+    )
+    log.append_as_leader(
+        bytearray(marker), leader_epoch=1, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
+    )
+    batch = batch_of(b"y", producer_id=8, producer_epoch=2, base_sequence=0, is_transactional=True)
+    log.append_as_leader(batch, leader_epoch=1, now_ms=NOW_MS)
+    log.set_high_watermark(log.log_end_offset)
+
+
+def fill_nothing(log: Log) -> None:
+    log.assign_epoch(3, 0)
+
+
+@pytest.mark.parametrize("fill", [fill_nothing, fill_plain, fill_old, fill_transactional])
+def test_a_start_with_the_inventory_finds_what_one_without_it_finds(
+    tmp_path: Path, fill: Callable[[Log], None]
+) -> None:
+    manager = started(tmp_path)
+    fill(manager.create_log("topic", 0, CONFIG, topic_id=uuid.UUID(int=9)))
+    manager.close()
+    disk = CountingDisk()
+    with_inventory = started(tmp_path, disk)
+    log = log_of(with_inventory)
+    assert [path for path in disk.used if path.endswith((".log", "index", "metadata"))] == []
+    found = state_of(log)
+    with_inventory.close()
+    (tmp_path / INVENTORY_FILE).unlink()
+    log = log_of(started(tmp_path))
+    assert found == state_of(log)
+
+
+def test_what_has_changed_since_is_looked_at(tmp_path: Path) -> None:
+    manager = started(tmp_path)
+    for index in range(3):
+        fill_plain(manager.create_log("topic", index, CONFIG))
+    manager.close()
+    (tmp_path / "topic-0" / f"{0:020d}.index").unlink()
+    last = sorted((tmp_path / "topic-1").glob("*.log"))[-1]
+    last.write_bytes(b"")
+    manager = started(tmp_path)
+    rebuilt, shorter, same = (log_of(manager, index) for index in range(3))
+    assert (tmp_path / "topic-0" / f"{0:020d}.index").exists()
+    assert len(read_all(rebuilt)) == len(read_all(same)) == 40
+    assert shorter.log_end_offset == int(last.stem)
+
+
+def test_an_inventory_counts_only_with_its_own_mark(tmp_path: Path) -> None:
+    """Another broker may have used the directory and left files of the same sizes."""
+    manager = started(tmp_path)
+    append(manager.create_log("topic", 0, CONFIG), b"x", leader_epoch=1)
+    manager.close()
+    (tmp_path / "topic-0" / "leader-epoch-checkpoint").write_text("0\n1\n2 0\n")
+    os.utime(tmp_path / CLEAN_SHUTDOWN_FILE, ns=(0, 0))
+    log = log_of(started(tmp_path))
+    assert log.leader_epochs.entries() == [(2, 0)]
+
+
+@pytest.mark.parametrize("content", [b"", b"0 1\n{}", b"1 0\n", b"\xff" * 100])
+def test_a_damaged_inventory_is_ignored(tmp_path: Path, content: bytes) -> None:
+    manager = started(tmp_path)
+    fill_plain(manager.create_log("topic", 0, CONFIG))
+    manager.close()
+    (tmp_path / INVENTORY_FILE).write_bytes(content)
+    log = log_of(started(tmp_path))
+    assert len(read_all(log)) == 40
+
+
+def test_after_a_kill_there_is_no_inventory(tmp_path: Path) -> None:
+    manager = started(tmp_path)
+    append(manager.create_log("topic", 0, CONFIG), b"before")
+    manager.close()
+    manager = started(tmp_path)
+    assert not (tmp_path / INVENTORY_FILE).exists()
+    log = log_of(manager)
+    append(log, b"after")
+    manager.unlock()
+    log = log_of(started(tmp_path))
+    assert [value for _, value in values_of(read_all(log))] == [b"before", b"after"]
+
+
+def test_files_that_wait_for_their_removal_are_removed_after_a_start(tmp_path: Path) -> None:
+    manager = started(tmp_path)
+    fill_plain(manager.create_log("topic", 0, CONFIG))
+    manager.close()
+    manager = started(tmp_path)
+    leftover = tmp_path / "topic-0" / f"{99:020d}.log.deleted"
+    leftover.write_bytes(b"x")
+    manager.close()
+    started(tmp_path)
+    assert not leftover.exists()
