@@ -25,6 +25,7 @@ from moldau.broker.coordinator.group.machine.streams.events import CreateInterna
 from moldau.broker.coordinator.group.share.service import ShareGroupService
 from moldau.broker.coordinator.group.streams.creation import InternalTopicCreation
 from moldau.broker.coordinator.latest_offsets import LatestOffsets
+from moldau.broker.coordinator.machine.decision import Action
 from moldau.broker.coordinator.machine.log import CoordinatorLog
 from moldau.broker.coordinator.machine.topics import ImageClusterTopics, ImageTopics
 from moldau.broker.coordinator.partition_log import PartitionLog
@@ -211,7 +212,7 @@ class Coordinators:
             enabled=lambda: metadata.finalized_features.get("share.version", 0) >= 1,
         )
 
-    def _perform_for_groups(self, action: object) -> None:
+    def _perform_for_groups(self, action: Action) -> None:
         match action:
             case InitializeShareState():
                 self.share_groups.perform(action)

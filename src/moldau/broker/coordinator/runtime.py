@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from moldau.broker.coordinator.machine.decision import Decision, Ticket, TransactionEnding
+from moldau.broker.coordinator.machine.decision import Action, Decision, Ticket, TransactionEnding
 from moldau.broker.coordinator.machine.log import (
     CoordinatorLog,
     Entry,
@@ -58,7 +58,7 @@ class CoordinatorRuntime(Generic[S]):
         write_timeout_ms: int,
         load_buffer_size: int,
         report_bug: Callable[[Exception], None],
-        perform: Callable[[int, object], None] | None = None,
+        perform: Callable[[int, Action], None] | None = None,
     ) -> None:
         """`perform` carries out the `Act` effects of a partition's shard."""
         self._family = family
@@ -246,5 +246,5 @@ async def _part(shell: ShardShell[S], view: Callable[[S], list[R]]) -> list[R]:
         raise
 
 
-def _no_actions(partition: int, action: object) -> None:
+def _no_actions(partition: int, action: Action) -> None:
     invariant(False, f"nobody was named to perform {action!r} of partition {partition}")

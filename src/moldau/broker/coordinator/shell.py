@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from moldau.broker.coordinator.machine.decision import (
     NO_PRODUCER_ID,
     Act,
+    Action,
     Answer,
     Cancel,
     CoordinatorRecord,
@@ -24,6 +25,7 @@ from moldau.broker.coordinator.machine.decision import (
     Schedule,
     Shard,
     Ticket,
+    Timer,
     TransactionEnding,
 )
 from moldau.broker.coordinator.machine.log import CoordinatorLog
@@ -116,7 +118,7 @@ class _Write:
         self(error)
 
 
-def _no_actions(action: object) -> None:
+def _no_actions(action: Action) -> None:
     invariant(False, f"nobody was named to perform {action!r}")
 
 
@@ -129,7 +131,7 @@ class ShardShell(Generic[S]):
         *,
         write_timeout_ms: int,
         report_bug: Callable[[Exception], None],
-        perform: Callable[[object], None] = _no_actions,
+        perform: Callable[[Action], None] = _no_actions,
     ) -> None:
         self.shard = shard
         self.log = log
@@ -140,7 +142,7 @@ class ShardShell(Generic[S]):
         self.closed = False
         self._report_bug = report_bug
         self._perform_action = perform
-        self._timers = TimerQueue()
+        self._timers: TimerQueue[Timer] = TimerQueue()
         self._alarm: Alarm | None = None
         self._alarm_at_ms = ELAPSED_ZERO
         self._waiting: dict[Ticket, asyncio.Future[Message]] = {}

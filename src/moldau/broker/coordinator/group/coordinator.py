@@ -17,7 +17,12 @@ from moldau.broker.coordinator.group.machine.group import ClientInfo
 from moldau.broker.coordinator.group.machine.settings import GroupSettings
 from moldau.broker.coordinator.group.machine.shard import GroupShard
 from moldau.broker.coordinator.group.machine.transactional_commits import refused
-from moldau.broker.coordinator.machine.decision import Decision, ProducerStamp, TransactionEnding
+from moldau.broker.coordinator.machine.decision import (
+    Action,
+    Decision,
+    ProducerStamp,
+    TransactionEnding,
+)
 from moldau.broker.coordinator.machine.hashing import partition_for
 from moldau.broker.coordinator.machine.log import CoordinatorLog
 from moldau.broker.coordinator.machine.topics import ClusterTopics
@@ -66,7 +71,7 @@ class GroupCoordinator:
         settings: GroupSettings,
         partition_count: Callable[[], int],
         report_bug: Callable[[Exception], None],
-        perform: Callable[[object], None],
+        perform: Callable[[Action], None],
         clock: Clock | None = None,
         new_uuid: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
-from moldau.broker.coordinator.machine.decision import Decision
+from moldau.broker.coordinator.machine.decision import Action, Decision
 from moldau.broker.coordinator.machine.hashing import partition_for
 from moldau.broker.coordinator.machine.log import CoordinatorLog
 from moldau.broker.coordinator.machine.topics import ClusterTopics
@@ -89,7 +89,7 @@ class ShareCoordinator:
     def close(self) -> None:
         self._runtime.close()
 
-    def _perform(self, partition: int, action: object) -> None:
+    def _perform(self, partition: int, action: Action) -> None:
         invariant(isinstance(action, PruneUpTo), f"{action!r} is no action of share shards")
         if not isinstance(action, PruneUpTo) or (
             self._pruned_offsets.get(partition, 0) >= action.offset

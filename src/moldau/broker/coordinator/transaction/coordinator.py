@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from moldau.broker.coordinator.machine.decision import Decision
+from moldau.broker.coordinator.machine.decision import Action, Decision
 from moldau.broker.coordinator.machine.hashing import partition_for
 from moldau.broker.coordinator.machine.log import CoordinatorLog
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
@@ -321,7 +321,7 @@ class TransactionCoordinator:
 
     # What shards want done.
 
-    def _perform(self, partition: int, action: object) -> None:
+    def _perform(self, partition: int, action: Action) -> None:
         leadership = self._leaderships.get(partition)
         if leadership is None:
             return

@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.coordinator.machine.decision import CoordinatorRecord, Decision, Outbox
+from moldau.broker.coordinator.machine.decision import (
+    Action,
+    CoordinatorRecord,
+    Decision,
+    Outbox,
+    Timer,
+)
 from moldau.broker.coordinator.machine.topics import ClusterTopics
 from moldau.broker.coordinator.share.machine.combiner import combine
 from moldau.broker.coordinator.share.machine.config import ShareCoordinatorConfig
@@ -49,17 +55,17 @@ NO_OFFSET = -1
 
 
 @dataclass(frozen=True, slots=True)
-class ColdSnapshotTimer:
+class ColdSnapshotTimer(Timer):
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class PruneTimer:
+class PruneTimer(Timer):
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class PruneUpTo:
+class PruneUpTo(Action):
     """Action: no record below the offset is needed any more."""
 
     offset: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from moldau.broker.coordinator.machine.decision import Action, Continuation, Timer
 from moldau.broker.coordinator.transaction.machine.metadata import TransactionMetadata
 from moldau.broker.coordinator.transaction.machine.values import ProducerIdAndEpoch
 from moldau.wire.errors import ErrorCode
@@ -28,17 +29,17 @@ Outcome = ProducerIdAndEpoch | ErrorCode | NeedProducerId
 
 
 @dataclass(frozen=True, slots=True)
-class TimeoutsTimer:
+class TimeoutsTimer(Timer):
     """Look for ongoing transactions that are overdue."""
 
 
 @dataclass(frozen=True, slots=True)
-class ExpiryTimer:
+class ExpiryTimer(Timer):
     """Look for transactional ids that nobody has used for long."""
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeTimer:
+class ResumeTimer(Timer):
     """Try again to make sure that decisions are committed whose write had failed."""
 
 
@@ -49,14 +50,14 @@ TransactionTimer = TimeoutsTimer | ExpiryTimer | ResumeTimer
 
 
 @dataclass(frozen=True, slots=True)
-class SendMarkers:
+class SendMarkers(Action):
     """The decision is committed: tell every partition, then have the transaction completed."""
 
     prepared: TransactionMetadata
 
 
 @dataclass(frozen=True, slots=True)
-class AbortTimedOut:
+class AbortTimedOut(Action):
     transactional_ids: tuple[str, ...]
 
 
@@ -67,17 +68,17 @@ TransactionAction = SendMarkers | AbortTimedOut
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Written(Continuation):
     metadata: TransactionMetadata
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(Continuation):
     transactional_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CaughtUp:
+class CaughtUp(Continuation):
     """Nobody is behind what partitions have seen, as far as that could be written."""
 
 

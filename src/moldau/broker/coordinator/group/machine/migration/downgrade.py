@@ -29,7 +29,7 @@ from moldau.broker.coordinator.group.machine.consumer.timers import (
 from moldau.broker.coordinator.group.machine.group import Group
 from moldau.broker.coordinator.group.machine.members import ClassicMember, Protocols
 from moldau.broker.coordinator.group.machine.migration import embedded
-from moldau.broker.coordinator.machine.decision import Outbox
+from moldau.broker.coordinator.machine.decision import Continuation, Outbox
 from moldau.broker.coordinator.machine.topics import ClusterTopics
 from moldau.invariant import invariant
 from moldau.wire.errors import ErrorCode, WireError
@@ -38,7 +38,7 @@ _POLICIES = ("bidirectional", "downgrade")
 
 
 @dataclass(frozen=True, slots=True)
-class Downgraded:
+class Downgraded(Continuation):
     """The records that make a group classic are committed, or could not be."""
 
     group_id: str

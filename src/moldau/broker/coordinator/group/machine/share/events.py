@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from moldau.broker.coordinator.group.machine.share.states import Topics
+from moldau.broker.coordinator.machine.decision import Action, Timer
 
 
 @dataclass(frozen=True, slots=True)
-class ShareSessionTimer:
+class ShareSessionTimer(Timer):
     """The member has not been heard of for too long."""
 
     group_id: str
@@ -16,7 +17,7 @@ class ShareSessionTimer:
 
 
 @dataclass(frozen=True, slots=True)
-class InitializeShareState:
+class InitializeShareState(Action):
     """Action: have the share coordinator make state for these partitions.
 
     How it went is told to `ShareGroups.settle_initialization`.
