@@ -1,10 +1,9 @@
-"""Topics that appear by themselves: those clients name in Metadata, and the coordinators' own.
+"""Automatic creation of topics: those that clients name in Metadata, and internal ones.
 
-Decided here: which topics are asked of the controller, and how long who asked is kept waiting. What
-always holds: one request per topic is under way, whoever and however many ask for it; who asked is
-answered within `ANSWER_MS_MAX`, if need be that the topic is not there yet, which clients ask again
-about. An answer that it is there comes when this broker has heard of it, so that the next question
-finds it.
+Decided here: which topics are requested from the controller, and how long callers wait. Invariants:
+one request per topic is in flight, however many callers need it; a caller gets its answer within
+`ANSWER_MS_MAX`, if necessary that the topic does not exist yet, upon which clients retry. A topic
+is reported to exist when this broker has it in its metadata, so that the next request finds it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 Creatable = CreateTopicsRequest.CreatableTopic
 CONTROLLER_DEFAULT: Final = -1
-#: How long somebody who asked about a topic waits for it.
+#: How long a caller waits for a topic.
 ANSWER_MS_MAX: Final = 1_000
 #: How long a topic that exists may take to be known here before others may ask for it again.
 KNOWN_MS_MAX: Final = 2_000
@@ -100,21 +99,21 @@ class TopicCreation:
         return response
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Metadata was committed and everybody else here has heard of it."""
+        """Wake callers whose topics exist now; all other components have applied the metadata."""
         for name in [name for name in self._awaited if name in image.topics_by_name]:
             future = self._awaited.pop(name)
             if not future.done():
                 future.set_result(None)
 
     async def stop(self) -> None:
-        """Who still waits is told that the topic is not there."""
+        """End all waits; the callers get the error that the topic does not exist."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ensure(self, names: list[str]) -> dict[str, ErrorCode]:
-        """Those that are not there in time."""
+        """The errors of topics that do not exist in time."""
         new = [name for name in names if name not in self._in_flight]
         if new:
             loop = asyncio.get_running_loop()
@@ -124,7 +123,7 @@ class TopicCreation:
         await self._within(ANSWER_MS_MAX, waiting.values())
         errors: dict[str, ErrorCode] = {}
         for name, future in waiting.items():
-            # Clients ask again about a topic that they are told is not there.
+            # Clients retry upon this error.
             code = future.result() if future.done() else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if code is not ErrorCode.NONE:
                 errors[name] = code
@@ -152,12 +151,12 @@ class TopicCreation:
         for result in response.topics:
             code = ErrorCode(result.error_code)
             if code is ErrorCode.TOPIC_ALREADY_EXISTS:
-                # Somebody else was faster: just as good.
+                # Another client has created it in the meantime.
                 existing.append(result.name)
                 code = ErrorCode.NONE
             elif code is not ErrorCode.NONE:
                 logger.warning(
-                    "topic %s was not created by itself: %s", result.name, result.error_message
+                    "auto-creating topic %s failed: %s", result.name, result.error_message
                 )
             if result.name in names:
                 results[result.name] = code
@@ -165,7 +164,7 @@ class TopicCreation:
         return results
 
     async def _known(self, names: Iterable[str]) -> None:
-        """Wait, if not for long, until this broker has heard of topics that exist."""
+        """Wait for a short time until this broker has topics that exist in its metadata."""
         topics = self._image().topics_by_name
         missing = [name for name in names if name not in topics]
         if missing:
@@ -206,7 +205,7 @@ class TopicCreation:
         )
 
     def _own(self, key: str) -> int:
-        """What this broker was told, else the controller's own."""
+        """The value in this broker's configuration, otherwise the controller's default."""
         config = self._config()
         value: int = config[key] if key in config.originals else CONTROLLER_DEFAULT
         return value

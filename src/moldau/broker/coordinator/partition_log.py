@@ -55,7 +55,7 @@ class PartitionLog:
         guard = producer.guard
         invariant(
             guard is None or isinstance(guard, Verification),
-            f"{self._partition} cannot tell what {guard!r} proves",
+            f"{guard!r} is no guard of {self._partition}",
         )
         return self._partition.append_coordinator_records(
             records,
@@ -92,12 +92,12 @@ class PartitionLog:
             if error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
                 error = ErrorCode.NONE
             if error is ErrorCode.NONE and self._partition.log.flush_due:
-                # As with records of producers, nobody is told of what is to be synced first.
-                self._partition.when_durable(next_offset, self._appended_ms, told)
+                # As with records of producers, what must be synced first is not reported before.
+                self._partition.when_durable(next_offset, self._appended_ms, reported)
             else:
-                told(error)
+                reported(error)
 
-        def told(error: ErrorCode) -> None:
+        def reported(error: ErrorCode) -> None:
             if self._waiters.pop(waiter, None) is not None:
                 waiter(error)
 

@@ -125,7 +125,7 @@ class Decision(Generic[R]):
     """Write the records in this producer's transaction: they count once its marker follows."""
 
     @property
-    def tells(self) -> bool:
+    def has_audience(self) -> bool:
         """Whether it has effects for others than its caller."""
         return self.continuation is not None or any(
             isinstance(effect, Answer | Act) for effect in self.effects

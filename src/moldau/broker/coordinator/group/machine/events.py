@@ -1,4 +1,4 @@
-"""What reaches the classic group machine besides plain requests, and what it remembers of them."""
+"""The events, timers and continuations of classic groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SKIP_ASSIGNMENT_FROM = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """One JoinGroup request with what its connection says of the client."""
+    """One JoinGroup request with the client of its connection."""
 
     request: JoinGroupRequest
     version: int
@@ -32,7 +32,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class SessionTimer(Timer):
-    """The member has not been heard of for its session timeout."""
+    """The member's session has expired."""
 
     group_id: str
     member_id: str

@@ -1,4 +1,4 @@
-"""What goes into the transaction shard beside requests, and what it wants done outside."""
+"""The timers, actions and continuations of the transaction shard."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from moldau.wire.errors import ErrorCode
 
 
 class NeedProducerId:
-    """The decision cannot be made without a fresh producer id; nothing has happened.
+    """The decision cannot be made without a new producer id; nothing has changed.
 
-    Ids come from the controller, for which a decision cannot wait. So the request is decided
-    anew, on whatever the state is then, with an id in hand.
+    Ids come from the controller, for which a decision cannot wait. So the request is decided again,
+    on the state at that time, when the id has arrived.
     """
 
 
 NEED_PRODUCER_ID: Final = NeedProducerId()
 
 Outcome = ProducerIdAndEpoch | ErrorCode | NeedProducerId
-"""Whom the client continues as, or the error it is told after commit."""
+"""The producer id and epoch with which the client continues, or its error after the commit."""
 
 
 # Timers.
@@ -35,7 +35,7 @@ class TimeoutsTimer(Timer):
 
 @dataclass(frozen=True, slots=True)
 class ExpiryTimer(Timer):
-    """Look for transactional ids that nobody has used for long."""
+    """Look for transactional ids that have not been used for a long time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ TransactionTimer = TimeoutsTimer | ExpiryTimer | ResumeTimer
 
 @dataclass(frozen=True, slots=True)
 class SendMarkers(Action):
-    """The decision is committed: tell every partition, then have the transaction completed."""
+    """The decision is committed: send the markers, then have the transaction completed."""
 
     prepared: TransactionMetadata
 
@@ -79,7 +79,7 @@ class Resumed(Continuation):
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp(Continuation):
-    """Nobody is behind what partitions have seen, as far as that could be written."""
+    """All ids have caught up with what partitions have seen, if that could be written."""
 
 
 TransactionContinuation = Written | Resumed | CaughtUp

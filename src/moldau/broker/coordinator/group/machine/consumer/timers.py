@@ -1,4 +1,4 @@
-"""What is waited for on behalf of a member; whoever lets it pass is removed from the group.
+"""Deadlines of members; a member that misses one is removed from the group.
 
 Each timer is named by the group and the member alone, so that scheduling it again moves it.
 """
@@ -29,7 +29,7 @@ class MemberRebalanceTimer(Timer):
 
 @dataclass(frozen=True, slots=True)
 class ClassicJoinTimer(Timer):
-    """A member of the classic protocol was told to join again."""
+    """A member of the classic protocol has to join again."""
 
     group_id: str
     member_id: str

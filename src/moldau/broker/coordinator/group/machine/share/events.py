@@ -1,4 +1,4 @@
-"""What share groups ask their shell to do, and to be woken for."""
+"""The timer and the action of share groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moldau.broker.coordinator.machine.decision import Action, Timer
 
 @dataclass(frozen=True, slots=True)
 class ShareSessionTimer(Timer):
-    """The member has not been heard of for too long."""
+    """The member's session has expired."""
 
     group_id: str
     member_id: str
@@ -18,9 +18,9 @@ class ShareSessionTimer(Timer):
 
 @dataclass(frozen=True, slots=True)
 class InitializeShareState(Action):
-    """Action: have the share coordinator make state for these partitions.
+    """Action: have the share coordinator create the state of these partitions.
 
-    How it went is told to `ShareGroups.settle_initialization`.
+    The result is passed to `ShareGroups.settle_initialization`.
     """
 
     group_id: str

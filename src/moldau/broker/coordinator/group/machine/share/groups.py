@@ -1,10 +1,10 @@
 """All share groups of a shard: heartbeats, sessions, and the state of their share partitions.
 
-A heartbeat goes through the same steps each time: the member as the request says; a new group
-epoch if subscriptions, topics or initialised partitions changed; a new target assignment if the
-group is ahead of it and the last one is old enough; the member follows the target at once. What
-always holds: only partitions whose share state is initialised are assigned, and a member's epoch
-is that of the target assignment it was told.
+A heartbeat takes the same steps each time: update the member from the request; start a new group
+epoch if subscriptions, topics or initialized partitions changed; compute a new target assignment if
+the group is ahead of it and the last one is old enough; move the member to the target. Invariants:
+only partitions whose share state is initialized are assigned; a member's epoch is that of the
+target assignment in its last response.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What reaches streams groups besides requests, and what they ask to be done outside."""
+"""The timers and the action of streams groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moldau.broker.coordinator.machine.decision import Action, Timer
 
 @dataclass(frozen=True, slots=True)
 class StreamsSessionTimer(Timer):
-    """The member has not been heard of for its session timeout."""
+    """The member's session has expired."""
 
     group_id: str
     member_id: str
