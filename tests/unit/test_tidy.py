@@ -136,7 +136,6 @@ LARGE = {
     "moldau.client._records.BatchReader.fill": (89, _LOOP),
     "moldau.client.admin.blocking": (1250, "generated"),
     "moldau.client.admin.blocking.Admin": (1150, "generated"),
-    "moldau.client.consumer.membership.classic_shell.ClassicMembership": (400, _STATE),
     "moldau.client.errors.broker": (606, "a class for each of Kafka's error codes"),
     "moldau.pipelines.control.machine.decisions.Reconciler": (380, _STATE),
     "moldau.sim.fleet_faults.FleetFaults": (420, _STATE),
