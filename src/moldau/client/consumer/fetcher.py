@@ -30,6 +30,7 @@ from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, OffsetOutOfRangeError, error_for
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import Node, TopicPartition
+from moldau.times import ElapsedMs
 from moldau.wire.errors import FETCH_METADATA_STALE, ErrorCode, WireError
 from moldau.wire.fetch_response import (
     TOPIC_ID_VERSION,
@@ -144,7 +145,7 @@ class Fetcher:
             self._kick_later()
         return plan
 
-    def _node_for(self, state: PositionState, now_ms: int) -> int:
+    def _node_for(self, state: PositionState, now_ms: ElapsedMs) -> int:
         """The leader, or the replica that it named as nearer (KIP-392)."""
         if state.preferred_replica is not None:
             if now_ms < state.preferred_until_ms:
