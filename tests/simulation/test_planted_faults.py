@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.log import producer_snapshots, recovery
+from moldau.broker.log import inventories, producer_snapshots, recovery
 from moldau.broker.log.cleaner.filtering import BatchFilter
+from moldau.broker.log.disk import Disk
 from moldau.broker.log.flusher import Flusher, FlushPlan
+from moldau.broker.log.log import Log
 from moldau.broker.log.log_checkpoints import LogCheckpoints
+from moldau.broker.log.machine.inventory import LogFacts
 from moldau.broker.log.machine.leader_epochs import LeaderEpochs
 from moldau.broker.log.machine.names import CLEAN_SHUTDOWN_FILE, LOG_START_CHECKPOINT
 from moldau.broker.log.segment import Segment
@@ -65,6 +68,16 @@ def clean_mark_left_after_the_start(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimDisk, "remove", forgetful)
 
 
+def inventory_without_the_last_record(patch: pytest.MonkeyPatch) -> None:
+    facts_of = inventories.facts_of
+
+    def short(disk: Disk, log: Log) -> LogFacts:
+        end_offset = max(log.log_start_offset, log.log_end_offset - 1)
+        return facts_of(disk, log)._replace(end_offset=end_offset)
+
+    patch.setattr(inventories, "facts_of", short)
+
+
 def log_start_checkpoint_ignored(patch: pytest.MonkeyPatch) -> None:
     read = LogCheckpoints.read
 
@@ -111,6 +124,7 @@ def run_storage(seed: int) -> Outcome:
         (snapshots_read_as_empty, {Invariant.PRODUCERS_KNOWN, Invariant.TRANSACTIONS_RIGHT}),
         (indexes_not_rebuilt, {Invariant.INDEXES_AGREE}),
         (clean_mark_left_after_the_start, None),
+        (inventory_without_the_last_record, None),
         (log_start_checkpoint_ignored, {Invariant.START_NOT_BACK}),
         (aborted_transactions_not_indexed, {Invariant.TRANSACTIONS_RIGHT}),
         (epochs_not_cut_with_the_log, {Invariant.EPOCHS_KNOWN}),

@@ -100,7 +100,7 @@ class ClusterScenario:
         self._populate(Cluster(world, properties))
         if power is not Power.ALWAYS_ON:
             # A partition whose first flush has not ended has no owner after a power failure.
-            self.cluster.expected = ("does not tell its topic id",)
+            self.cluster.expected = ("has no readable topic id",)
         self.history.lossy = power is Power.LOSSY
         self.history.power_fails = power is not Power.ALWAYS_ON
 

@@ -77,7 +77,7 @@ class ReplicatedScenario(ClusterScenario):
         )
         cluster = self.cluster
         # A partition whose first flush has not ended belongs to no replica after a power failure.
-        cluster.expected = ("does not tell its topic id",)
+        cluster.expected = ("has no readable topic id",)
         self.promise = Promise(cluster)
         self.quorum_watch = QuorumWatch()
         self.partition_watch = PartitionWatch(

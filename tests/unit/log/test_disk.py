@@ -98,7 +98,7 @@ def test_the_lock_excludes_other_processes(tmp_path: Path) -> None:
         run = [sys.executable, "-c", script, path]
         return subprocess.run(run, capture_output=True, text=True, check=True).stdout
 
-    assert "another broker is using this folder" in try_lock()
+    assert "another broker is using this log directory" in try_lock()
     lock.release()
     assert try_lock() == "taken\n"
 

@@ -20,7 +20,7 @@ class _CheckpointFile:
         self.written: bytes | None = None
         self.waiting: dict[Partition, int] | None = None
         self.in_flight = False
-        # The most that the file on disk may say of each partition.
+        # The highest offset that the file on disk may have for each partition.
         self.highest: dict[Partition, int] = {}
         # Of the last content asked for: a background write that has been overtaken does nothing.
         self.version = 0
@@ -28,7 +28,7 @@ class _CheckpointFile:
 
 
 class CheckpointWriter:
-    """What always holds: the last content asked for ends up in the file, unchanged content
+    """Invariants: the last content asked for ends up in the file, unchanged content
     is not written again, and two writes of one file never overlap."""
 
     def __init__(self, disk: Disk, background: Background) -> None:
@@ -45,11 +45,12 @@ class CheckpointWriter:
     def note_read(
         self, dir_state: LogDirState, name: str, offsets: Mapping[Partition, int]
     ) -> None:
-        """This is what the file was found to say."""
+        """Take over the offsets that were read from the file."""
         self._file(f"{dir_state.path}/{name}").highest.update(offsets)
 
     def highest(self, dir_state: LogDirState, name: str, partition: Partition) -> int:
-        """The most that the file may say of a partition, now or when a write has ended; else -1."""
+        """The highest offset that the file may have for a partition, now or after a write that is
+        under way; -1 if none."""
         return self._file(f"{dir_state.path}/{name}").highest.get(partition, -1)
 
     def write(self, dir_state: LogDirState, name: str, offsets: Mapping[Partition, int]) -> None:

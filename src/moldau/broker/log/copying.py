@@ -1,5 +1,5 @@
 """Appending batches that have their offsets and epochs already: what a leader sent to its follower,
-and what the metadata quorum's leader stamped itself.
+and what the leader of the metadata quorum has given its own.
 
 Invariants: a batch is checked before it is written, and follows the end of the log.
 """

@@ -1,11 +1,10 @@
-"""The only door to the file system for the log, the metadata log and the quorum state.
+"""The only access to the file system for the log, the metadata log and the quorum state.
 
-What always holds: nobody in those packages calls `os` or `open`, so a simulator can
-replace `Disk` as a whole (torn writes, lost writes, full disks) and a test can inject a
-fault at any call. A `File.write` that fails leaves the file's size as it was. A view
-handed out by `File.view` stays readable for as long as it is held, whatever happens to
-the file meanwhile: mappings are never closed by hand, and a file is never cut below a
-range that somebody may still be reading.
+Invariants: nothing in those packages calls `os` or `open`, so a simulator can replace `Disk` as a
+whole (torn writes, lost writes, full disks) and a test can inject a fault at any call. A
+`File.write` that fails leaves the file's size as it was. A view returned by `File.view` stays
+readable for as long as it is held, whatever happens to the file meanwhile: mappings are never
+closed explicitly, and a file is never cut below a range that may still be read.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class File(Protocol):
         """How many leading bytes `view` can serve without new work."""
 
     def truncate(self, size: int) -> None:
-        """Cut (or extend with zeros) to `size`; views already handed out stay valid."""
+        """Cut (or extend with zeros) to `size`; views already returned stay valid."""
 
     def begin_sync(self) -> Callable[[], None]:
         """A callable that makes all bytes written so far durable; safe in any thread."""
@@ -127,7 +126,7 @@ class OsFile:
         self._fd = fd
         self._map: mmap.mmap | None = None
         self._map_size = 0
-        # Mappings replaced by larger ones; alive only while somebody holds a view.
+        # Mappings replaced by larger ones; alive only while a view of it is held.
         self._old_maps: list[weakref.ref[mmap.mmap]] = []
         self.path = path
         self.size = size
@@ -197,7 +196,7 @@ class OsFile:
         self._disk.note_map(self)
 
     def drop_map(self) -> None:
-        """Forget the mapping; the memory goes when the last view of it goes."""
+        """Drop the mapping; its memory is released with the last view of it."""
         if self._map is not None:
             self._old_maps = [ref for ref in self._old_maps if ref() is not None]
             self._old_maps.append(weakref.ref(self._map))
@@ -411,7 +410,7 @@ class OsDisk:
 
     def can_sync_all(self, path: str) -> bool:
         # The lock's descriptor was there before the first write: what failed to be written
-        # since then is reported through it, whoever else has heard of it meanwhile.
+        # since then is reported through it, even if another descriptor has reported it.
         return path in self._lock_fds and file_systems.can_sync(self._lock_fds[path])
 
     def sync_all(self, path: str) -> None:
@@ -438,12 +437,12 @@ class OsDisk:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             # POSIX record locks, because Java's FileChannel.lock takes those: a Kafka
-            # and we must exclude each other on one folder.
+            # and Moldau must exclude each other from a log directory.
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(fd)
             raise BlockingIOError(
-                f"{path} is locked: another broker is using this folder; stop it or "
+                f"{path} is locked: another broker is using this log directory; stop it or "
                 "choose another log.dirs"
             ) from error
         return OsLock(self._lock_fds, os.path.dirname(path), fd)

@@ -1,7 +1,7 @@
-"""Making a log durable without stalling anybody.
+"""Making a log durable without stalling the loop.
 
-Decides which files an fsync must cover and when the recovery point may move. What always
-holds: the recovery point only moves after every fsync below it has succeeded, one flush
+Decides which files an fsync must cover and when the recovery point may move. Invariants: the
+recovery point only moves after every fsync below it has succeeded, one flush
 of a log runs at a time, and requests that come meanwhile are served together by the next.
 """
 
@@ -287,7 +287,7 @@ class Flushable(Protocol):
 
 async def flush_together(logs: Iterable[Flushable], now_ms: WallMs) -> None:
     """Make logs durable, several at a time: a file system writes its journal once for all that
-    wait. What fails has taken its folder offline."""
+    wait. What fails has taken its log directory offline."""
     waiting = iter(logs)
 
     async def flush_in_turn() -> None:

@@ -21,7 +21,7 @@ class CorruptIndex(Exception):
 
 
 class IndexFile(ABC):
-    """A subclass says what an entry is; entries are pairs of numbers."""
+    """A subclass defines the entry; entries are pairs of numbers."""
 
     __slots__ = (
         "_disk",
@@ -41,7 +41,7 @@ class IndexFile(ABC):
     def __init__(
         self, disk: Disk, path: str, base_offset: int, *, size_max: int, file_size: int = -1
     ) -> None:
-        """Describe the index at `path`; `file_size` is -1 when the file is yet to be made."""
+        """Describe the index at `path`; `file_size` is -1 if the file does not exist yet."""
         self._disk = disk
         self.path = path
         self.base_offset = base_offset
@@ -70,7 +70,7 @@ class IndexFile(ABC):
         self._take_last(last_entry)
 
     def create(self) -> None:
-        """Make the file, empty."""
+        """Create the file, empty."""
         file = self._disk.open(self.path, create=True)
         if file.size:
             file.truncate(0)
@@ -161,10 +161,10 @@ class IndexFile(ABC):
         self._cut(count)
 
     def reset(self) -> None:
-        """Forget every entry; the file is made when it is missing.
+        """Remove every entry; the file is created if it is missing.
 
         The file is cut with the next entry or when the index is closed. Until then it must not be
-        trusted, and after a crash nobody does: an index is reset only by a recovery.
+        trusted, and no start does after a crash: only a recovery resets an index.
         """
         if self._file_size < 0:
             self.create()
@@ -172,8 +172,8 @@ class IndexFile(ABC):
         self._take_last(None)
         self.entry_count = 0
 
-    def begin_anew(self, path: str) -> None:
-        """Forget the file; `reset` makes another one at `path`."""
+    def begin_again(self, path: str) -> None:
+        """Leave the file; `reset` creates another one at `path`."""
         self.close()
         self.path = path
         self._file_size = -1

@@ -35,7 +35,7 @@ def write_inventory(disk: Disk, directory: LogDir, logs: Iterable[Log]) -> None:
     Without an inventory the next start takes longer, so a failure is no reason to fail.
     """
     try:
-        facts = {log.dir.rpartition("/")[2]: _facts(disk, log) for log in logs}
+        facts = {log.dir.rpartition("/")[2]: facts_of(disk, log) for log in logs}
         # What a removal has yet to remove is settled by a start that looks at the files.
         settled = {name: each for name, each in facts.items() if not has_leftovers(each.files)}
         data = encode_inventory(directory.clean_mark_ms(), settled)
@@ -44,7 +44,8 @@ def write_inventory(disk: Disk, directory: LogDir, logs: Iterable[Log]) -> None:
         logger.warning("%s: cannot write the inventory of its logs: %s", directory.path, error)
 
 
-def _facts(disk: Disk, log: Log) -> LogFacts:
+def facts_of(disk: Disk, log: Log) -> LogFacts:
+    """What a closed log looks like to the next start."""
     return LogFacts(
         files=disk.scan_files(log.dir),
         topic_id=log.topic_id,

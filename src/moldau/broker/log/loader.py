@@ -1,9 +1,9 @@
 """Opening a partition's directory: leftovers, segments, recovery, epochs, producers.
 
-Decides what of a directory is the log. What always holds afterwards: every segment below
-the log end is whole; after an unclean stop each batch from the recovery point on has been
-checked, the log is cut at the first that is incomplete or damaged, later segments are set
-aside, and the indexes of the checked segments are new. Anything that can be rebuilt
+Decides which of a directory's files are the log. Afterwards every segment below the log end is
+whole; after an unclean stop each batch from the recovery point on has been checked, the log is cut
+at the first that is incomplete or damaged, later segments are removed, and the indexes of the
+checked segments are rebuilt. Anything that can be rebuilt
 (indexes, snapshots, epochs) is rebuilt when missing or damaged, clean stop or not.
 """
 
@@ -73,7 +73,7 @@ def open_log(
     is_future: bool = False,
     facts: LogFacts | None = None,
 ) -> Log:
-    """Open the log in `directory`, making it when it is not there.
+    """Open the log in `directory`, creating it if it is not there.
 
     `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, `facts`
     from the inventory of a clean stop. I/O errors come out as LogDirFailure.
@@ -90,7 +90,7 @@ def open_log(
             loader.restore(facts, log_start_offset)
         else:
             settle_leftovers(context.disk, directory, files)
-            # First, so that no power failure leaves records of which nobody knows the topic.
+            # First, so that no power failure leaves records of an unknown topic.
             known_id = loader.topic_id(files, topic_id)
             loader.load(files, clean_shutdown, recovery_point, log_start_offset)
     except OSError as error:
@@ -165,21 +165,21 @@ class _Loader:
             # The process before this one may have been killed before it synced them.
             small = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
             self.unsynced_files += [name for name in small if name in files]
-            # Snapshots may tell of batches that a power failure has taken.
+            # Snapshots may cover batches that a power failure has lost.
             for offset in [o for o in self.snapshots.offsets if o > recovery_point]:
                 self.snapshots.remove(offset)
         self._load_epochs(files)
         damaged = self._load_segments(files)
         if not self._epochs_loaded:
-            # Missing, damaged, or emptied by a power failure before it was synced. The
-            # batches tell the epochs, all of them from the first on.
+            # Missing, damaged, or emptied by a power failure before it was synced. The epochs
+            # are in the batches, all of them from the first on.
             damaged.update(s.base_offset for s in self.segments if s.size)
         recover_from = None if clean else recovery_point
         end_offset = self._recover(damaged, recover_from, log_start_offset)
         if len(self.segments) and end_offset < log_start_offset:
-            # The segments end below where the log begins: nothing in them counts.
+            # The segments end below the start of the log: none of their records count.
             logger.warning(
-                "%s ends at %d below its start %d: starting afresh there",
+                "%s ends at %d below its start %d: starting empty there",
                 self._dir,
                 end_offset,
                 log_start_offset,
@@ -298,7 +298,7 @@ class _Loader:
         self._epochs_loaded = self.epochs.entries()
 
     def _load_segments(self, files: dict[str, int]) -> set[int]:
-        """Open every segment; the base offsets of those whose indexes are no good."""
+        """Open every segment; the base offsets of those whose indexes must be rebuilt."""
         damaged: set[int] = set()
         segments: list[Segment] = []
         for name in sorted(name for name in files if name.endswith(LOG_SUFFIX)):
@@ -378,8 +378,8 @@ class _Loader:
         trusted_below: int,
         log_start_offset: int,
     ) -> Recovered:
-        """Check a segment's batches and make its indexes anew. If it has to be cut, the later
-        segments go, and for good before the cut that shows why.
+        """Check a segment's batches and rebuild its indexes. If it has to be cut, the later
+        segments are removed durably before the cut that is the reason.
 
         Below `trusted_below` the next start believes indexes unless one is missing. So a crash
         while they are made must not leave what looks complete, nor one after that what no
@@ -390,7 +390,7 @@ class _Loader:
         hidden = segment.base_offset < trusted_below and bool(later)
         if hidden:
             self._disk.remove(path, missing_ok=True)
-            segment.time_index.begin_anew(path + TEMPORARY_SUFFIX)
+            segment.time_index.begin_again(path + TEMPORARY_SUFFIX)
         outcome = recover_segment(
             segment,
             self.segments,

@@ -1,7 +1,7 @@
-"""What a folder's checkpoint files say of the logs in it, and when they must say it.
+"""The checkpoint files of a log directory: offsets of the logs in it, and when they are written.
 
-What always holds: a checkpoint never says of a log what was true of another one of its name, and
-the recovery point on disk is never above what an fsync has covered.
+Invariants: a checkpoint never has an offset of a former log of the same name, and the recovery
+point on disk is never above what an fsync has covered.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OF_LOGS = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHEC
 
 
 class LogCheckpoints:
-    """`logs` are the current ones, as the log manager knows them at any time."""
+    """`logs` are the current logs, which the log manager adds and removes."""
 
     def __init__(self, disk: Disk, background: Background, logs: Mapping[Partition, Log]) -> None:
         self._disk = disk
@@ -43,7 +43,7 @@ class LogCheckpoints:
             offsets = decode_offsets(path, self._disk.read_bytes(path))
         except CorruptCheckpoint as error:
             # Without it recovery starts from the beginning, which is slower, never wrong.
-            logger.warning("%s; going on without it", error)
+            logger.warning("%s; continuing without it", error)
             return {}
         self._writer.note_read(directory, name, offsets)
         return offsets
@@ -64,17 +64,17 @@ class LogCheckpoints:
             self._writer.write_now(directory, name, self._offsets(name, directory))
 
     def forget(self, key: Partition, directory: LogDirState) -> None:
-        """Before a log is made: a former one of its name must not be remembered for it."""
+        """Before a log is created: the offsets of a former log of its name are removed."""
         for name in _OF_LOGS:
             if self._writer.highest(directory, name, key) >= 0:
                 self._write_now(directory, name, self._offsets(name, directory))
 
     def take_over(self, future: Log) -> None:
-        """Before a future log becomes the current one: what is known of the partition stays."""
+        """Before a future log becomes the current one: write its offsets for the partition."""
         directory = future.dir_state
         for name in _OF_LOGS:
             offsets = self._offsets(name, directory)
-            if _tells(name, future):
+            if _has_offset(name, future):
                 offsets[future.topic, future.partition] = _offset(name, future)
             self._write_now(directory, name, offsets)
 
@@ -92,7 +92,7 @@ class LogCheckpoints:
         return {
             key: _offset(name, log)
             for key, log in self._logs.items()
-            if log.dir_state is directory and _tells(name, log)
+            if log.dir_state is directory and _has_offset(name, log)
         }
 
     def _write_now(
@@ -104,8 +104,8 @@ class LogCheckpoints:
             raise directory.fail(f"writing {directory.path}/{name}", error) from error
 
 
-def _tells(name: str, log: Log) -> bool:
-    # The first segment's name says where a log starts, mostly.
+def _has_offset(name: str, log: Log) -> bool:
+    # Usually the name of the first segment shows where a log starts.
     return name != LOG_START_CHECKPOINT or log.log_start_offset > log.segments.first.base_offset
 
 

@@ -1,9 +1,9 @@
-"""The folders named by `log.dirs`: who owns them, whether they were left in order.
+"""The log directories named by `log.dirs`: their owner, and whether they were closed cleanly.
 
-Decides whether a folder may be used by this node (`meta.properties`, `.lock`) and whether
-its last user stopped cleanly. What always holds: a folder of another cluster or node is
-never touched, and the mark of a clean stop is removed before anything else is changed, but not by a
-start that is refused.
+Decides whether a log directory may be used by this node (`meta.properties`, `.lock`) and whether
+its last user stopped cleanly. Invariants: a log directory of another cluster or node is never
+changed, and the clean-shutdown mark is removed before anything else is changed, but not by a start
+that fails before that.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ logger = logging.getLogger(__name__)
 
 
 class WrongLogDir(Exception):
-    """A folder cannot be used; the message says why and what to do."""
+    """A log directory cannot be used; the message has the reason and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaProperties:
-    """Who a folder belongs to."""
+    """The owner of a log directory."""
 
     cluster_id: str | None = None
     node_id: int | None = None
@@ -68,12 +68,12 @@ class MetaProperties:
             )
         except ValueError as error:
             raise WrongLogDir(
-                f"{path} is damaged ({error}); restore it or format the folder again"
+                f"{path} is damaged ({error}); restore it or format the log directory again"
             ) from None
 
 
 class LogDir(LogDirState):
-    """A folder in use by this process."""
+    """A log directory in use by this process."""
 
     __slots__ = (
         "_disk",
@@ -105,9 +105,9 @@ class LogDir(LogDirState):
     def open(
         self, *, cluster_id: str | None, node_id: int | None, new_id: Callable[[], uuid.UUID]
     ) -> None:
-        """Lock the folder, check or write its owner, note and remove the clean-stop mark.
+        """Lock the directory, check or write its owner, remove the clean-shutdown mark.
 
-        With `cluster_id` None no owner is asked for (tools and tests).
+        With `cluster_id` None the owner is not checked (tools and tests).
         """
         self.claim(cluster_id=cluster_id, node_id=node_id, new_id=new_id)
         self.begin()
@@ -115,7 +115,7 @@ class LogDir(LogDirState):
     def claim(
         self, *, cluster_id: str | None, node_id: int | None, new_id: Callable[[], uuid.UUID]
     ) -> None:
-        """The first half of `open`: a start that is refused has taken no mark away."""
+        """The first half of `open`: a start that fails here has removed no mark."""
         self._disk.make_dirs(self.path)
         self._lock = self._disk.lock(f"{self.path}/{LOCK_FILE}")
         try:
@@ -153,8 +153,8 @@ class LogDir(LogDirState):
         return self._disk.mtime_ms(f"{self.path}/{CLEAN_SHUTDOWN_FILE}")
 
     def put_mark_back(self) -> None:
-        """After `begin` nothing was changed, or all is as a clean stop leaves it: the mark is there
-        if it was there before, with the epoch in it."""
+        """Restore the mark with its epoch if there was one: since `begin` nothing was changed, or
+        everything is as a clean stop leaves it."""
         if self.clean_shutdown and self.failure is None:
             self.mark_clean(self.broker_epoch)
 
@@ -166,12 +166,11 @@ class LogDir(LogDirState):
             if found.cluster_id is not None and found.cluster_id != cluster_id:
                 raise WrongLogDir(
                     f"{path} is of cluster {found.cluster_id}, not {cluster_id}; "
-                    "choose another log.dirs or the right cluster"
+                    "change log.dirs or use the right cluster"
                 )
             if found.node_id is not None and found.node_id != node_id:
                 raise WrongLogDir(
-                    f"{path} is of node {found.node_id}, not {node_id}; "
-                    "choose another log.dirs or the right node.id"
+                    f"{path} is of node {found.node_id}, not {node_id}; change log.dirs or node.id"
                 )
         wanted = MetaProperties(
             cluster_id=cluster_id, node_id=node_id, directory_id=found.directory_id or new_id()
@@ -181,7 +180,7 @@ class LogDir(LogDirState):
         self.directory_id = wanted.directory_id
 
     def mark_clean(self, broker_epoch: int) -> None:
-        """All is flushed and closed: the next start needs no recovery."""
+        """Everything is flushed and closed: the next start needs no recovery."""
         self._disk.write_atomic(
             f"{self.path}/{CLEAN_SHUTDOWN_FILE}", encode_clean_shutdown(broker_epoch)
         )
@@ -199,9 +198,9 @@ def claim_all(
     node_id: int | None,
     new_id: Callable[[], uuid.UUID],
 ) -> None:
-    """Claim every folder; one that cannot be used by anybody goes offline.
+    """Claim every log directory; one that cannot be used at all goes offline.
 
-    WrongLogDir and BlockingIOError (another process has the lock) let go of all of them.
+    WrongLogDir and BlockingIOError (another process has the lock) unlock all of them.
     """
     for directory in dirs:
         try:
@@ -215,7 +214,7 @@ def claim_all(
 
 
 def begin_all(dirs: Collection[LogDir]) -> None:
-    """Begin with every folder that can be used; WrongLogDir if that is none."""
+    """Begin with every log directory that can be used; WrongLogDir if there is none."""
     for directory in dirs:
         if directory.failure is None:
             try:
@@ -226,19 +225,20 @@ def begin_all(dirs: Collection[LogDir]) -> None:
 
 
 def put_marks_back(dirs: Iterable[LogDir]) -> None:
-    """Of folders in which nothing was changed; one that fails costs the next start a recovery."""
+    """Restore the marks of unchanged log directories; one that fails costs the next start a
+    recovery."""
     for directory in dirs:
         try:
             directory.put_mark_back()
         except OSError as error:
-            logger.warning("%s: the mark of a clean stop is lost: %s", directory.path, error)
+            logger.warning("%s: the clean-shutdown mark is lost: %s", directory.path, error)
 
 
 def _check_one_is_left(dirs: Collection[LogDir]) -> None:
     if all(directory.failure for directory in dirs):
         _unlock_all(dirs)
         raise WrongLogDir(
-            "no folder of log.dirs can be used: "
+            "no log directory of log.dirs can be used: "
             + "; ".join(str(d.failure.message) for d in dirs if d.failure)
         )
 

@@ -1,8 +1,8 @@
-"""All logs of a broker and the folders they live in.
+"""All logs of a broker and its log directories.
 
-Decides where a new partition goes, what is loaded at start and how the broker stops. What
-always holds: at most one current and one future log per partition; a folder that fails
-takes only its own partitions with it; checkpoints never claim more than is true.
+Decides where a new partition goes, what is loaded at start and how the broker stops. Invariants:
+at most one current and one future log per partition; a log directory that fails takes only its own
+partitions offline; checkpoints never claim more than is true.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class LogManager:
         self.closing = Closing(disk)
 
     def configure(self, *, producer_id_expiration_ms: int, cordoned: Iterable[str]) -> None:
-        """Take over what may change in a running broker; `cordoned` folders get no new logs."""
+        """Apply settings that may change; `cordoned` log directories get no new logs."""
         self.context.producer_id_expiration_ms = producer_id_expiration_ms
         paths = {path.rstrip("/") or "/" for path in cordoned}
         everything = {directory.path for directory in self.dirs}
@@ -103,24 +103,24 @@ class LogManager:
     # Start --------------------------------------------------------------------------
 
     def open_dirs(self, *, cluster_id: str | None = None, node_id: int | None = None) -> None:
-        """Both halves of it, for who has nothing to do between them."""
+        """`claim_dirs` and `begin_dirs`, for callers that have nothing to do between them."""
         self.claim_dirs(cluster_id=cluster_id, node_id=node_id)
         self.begin_dirs()
 
     def claim_dirs(self, *, cluster_id: str | None = None, node_id: int | None = None) -> None:
-        """Lock and check every folder; one that cannot be used by anybody goes offline.
+        """Lock and check every log directory; one that cannot be used at all goes offline.
 
         WrongLogDir and BlockingIOError (another process has the lock) stop the start.
         """
         claim_all(self.dirs, cluster_id=cluster_id, node_id=node_id, new_id=self._new_id)
 
     def begin_dirs(self) -> None:
-        """Take the marks of a clean stop away: from here on folders are changed."""
+        """Remove the clean-shutdown marks: from here on the log directories are changed."""
         begin_all(self.dirs)
 
     def let_go(self, *, changed: LogDir | None) -> None:
-        """The end of a start that was given up: where nothing was loaded and nobody else has
-        changed anything, the marks of a clean stop are as they were."""
+        """Give up a start. If no log was loaded, the clean-shutdown marks are restored, except
+        that of `changed`."""
         if not self._loading_begun:
             put_marks_back(each for each in self.dirs if each is not changed)
         self.unlock()
@@ -130,12 +130,12 @@ class LogManager:
             directory.unlock()
 
     def load(self, config_for: Callable[[str], LogConfig]) -> None:
-        """Load every log found, recovering those of folders that were not stopped cleanly."""
+        """Load every log, recovering those in log directories without a clean-shutdown mark."""
         for _ in self.loading(config_for):
             pass
 
     def loading(self, config_for: Callable[[str], LogConfig]) -> Iterator[None]:
-        """`load`, which the caller may leave off after each log and go on with later."""
+        """`load` as an iterator: the caller may pause after each log."""
         self._loading_begun = True
         for directory in self.dirs:
             if directory.failure is None:
@@ -156,11 +156,11 @@ class LogManager:
         return self._registry.future.get((topic, partition))
 
     def logs(self) -> Iterator[Log]:
-        """Current logs of usable folders."""
+        """Current logs in usable log directories."""
         return (log for log in self._registry.current.values() if not log.offline)
 
     def compacted_logs(self) -> list[Log]:
-        """Current logs of usable folders whose cleanup.policy has compact."""
+        """Current logs in usable log directories whose cleanup.policy has compact."""
         return [log for log in self._registry.compacted if not log.offline]
 
     def __len__(self) -> int:
@@ -187,7 +187,7 @@ class LogManager:
 
     @property
     def last_broker_epoch(self) -> int:
-        """The broker epoch of the last run if every folder was left cleanly, else -1."""
+        """The broker epoch of the last run if every log directory was closed cleanly, else -1."""
         epochs = {directory.broker_epoch for directory in self.dirs}
         return epochs.pop() if len(epochs) == 1 else -1
 
@@ -200,9 +200,9 @@ class LogManager:
         topic_id: uuid.UUID | None = None,
         directory: LogDir | None = None,
     ) -> Log:
-        """The log of a partition, made when it is new.
+        """The log of a partition, created if it is new.
 
-        A new one goes to `directory`, or to the usable folder with the fewest logs.
+        A new one goes to `directory`, or to the usable log directory with the fewest logs.
         """
         log = self._registry.current.get((topic, partition))
         if log is not None:
@@ -212,7 +212,7 @@ class LogManager:
         target = directory or self._emptiest_dir()
         if target.failure is not None:
             raise target.failure.again()
-        # A copy of a log that is yet to be made is one of a former topic.
+        # A future log without a current one belongs to a former topic.
         self.drop_future_log(topic, partition)
         self.checkpoints.forget((topic, partition), target)
         log = open_log(
@@ -232,21 +232,21 @@ class LogManager:
         live = self.live_dirs
         if not live:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
-        # When all are cordoned the cluster has nowhere else to put what it assigned to this broker.
+        # If all are cordoned, what the cluster assigns to this broker has no other place.
         live = [directory for directory in live if directory.path not in self._cordoned] or live
         if len(live) == 1:
             return live[0]
         return self._registry.emptiest(live)
 
     def delete_log(self, topic: str, partition: int) -> None:
-        """Forget a partition; its directory is renamed now and removed after the delay."""
+        """Delete a partition; its directory is renamed now and removed after the delay."""
         for logs in (self._registry.future, self._registry.current):
             log = logs.pop((topic, partition), None)
             if log is not None:
                 self._registry.set_aside(log, DELETE_DIR_SUFFIX)
 
     def set_stray(self, log: Log) -> None:
-        """Put aside a log that the cluster does not assign to this broker."""
+        """Set aside a log that the cluster does not assign to this broker."""
         self._registry.current.pop((log.topic, log.partition), None)
         self._registry.set_aside(log, STRAY_DIR_SUFFIX)
 
@@ -273,7 +273,7 @@ class LogManager:
     # Regular work -------------------------------------------------------------------
 
     def delete_old_segments(self) -> int:
-        """Apply retention to every log; how many segments went."""
+        """Apply retention to every log; returns how many segments were deleted."""
         now_ms = self._now_ms()
         count = 0
         for log in list(self.logs()):
@@ -337,9 +337,9 @@ class LogManager:
             await self.closing.prepare(directory, logs, self._now_ms())
 
     def close(self, *, broker_epoch: int = -1) -> None:
-        """Flush and close everything, write checkpoints and the mark of a clean stop.
+        """Flush and close everything, write checkpoints and clean-shutdown marks.
 
-        It blocks for the fsyncs. Folders that fail on the way get no mark.
+        It blocks for the fsyncs. Log directories that fail on the way get no mark.
         """
         now_ms = self._now_ms()
         for directory in self.dirs:

@@ -1,4 +1,4 @@
-"""Copying a partition into another log folder while it is in use (KIP-113).
+"""Copying a partition into another log directory while it is in use (KIP-113).
 
 The future log follows the current one like a follower, by epochs and offsets, until it has
 everything; `LogManager.replace_by_future_log` copies the rest and swaps the two in one step

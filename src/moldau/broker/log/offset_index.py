@@ -1,7 +1,7 @@
 """The sparse map from offsets to file positions beside each segment (`.index`).
 
 Entries are 8 bytes: int32 offset relative to the segment's base, int32 position of the
-batch. What always holds: offsets ascend strictly.
+batch. Invariant: offsets ascend strictly.
 """
 
 from __future__ import annotations

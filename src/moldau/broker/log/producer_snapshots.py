@@ -1,6 +1,6 @@
 """The `.snapshot` files of one log: producer state at chosen offsets.
 
-What always holds: a snapshot at offset N describes exactly the batches below N. They are
+Invariant: a snapshot at offset N describes exactly the batches below N. They are
 taken when a segment is rolled and at a clean stop, so that a restart replays one segment
 at most. A damaged one is removed and the next older is used instead.
 """
@@ -27,7 +27,7 @@ class ProducerSnapshots:
         self._disk = disk
         self.dir = directory
         self.offsets = set(offsets)
-        # Nothing new to say at or below this offset.
+        # No new snapshot is needed at or below this offset.
         self.last_taken = max(self.offsets, default=-1)
 
     def path(self, offset: int) -> str:

@@ -1,6 +1,6 @@
 """Reading a log: by offset for Fetch, by timestamp for ListOffsets.
 
-What always holds: no byte of a batch at or beyond the upper offset is handed out, and
+Invariants: no byte of a batch at or beyond the upper offset is returned, and
 what is handed out begins with the batch that holds the asked offset. The end may cut the
 last batch short; clients drop such a rest, and Kafka does the same.
 """
@@ -15,7 +15,7 @@ from moldau.broker.log.segments import Segments
 from moldau.broker.log.transaction_index import ENTRY_SIZE
 from moldau.wire.records import decode_batch, iterate_headers, read_header
 
-# So many are sent sooner than it is found out which of them matter.
+# Up to this many, sending all is cheaper than finding those that matter.
 _FEW_ABORTED = 16
 
 
@@ -24,7 +24,7 @@ class ReadResult(NamedTuple):
 
     buffers: list[memoryview]
     size: int
-    # Not even one whole batch fitted into the bytes allowed.
+    # Not even one whole batch fits into the allowed bytes.
     first_batch_incomplete: bool = False
 
 

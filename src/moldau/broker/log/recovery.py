@@ -32,9 +32,9 @@ def recover_segment(
     now_ms: int,
     expiration_ms: int,
 ) -> Recovered:
-    """Find the leading sound batches of a segment and make its indexes anew from them.
+    """Find the leading sound batches of a segment and rebuild its indexes from them.
 
-    Cutting off the rest is left to the caller, who may have to see to other segments first.
+    The caller cuts off the rest, possibly after removing other segments.
     """
     earlier = Segments([s for s in segments if s.base_offset < segment.base_offset])
     if producers.map_end_offset != segment.base_offset and len(earlier):

@@ -18,7 +18,7 @@ class Removals:
     """Removes in the background what has waited its delay (file.delete.delay.ms).
 
     Readers may still hold the files open or mapped; the system keeps their content until
-    they let go. What a crash leaves behind is found by its name at the next start.
+    they close them. What a crash leaves behind is found by its name at the next start.
     """
 
     def __init__(self, disk: Disk, background: Background, now_ms: Callable[[], WallMs]) -> None:

@@ -1,4 +1,4 @@
-"""Bringing producer state up to a log's end by going through its batches.
+"""Bringing producer state up to a log's end by replaying its batches.
 
 The same two functions serve live appends, followers, recovery and truncation, so the
 state a restart finds is the state the running broker had.
@@ -38,7 +38,7 @@ def record_batch(
 ) -> AbortedTransaction | None:
     """Record a batch of the log; an aborted transaction it ends goes into the index.
 
-    `batch` may be None for data batches, whose header says all there is to know.
+    `batch` may be None for data batches, whose header has everything that is needed.
     """
     if header.producer_id < 0:
         return None
@@ -79,7 +79,7 @@ def record_batch(
 def needs_snapshot(
     segments: Segments, producers: ProducerStates, snapshots: ProducerSnapshots
 ) -> bool:
-    """Whether a snapshot at the end of the log says anything that a start would not see.
+    """Whether a snapshot at the end of the log adds anything to what a start finds.
 
     A log of one segment in which no producer has an id needs none: after a crash the segment is
     read from its beginning in any case, and after a clean stop there is no state to know.

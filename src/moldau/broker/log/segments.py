@@ -10,7 +10,7 @@ from moldau.invariant import invariant
 
 
 class Segments:
-    """What always holds: base offsets ascend, and the last segment is the active one."""
+    """Invariants: base offsets ascend, and the last segment is the active one."""
 
     __slots__ = ("_bases", "_segments", "active")
 

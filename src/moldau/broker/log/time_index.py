@@ -1,9 +1,9 @@
 """The map from timestamps to offsets beside each segment (`.timeindex`).
 
 Entries are 12 bytes: int64 timestamp, int32 offset relative to the segment's base. An
-entry (T, offset) says: no batch up to `offset` has a timestamp above T. What always
-holds: timestamps ascend strictly and offsets do not descend; an append that would break
-that is left out, which only makes later scans start earlier.
+entry (T, offset) means that no batch up to `offset` has a timestamp above T. Invariants:
+timestamps ascend strictly and offsets do not descend; an append that would break that is left out,
+which only makes later scans start earlier.
 """
 
 from __future__ import annotations

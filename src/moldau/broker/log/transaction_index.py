@@ -1,9 +1,9 @@
-"""The aborted transactions of a segment (`.txnindex`), made with the first of them.
+"""The aborted transactions of a segment (`.txnindex`), created with the first of them.
 
 Entries are 34 bytes: int16 version 0, int64 producer id, int64 first offset, int64 last
-offset (the abort marker's), int64 last stable offset when the marker was written. What
-always holds: entries are in the order of their last offsets, and the file exists only
-when there is at least one. Aborts are rare, so entries are read from the file when asked.
+offset (the abort marker's), int64 last stable offset when the marker was written. Invariants:
+entries are in the order of their last offsets, and the file exists only if there is at least one.
+Aborts are rare, so entries are read from the file when they are needed.
 """
 
 from __future__ import annotations

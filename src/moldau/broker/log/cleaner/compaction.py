@@ -1,6 +1,6 @@
-"""Doing one job: read the dirty segments into a map, then write the log anew by it.
+"""Doing one job: read the dirty segments into a map, then rewrite the log by it.
 
-What always holds: only closed segments are read, up to the sizes the job names; only files
+Invariants: only closed segments are read, up to the sizes the job names; only files
 with the suffix `.cleaned` are written, and a new segment is announced when all of it is on
 the disk. Memory is bounded by the map, one read buffer and one decompressed batch.
 """

@@ -1,6 +1,6 @@
 """What remains of a batch when its log is compacted.
 
-What always holds: a batch that loses nothing stays byte for byte; any other keeps its
+Invariants: a batch that loses nothing stays byte for byte; any other keeps its
 base offset, last offset, producer fields, leader epoch, codec and kind of timestamp. A
 tombstone, and a marker whose transaction is gone, is first stamped with the time at which
 it may go (the batch's delete horizon, KIP-534) and goes when a later cleaning finds that
@@ -40,7 +40,7 @@ NO_OFFSET = -1
 class LastBatch(NamedTuple):
     """Where an active producer's state is in the log."""
 
-    last_offset: int  # of its last data batch; -1 when only a marker tells of it
+    last_offset: int  # of its last data batch; -1 when it is known from a marker only
     epoch: int
 
 
@@ -143,7 +143,7 @@ class BatchFilter:
             return False
         if last.last_offset != NO_OFFSET:
             return header.last_offset == last.last_offset
-        # Its data is gone or of an older epoch: the marker is what tells of the epoch.
+        # Its data is gone or of an older epoch: the epoch is known from the marker.
         return header.is_control and header.producer_epoch == last.epoch
 
 

@@ -1,4 +1,4 @@
-"""What the broker tells a worker and what it hears back, one JSON line each.
+"""Jobs that the broker sends to a worker and the results it receives, one JSON line each.
 
 A job names everything the work depends on, so that the same job on the same files gives
 the same new segments. Offsets and sizes are what the broker saw when it made the job.
@@ -68,7 +68,7 @@ class CleanDone(NamedTuple):
 
 
 class CleanFailed(NamedTuple):
-    """The job cannot be done. `corrupt` says that trying again would be of no use."""
+    """The job cannot be done. `corrupt`: trying again would not help."""
 
     reason: str
     corrupt: bool

@@ -1,6 +1,6 @@
 """Runs compaction: asks what is due, has it done by workers, swaps the results in.
 
-What always holds: one job per log at a time; a result is swapped in only if the segments
+Invariants: one job per log at a time; a result is swapped in only if the segments
 it was made of are still the log's and were not cut meanwhile, in one step on the loop; the
 checkpoint moves only after the swap. What cannot be cleaned is reported once and left
 alone, and hinders no other log.
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A rate this high is Kafka's way to say that there is none.
+# In Kafka a rate this high means that there is no limit.
 RATE_UNLIMITED = 1e300
 
 
@@ -69,7 +69,7 @@ class CleanerConfig(Protocol):
 
 
 class FirstDirty(NamedTuple):
-    """Up to where a log is clean. The id tells a topic from a later one of its name."""
+    """Up to where a log is clean. The id tells apart topics of the same name."""
 
     offset: int
     topic_id: uuid.UUID | None
@@ -192,7 +192,7 @@ class Cleaner:
                 or log in self._in_progress
                 or log in self._uncleanable
                 or log in self._put_off
-                # A log on its way to another folder is being copied as it is.
+                # A log that moves to another log directory is being copied as it is.
                 or self._manager.get_future_log(log.topic, log.partition) is not None
             ):
                 continue
@@ -288,7 +288,7 @@ class Cleaner:
             self._in_progress.discard(log)
             if not finished:
                 await worker.kill()
-                # A folder that has failed tells of it elsewhere.
+                # A failed log directory is reported elsewhere.
                 with contextlib.suppress(OSError):
                     await self._manager.context.background.run(
                         remove_unfinished, self._manager.context.disk, cleaning.job.directory
@@ -359,13 +359,13 @@ class Cleaner:
         return None if known is None or known.topic_id != log.topic_id else known.offset
 
     def _offsets(self) -> dict[Partition, FirstDirty]:
-        """First dirty offsets, read from the folders the first time."""
+        """First dirty offsets, read from the log directories the first time."""
         if self._first_dirty is None:
             self._first_dirty = {}
             for directory in self._manager.live_dirs:
                 for key, offset in self._manager.cleaner_offsets(directory).items():
                     log = self._manager.get_log(*key)
-                    # A folder that the log is not in knows of it only from before a move.
+                    # The entry of a log directory that the log is not in dates from before a move.
                     if log is not None and log.dir_state is directory:
                         self._first_dirty[key] = FirstDirty(offset, log.topic_id)
         return self._first_dirty
@@ -387,7 +387,7 @@ class Cleaner:
         self._checkpoint()
 
     def _checkpoint(self) -> None:
-        """Write what is known to the folder that each log is in now."""
+        """Write what is known to the log directory that each log is in now."""
         by_dir: dict[str, dict[Partition, int]] = {d.path: {} for d in self._manager.live_dirs}
         for key, known in self._offsets().items():
             log = self._manager.get_log(*key)

@@ -1,6 +1,6 @@
 """Which transactions a cleaning meets, and which of their batches and markers may go.
 
-Batches are shown in the order of the log. What always holds: data of an aborted
+Batches are shown in the order of the log. Invariants: data of an aborted
 transaction may go at once; a marker may go only when no batch of its transaction was met
 before it, be it an empty one that is kept for its producer, because a batch without its
 marker would look like an open transaction. An aborted transaction of which something was

@@ -22,7 +22,7 @@ SLEEP_S_MAX = 0.5
 
 
 class Throttle:
-    """Keeps the bytes told of below a rate by waiting when they are ahead of it."""
+    """Keeps the reported bytes below a rate by waiting when they are ahead of it."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Which leader epoch wrote from which offset on (`leader-epoch-checkpoint`).
 
-What always holds: epochs and start offsets ascend strictly together, so the end of an
+Invariants: epochs and start offsets ascend strictly together, so the end of an
 epoch is the start of the next. Followers and restarted leaders find the point where
 their log left the leader's by asking for the end of an epoch.
 """
@@ -65,7 +65,7 @@ class LeaderEpochs:
         return UNDEFINED_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Forget epochs that began at or above `end_offset`; True when any did."""
+        """Remove epochs that began at or above `end_offset`; True when any did."""
         entries = self._entries
         before = len(entries)
         while entries and entries[-1][1] >= end_offset:
@@ -74,7 +74,7 @@ class LeaderEpochs:
         return len(entries) != before
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Forget epochs that ended below `start_offset`; the one across it begins there."""
+        """Remove epochs that ended below `start_offset`; the one across it begins there."""
         entries = self._entries
         below = sum(1 for entry in entries if entry[1] <= start_offset)
         if below == 0 or (below == 1 and entries[0][1] == start_offset):

@@ -1,8 +1,8 @@
 """What a partition remembers of its idempotent and transactional producers.
 
 Decides whether a batch is new, a duplicate or out of order, which transactions are open,
-and hence up to where the log is stable. What always holds: `check` changes nothing, and
-`record` never refuses, so a batch is checked, written and only then recorded; replaying
+and hence up to where the log is stable. Invariants: `check` changes nothing, and
+`record` never rejects, so a batch is checked, written and only then recorded; replaying
 the log through `record` alone gives the same state on leaders, followers and restarts.
 At most five batches are kept per producer, because clients keep at most five in flight.
 
@@ -107,7 +107,7 @@ class ProducerEntry:
 
     def _bump(self, epoch: int) -> None:
         if epoch != self.epoch:
-            # Sequences begin anew with each epoch, so the old ones mean nothing.
+            # Sequences start at 0 in each epoch, so the old ones mean nothing.
             self.epoch = epoch
             self.batches.clear()
 

@@ -1,6 +1,6 @@
 """Which segments a log may lose. Pure: the log hands in what it has and removes the rest.
 
-What always holds: segments go from the oldest on, without gaps; nothing at or above the
+Invariants: segments go from the oldest on, without gaps; nothing at or above the
 high watermark goes; the order of reasons is log start, size, time. A log keeps at least
 one segment, so when all may go the log rolls a new one first.
 """

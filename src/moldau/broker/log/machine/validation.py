@@ -1,8 +1,8 @@
 """What a leader checks in a batch before it appends it, and what it writes into it.
 
 Decided here: whether a produced batch is accepted, which error answers it otherwise, and its bytes
-in the log. Checks come in Kafka's order: framing, size, checksum, header, then every record. What
-always holds: an accepted batch has a matching checksum, its first record has the given offset and
+in the log. Checks come in Kafka's order: framing, size, checksum, header, then every record.
+Invariants: an accepted batch has a matching checksum, its first record has the given offset and
 its records are numbered without gaps, its maximum timestamp is that of its records (or the append
 time), and its codec is the one the topic asks for. Nothing is copied unless something under the
 checksum must change or the buffer cannot be written.
@@ -80,7 +80,7 @@ _TARGETS: Final = {
     "lz4": Compression.LZ4,
     "zstd": Compression.ZSTD,
 }
-# Once the attributes must be written anew, bits without a meaning are dropped.
+# Once the attributes must be rewritten, bits without a meaning are dropped.
 _KNOWN_ATTRIBUTES: Final = 0x7F
 _CODECS: Final = tuple(Compression)
 # Plain numbers, because looking up enum members shows in the time of small batches.

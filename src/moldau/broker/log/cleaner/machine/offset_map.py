@@ -1,6 +1,6 @@
 """The last offset of every key in the dirty part of a log, within a memory budget.
 
-What always holds: a record at or below `latest_offset` is superseded exactly when the map
+Invariant: a record at or below `latest_offset` is superseded exactly when the map
 has a higher offset for its key. Keys are compared as they are up to 32 bytes; longer ones
 by a digest that is longer than any key kept as it is, so the two never meet.
 """

@@ -1,6 +1,6 @@
 """What to clean next, and how much of it. Pure: facts come in, decisions go out.
 
-What always holds: a range never reaches into the active segment, beyond the last stable
+Invariants: a range never reaches into the active segment, beyond the last stable
 offset (and so never beyond the high watermark) or into segments younger than
 min.compaction.lag.ms, and it ends at a segment's start. Segments are grouped in order,
 without gaps, so that each new segment replaces neighbours.
@@ -41,7 +41,7 @@ class CleaningPolicy(NamedTuple):
 
 
 class CleanRange(NamedTuple):
-    """Offsets that may be cleaned, and what speaks for doing so."""
+    """Offsets that may be cleaned, and the reasons to clean them."""
 
     first_dirty_offset: int
     upper_offset: int
@@ -63,7 +63,7 @@ class CleanRange(NamedTuple):
 def first_dirty_offset(
     checkpointed: int | None, *, log_start_offset: int, log_end_offset: int
 ) -> int:
-    """Where cleaning goes on; from the start when the checkpoint says nothing of this log."""
+    """Where cleaning continues; at the log start if the checkpoint does not name this log."""
     if checkpointed is None or not log_start_offset <= checkpointed <= log_end_offset:
         return log_start_offset
     return checkpointed
