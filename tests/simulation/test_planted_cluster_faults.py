@@ -188,7 +188,7 @@ CASES = [
         unclean_shutdowns_taken_for_clean,
         {Invariant.LEADER_COMPLETE, Invariant.IN_SYNC_COMPLETE},
         weights=POWER,
-        first_seed=10,
+        first_seed=55,
     ),
     Case(followers_forget_producers, {Invariant.NO_DUPLICATES}),
     Case(

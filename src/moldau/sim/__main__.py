@@ -41,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--first-seed", type=int, default=1, help="the first seed (1)")
     parser.add_argument("--seed", type=int, help="run only this seed, and print every step")
     parser.add_argument(
-        "--scenario", choices=sorted(SCENARIOS), help="run only this one; by default the seed chooses"
+        "--scenario", choices=sorted(SCENARIOS), help="run only this one; else the seed chooses"
     )
     parser.add_argument(
         "--jobs",
