@@ -79,7 +79,7 @@ class PipelineInfo:
     activity: str | None = None
     last_error: ErrorRecord | None = None
     updated_at_ms: int = 0
-    #: Why its state may be old: nobody looks after it.
+    #: Why its state may be out of date: no control loop runs.
     stale: str | None = None
 
 
@@ -193,7 +193,7 @@ class Pipelines:
     ) -> PipelineInfo:
         """Start a pipeline: a definition, a file with one, or the name of one that is known.
 
-        One that runs with another definition is started anew from its checkpoint. With `wait` it
+        One that runs with another definition is started again from its checkpoint. With `wait` it
         runs, or has finished, when this returns; where it fails that is a PipelineError.
         """
         made = self._definition(definition)
@@ -375,9 +375,9 @@ class Pipelines:
         reason = info.stale or (heartbeat.problem if heartbeat is not None else None)
         if reason is None and info.last_error is not None:
             reason = str(info.last_error)
-        told = f": {reason}" if reason else ""
+        because = f": {reason}" if reason else ""
         return PipelineError(
-            f"{info.name} is not {wanted} after {seconds:g} s but {info.state}{told}",
+            f"{info.name} is not {wanted} after {seconds:g} s but {info.state}{because}",
             hint=f"moldau pipelines logs {info.name}, or {self._folder.output}",
         )
 
@@ -429,7 +429,7 @@ class _Looked:
 
 
 def _shown_state(record: PipelineRecord, status: StatusRecord | None) -> State:
-    """What is just to come counts: somebody who asked for a start sees that it is under way."""
+    """What is about to happen counts: after a start is requested its state is already starting."""
     state = State.STOPPED if status is None else status.state
     if record.desired is Desired.RUNNING:
         waits = status is None or status.revision != record.revision
@@ -455,7 +455,7 @@ def _check(definition: Pipeline) -> None:
 
 
 def _has_failed(info: PipelineInfo) -> bool:
-    """Whether a start that is waited for has gone wrong, and its user is to be told."""
+    """Whether a start that is waited for has failed, which is raised."""
     if info.last_error is None:
         return False
     if info.state == State.RESTARTING:

@@ -237,7 +237,7 @@ class Cluster(Fleet):
         return ("", -1) if state is None else (f"node{state.leader}", state.leader_epoch)
 
     def newest_image(self) -> MetadataImage | None:
-        """The metadata of the node that has heard of the most."""
+        """The metadata of the node with the newest."""
         known = [node.metadata for node in self.nodes]
         newest = max(
             (each for each in known if each is not None), key=lambda m: m.offset, default=None

@@ -9,8 +9,8 @@ Which combinations there are, and what is then checked:
   the failure if its producer was not answered.
 - In lossy runs power failures come without such flushes. One node without fsync promises no more
   than that each log keeps a first part of what it held, at the same offsets; there are only
-  idempotent producers and readers in these runs, and producers may be told that their state is
-  lost. Everything else is checked as ever.
+  idempotent producers and readers in these runs, and producers may get the error that their
+  state is lost. Everything else is checked as ever.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Faults:
         on_start: Callable[[Node], None],
         weights: dict[str, int] | None = None,
     ) -> None:
-        """`hosts` are the clients'; `on_start` hears of a node that is up again and may have lost
-        something."""
+        """`hosts` are the clients'; `on_start` is called with a node that is up again and may
+        have lost something."""
         self._cluster = cluster
         self._world: World = cluster.world
         self._power = power

@@ -63,7 +63,7 @@ class VirtualLoop(BaseEventLoop):
         self._now_s = 0.0
         self._selector = _VirtualSelector(self)
         self.errors: list[BaseException] = []
-        """What callbacks have raised: bugs, as nobody was there to hear."""
+        """What callbacks have raised: bugs, as no caller could see it."""
         self.set_exception_handler(self._on_error)
         # A loop itself holds its tasks weakly: one that waits for a process that has stopped
         # would end whenever the garbage collector comes by.
@@ -72,7 +72,7 @@ class VirtualLoop(BaseEventLoop):
         self.sockets: dict[int, Socket] = {}
         """By the number that stands for a descriptor."""
         self.failed: list[asyncio.Task[Any]] = []
-        """Tasks of processes that ended with an error; somebody may have heard it."""
+        """Tasks of processes that ended with an error, which may have been handled."""
         self._ending = False
         self.on_moment: Callable[[], None] | None = None
         """Told whenever everything of one moment has happened, before time goes on."""
@@ -92,7 +92,7 @@ class VirtualLoop(BaseEventLoop):
             self.failed.append(task)
 
     def unheard(self) -> list[BaseException]:
-        """Errors that ended a task of a process and that nobody has looked at since."""
+        """Errors that ended a task of a process and have not been retrieved since."""
         unheard = [task for task in self.failed if getattr(task, "_log_traceback", False)]
         self.failed.clear()
         return [error for task in unheard if (error := task.exception()) is not None]

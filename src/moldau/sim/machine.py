@@ -250,12 +250,12 @@ class _BugHandler(logging.Handler):
         error = record.exc_info[1] if record.exc_info else None
         if process is None or not process.alive or isinstance(error, Stopped):
             return
-        told = record.getMessage()
-        if any(text in told for text in self._fleet.expected):
+        message = record.getMessage()
+        if any(text in message for text in self._fleet.expected):
             return
         if error is not None:
-            told = f"{told}: {error!r} at {where(error)}"
-        self._fleet.report(Invariant.NO_SURPRISE, f"{process.name} logs: {told}")
+            message = f"{message}: {error!r} at {where(error)}"
+        self._fleet.report(Invariant.NO_SURPRISE, f"{process.name} logs: {message}")
 
 
 def where(error: BaseException) -> str:

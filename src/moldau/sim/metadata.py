@@ -219,9 +219,9 @@ class MetadataScenario:
         try:
             response = await shell.run(decide_and_note)
         except ApiError as error:
-            told = f"{action} {topic}: {error.message}"
+            problem = f"{action} {topic}: {error.message}"
             expected = not self.world.platter.disk.alive or error.code == ErrorCode.NOT_CONTROLLER
-            require(expected, Invariant.NO_SURPRISE, lambda: told)
+            require(expected, Invariant.NO_SURPRISE, lambda: problem)
             return
         self._answered(action, topic, response)
 

@@ -22,7 +22,7 @@ class Process:
         self.alive = True
         self.paused = False
         self.ran = True
-        """Whether it has done anything since somebody put this back to False."""
+        """Whether it has done anything since this was last set to False."""
         self._when_dead: list[Callable[[], None]] = []
         self._put_off: list[tuple[Step, contextvars.Context]] = []
 

@@ -235,15 +235,15 @@ class ReplicatedScenario(ClusterScenario):
         return True
 
     def _described(self) -> str:
-        told = []
+        problems = []
         for node in self.cluster.nodes:
             raft = node.raft
             if raft is None:
-                told.append(f"{node.host} is down")
+                problems.append(f"{node.host} is down")
                 continue
             machine = raft.machine
-            told.append(
+            problems.append(
                 f"{node.host}{'' if node.up else ' (not up)'} {machine.role_name.value} in epoch"
                 f" {machine.epoch}, {machine.high_watermark} of {raft.log.end_offset}"
             )
-        return "; ".join(told + self._lagging())
+        return "; ".join(problems + self._lagging())

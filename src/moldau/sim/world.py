@@ -131,7 +131,7 @@ class World:
         return self.random.random() < probability
 
     def check_errors(self) -> None:
-        """Callbacks must not raise: nobody hears it."""
+        """Callbacks must not raise: no caller would see it."""
         for error in self.loop.errors:
             if not isinstance(error, Stopped):
                 raise Violation(Invariant.NO_SURPRISE, f"a callback raised {error!r}")

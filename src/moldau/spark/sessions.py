@@ -47,8 +47,8 @@ def session(
     `target` is a server's address (sc://host:port), a deployment folder or a ConnectServer; without
     one it is the environment's SPARK_REMOTE, else the folder ./moldau-data-spark. A folder's server
     is started if it does not run, and goes on running afterwards; with start=False that is an
-    error. With `user_id` and `session_id` it is the session of somebody who had it before, with its
-    views, settings and streaming queries.
+    error. With `user_id` and `session_id` it is an existing session, with its views, settings
+    and streaming queries.
     """
     url = _url(target, start=start)
     if user_id is not None:
@@ -123,8 +123,8 @@ def topic_format(spark: Any, connector: str = "auto") -> str:
 
 def _has_kafka(spark: Any) -> bool:
     """Servers of ours say what they have; of others the settings that bring it in are looked at."""
-    told = spark.conf.get(CONNECTOR_KEY, None)
-    if told is not None:
-        return bool(told == "kafka")
+    named = spark.conf.get(CONNECTOR_KEY, None)
+    if named is not None:
+        return bool(named == "kafka")
     named = ("spark.jars", "spark.jars.packages")
     return any("spark-sql-kafka" in (spark.conf.get(key, None) or "") for key in named)

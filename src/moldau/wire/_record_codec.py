@@ -270,7 +270,7 @@ def validate_records(
     """Check the uncompressed records of one batch, which must fill `position` to `end` exactly.
 
     The scan counts null keys and timestamps outside the limits (-1, no timestamp, is never
-    outside) and tells whether the offset deltas are 0, 1, 2 and so on; what those mean is for
+    outside) and notes whether the offset deltas are 0, 1, 2 and so on; what those mean is for
     the caller.
     """
     scan = RecordScan()

@@ -89,7 +89,7 @@ def test_what_a_later_moldau_added_is_passed_over() -> None:
     ("value", "reason"),
     [
         (b"\xff", "not JSON"),
-        (b"[]", "no JSON object"),
+        (b"[]", "not a JSON object"),
         (b"{}", "version None"),
         (a_record(version=2), "update it"),
         (a_record(desired="asleep"), "asleep"),

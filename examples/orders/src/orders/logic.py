@@ -51,7 +51,7 @@ class Memory:
 
     Orders that are done are given to be forgotten after a day, a few at a time, the first done
     first: so memory and changelog are bounded by a day's orders and by those that still wait, and
-    whoever waits is never forgotten.
+    a waiting request is never forgotten.
     """
 
     def __init__(

@@ -166,7 +166,7 @@ class _Life(ConsumerRebalanceListener):
             )
         )
         # A static member: an instance that is back within the session has its partitions at once,
-        # and nobody rebalances meanwhile.
+        # and the group does not rebalance meanwhile.
         self._consumer = clients.enter_context(
             Consumer(
                 self._bootstrap,
@@ -260,7 +260,7 @@ class _Life(ConsumerRebalanceListener):
         self._is_behind_marks = True
 
     def _commit_position(self) -> None:
-        """Behind the last record lie the marks that end transactions, which nobody is given. With
+        """After the last record are the markers that end transactions, which are not returned. With
         nothing else to do the group's offsets are put after them, so that its lag is zero."""
         if not self._is_behind_marks:
             return

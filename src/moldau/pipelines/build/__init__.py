@@ -1,4 +1,4 @@
-"""What Spark is told to do for a pipeline.
+"""Builds the queries of a pipeline in Spark.
 
 `start` begins the pipeline's queries: one named like the pipeline and, if its sink cannot hold bad
 records beside good ones, a second one named `<pipeline>.dead-letter`. `check` does everything but

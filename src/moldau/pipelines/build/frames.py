@@ -1,7 +1,7 @@
 """From a definition to DataFrames: good records on their way, bad records beside them.
 
 A flow is a DataFrame with what is known about its columns. While a flow is tagged, its bad records
-are rows like the others, told by `__error`; a step that can let them pass keeps it tagged. Before
+are rows like the others, marked by `__error`; a step that can let them pass keeps it tagged. Before
 a step that cannot (grouping, joining, a user's function), and before a sink that has no place for
 them, bad records leave the flow:
 
@@ -50,7 +50,7 @@ from moldau.pipelines.machine.explaining import BAD_RECORD, explain, short
 
 @dataclass(frozen=True)
 class Flow:
-    """Rows on their way. `implicit` are metadata columns that nobody asked for by name."""
+    """Rows on their way. `implicit` are metadata columns that the definition does not name."""
 
     frame: Any
     implicit: frozenset[str] = frozenset()
@@ -165,7 +165,7 @@ class Flows:
         return flow if self.pipeline.dead_letter is not None else self.untagged(flow)
 
     def _keeps_values(self) -> bool:
-        """The record's own bytes are only carried along where somebody wants them."""
+        """The record's own bytes are only carried along where they are needed."""
         if self.pipeline.dead_letter is not None:
             return True
         texts = [step.query for step in self.pipeline.steps if isinstance(step, Sql)]
@@ -239,7 +239,7 @@ class Flows:
         if select is None:
             return None
         good = replace(flow, frame=flow.frame.drop(ERROR), tagged=False)
-        # The user's own text is analysed first: mistakes are told in its words and lines.
+        # The user's own text is analysed first: mistakes are reported in its words and lines.
         result = [one for one in self._selected(step.query, {INPUT: good}).columns if one != ERROR]
         if select.has_star:
             wanted = [name for name in wanted if name != ERROR]  # the star brings it
@@ -295,7 +295,7 @@ class Flows:
     def _row(self, step: RowStep, flow: Flow) -> Flow:
         from pyspark.sql.types import StructType
 
-        step.function.load()  # what is wrong with it is told now, not by the first worker
+        step.function.load()  # errors in it are raised now, not by the first worker
         along = carried(flow.columns)
         if self.pipeline.dead_letter is not None and ERROR not in along:
             flow = flow.over(flow.frame.withColumn(ERROR, records.no_error()))

@@ -25,7 +25,7 @@ _ROWS_PER_BATCH = 10_000
 
 
 class RowStepError(Exception):
-    """A row step failed and nobody takes bad records: the query ends here."""
+    """A row step failed and bad records have no destination: the query ends here."""
 
 
 @dataclass(frozen=True)

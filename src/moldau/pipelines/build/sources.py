@@ -84,7 +84,7 @@ class Sources:
         return self._spark.readStream.format(connector).options(**options).load()
 
     def _wants_headers(self) -> bool:
-        """Headers are costly to read, so they are read if somebody names them."""
+        """Headers are costly to read, so they are read only if the definition names them."""
         sink = self._pipeline.sink
         texts = [step.query for step in self._pipeline.steps if isinstance(step, Sql)]
         if isinstance(sink, Topic):

@@ -112,7 +112,7 @@ def _checkpoint(pipeline: Pipeline, given: str) -> str:
 
 @contextmanager
 def _explaining(pipeline: Pipeline) -> Iterator[None]:
-    """Mistakes that come out of Spark are told in the user's terms; what may pass is left alone."""
+    """Spark's errors are raised in the user's terms; transient ones are left alone."""
     try:
         yield
     except PipelineError:

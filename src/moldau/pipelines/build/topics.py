@@ -1,7 +1,7 @@
-"""The topics a pipeline writes to are there before it starts.
+"""Creates the topics that a pipeline writes to before it starts.
 
-Clusters that make topics by themselves would make them at the first record; others never would,
-and whoever reads a result before there is one would be told that there is no such topic.
+Clusters that create topics automatically would do so at the first record, others never; and a
+reader of a result that does not exist yet would get the error that there is no such topic.
 """
 
 from __future__ import annotations

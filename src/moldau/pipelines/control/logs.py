@@ -24,7 +24,7 @@ _INDENT: Final = "    "
 
 
 class PipelineLogs:
-    """Writes lines with their time; the first line of an entry tells its level."""
+    """Writes lines with their time; the first line of an entry has its level."""
 
     def __init__(self, folder: Path, *, size_max: int = SIZE_MAX, now: Callable[[], float]) -> None:
         self._folder = folder

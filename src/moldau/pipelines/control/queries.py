@@ -1,7 +1,7 @@
 """Acts on Spark: the sessions and queries of pipelines, each call bounded in time.
 
-A pipeline has a session of its own for each start: its views, settings and code are nobody
-else's, and closing it ends all of its queries, also one that is just being started.
+A pipeline has a session of its own for each start: it shares its views, settings and code with no
+other, and closing it ends all of its queries, even one that is being started.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ class Sessions:
                 return Look((False,), None, None)
             raise
         failure = next((each for each in errors if each is not None), None)
-        told = None if progress is None else _as_json(progress)
-        return Look(active, failure, told, activity)
+        fields = None if progress is None else _as_json(progress)
+        return Look(active, failure, fields, activity)
 
     def close(self, name: str, url: str, session_id: str, queries: Sequence[QueryRecord]) -> None:
         """Stop its queries in their order, then end its session; nothing of it runs afterwards."""

@@ -330,19 +330,19 @@ class Rounds:
         watch.progress = watch.activity = None
 
         def failed(error: BaseException) -> Event:
-            told = self._workers.explain(error, record)
+            explained = self._workers.explain(error, record)
             if self._server.is_alive():
-                self._logs.write(name, "ERROR", _with_detail(told))
-            return events.StartFailed(name, told, not self._workers.may_get_better(error))
+                self._logs.write(name, "ERROR", _with_detail(explained))
+            return events.StartFailed(name, explained, not self._workers.may_get_better(error))
 
         self._submit(lambda: self._workers.start(record, effect), failed, server_first=True)
 
     def _stop(self, name: str, status: StatusRecord) -> None:
         def failed(error: BaseException) -> Event:
-            told = self._workers.explain(error, None)
+            explained = self._workers.explain(error, None)
             if self._server.is_alive():
-                self._logs.write(name, "WARN", f"it could not be stopped: {_with_detail(told)}")
-            return events.Stopped(name, told)
+                self._logs.write(name, "WARN", f"cannot be stopped: {_with_detail(explained)}")
+            return events.Stopped(name, explained)
 
         self._submit(lambda: self._workers.stop(status), failed, server_first=True)
 

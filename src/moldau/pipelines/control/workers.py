@@ -158,12 +158,12 @@ class Workers:
 
     def explain(self, error: BaseException, record: PipelineRecord | None) -> ErrorRecord:
         """A failure in the user's terms; all that is known is its detail."""
-        told = self._explained(error, record)
-        detail = told.detail or ("" if told is error else str(error))
+        explained = self._explained(error, record)
+        detail = explained.detail or ("" if explained is error else str(error))
         return ErrorRecord(
-            message=told.message,
-            where=told.where,
-            hint=told.hint,
+            message=explained.message,
+            where=explained.where,
+            hint=explained.hint,
             detail=detail[:_DETAIL_LENGTH_MAX],
             at_ms=int(time.time() * 1000),
         )

@@ -42,7 +42,7 @@ class Ownership:
     def __init__(self) -> None:
         self.by_generation: dict[tuple[int, TopicPartition], str] = {}
         self.newest_generation = -1
-        # Of the consumer protocol: what each member has and when it last heard from the group.
+        # Of the consumer protocol: what each member has and when the group last answered it.
         self.owned: dict[str, frozenset[TopicPartition]] = {}
         self.heard_s: dict[str, float] = {}
         self.reached: set[TopicPartition] = set()
@@ -96,7 +96,7 @@ class Member(Actor):
         told = False
         while not self.done():
             if self.stopping and not told:
-                # From here on everybody has to come to the end once more.
+                # From here on all members have to reach the end once more.
                 told = True
                 self.ownership.reached.clear()
             try:

@@ -17,7 +17,7 @@ from moldau.wire.records import encode_batch
 
 TopicPartition = tuple[str, int]
 
-#: What a producer is told whose records, or whose whole state, a power failure has taken.
+#: The errors of a producer whose records, or whole state, a power failure has taken.
 _STATE_LOST = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,

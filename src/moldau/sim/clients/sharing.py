@@ -260,8 +260,8 @@ class ShareMember(Actor):
             # Another may have been given it since, or have accepted it.
             self._mine.append(place)
             return
-        accepted_by, accepted_s = queue.accepted.get(place, ("nobody", sent_s))
-        # An answer that was long on its way may tell of records that were let go of since.
+        accepted_by, accepted_s = queue.accepted.get(place, ("no member", sent_s))
+        # An answer that was long on its way may hold records that were released since.
         require(
             accepted_s >= sent_s,
             Invariant.SHARED_ONCE,
@@ -273,7 +273,7 @@ class ShareMember(Actor):
         self._mine.append(place)
         end = self.wire.ends[-1]
         if boots != self.cluster.boots or not intact(end):
-            # The broker may have given it to somebody else since.
+            # The broker may have given it to another member since.
             return
         hold = queue.held.get(place)
         now_s = self.cluster.loop.time()

@@ -2,7 +2,7 @@
 
 A client of version 1 names partitions before it writes to them and keeps its epoch from one
 transaction to the next. So a request that is still on its way when its answer is given up may act
-on the next transaction; such a client therefore begins anew (InitProducerId) after any request
+on the next transaction; such a client therefore starts again (InitProducerId) after any request
 without an answer but Produce. Version 2 (KIP-890) needs no such care: each transaction has an
 epoch of its own, and a client just asks again.
 """
@@ -126,7 +126,7 @@ class TransactionalProducer(Sender):
         self.note(f"producer id {self.producer_id} epoch {self.epoch}")
 
     async def surely(self, attempt: Callable[[], Awaitable[T]], *, again: bool = True) -> T:
-        """The answer; a fenced producer, and one that may not ask again, begins anew."""
+        """The answer; a fenced producer, and one that may not retry, starts again."""
         while True:
             try:
                 return await attempt()

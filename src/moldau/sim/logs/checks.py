@@ -129,7 +129,7 @@ class Checker:
         if kept is None:
             return f"may repeat sequences {last.base_sequence}..{last.last_sequence}"
         if (kept.first_offset, kept.last_offset) != (last.base_offset, last.last_offset):
-            return f"repeats {last.base_offset}, but is told {kept.first_offset}"
+            return f"repeats {last.base_offset}, but gets {kept.first_offset}"
         try:
             log.producers.check(
                 producer_id,
@@ -147,7 +147,7 @@ class Checker:
             right = partition.start <= log.last_stable_offset <= partition.high_watermark
         else:
             # A restart forgets that an ended transaction waits for the high watermark; its
-            # marker is in the log, so readers are told all the same.
+            # marker is in the log, so readers get it all the same.
             lowest, highest = partition.last_stable_offset(), partition.first_open_offset()
             right = lowest <= log.last_stable_offset <= highest
         require(

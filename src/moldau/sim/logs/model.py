@@ -65,7 +65,7 @@ class ModelTransaction(NamedTuple):
 
 @dataclass(slots=True)
 class History:
-    """What going through batches tells of producers and transactions."""
+    """What the batches show of producers and transactions."""
 
     producers: dict[int, ModelProducer] = field(default_factory=dict)
     ended: list[ModelTransaction] = field(default_factory=list)

@@ -57,7 +57,7 @@ class Partitions:
         partition, _ = picked
         config = random_config(self._random)
         if config.compact != partition.config.compact:
-            # Only a topic that never was compacted can tell a gap from a loss.
+            # Only in a topic that was never compacted does a gap mean a loss.
             config = config.replace(cleanup_policy=partition.config.cleanup_policy)
         self._world.note(f"{partition.name}: new configuration")
         self._stage.configs[partition.topic] = partition.config = config

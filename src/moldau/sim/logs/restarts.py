@@ -124,8 +124,8 @@ class Restarts:
             await node.end_tasks()
             return None
         except WrongLogDir as error:
-            told = f"the start was refused: {error}"
-            require(self._world.platter.faulty, Invariant.STARTS, lambda: told)
+            problem = f"the start was refused: {error}"
+            require(self._world.platter.faulty, Invariant.STARTS, lambda: problem)
             self._world.platter.stop()
             self._world.platter.start()
             return None
@@ -161,8 +161,8 @@ class Restarts:
         try:
             operation()
         except LogDirFailure as failure:
-            told = failure.message
-            require(self._world.platter.faulty, Invariant.STARTS, lambda: told)
+            problem = failure.message
+            require(self._world.platter.faulty, Invariant.STARTS, lambda: problem)
             return False
         return True
 
@@ -230,7 +230,7 @@ class Restarts:
         raise Violation(_LOSS[crash], f"{log.dir}: {' or '.join(dict.fromkeys(problems))}")
 
     def _holes_from(self, partition: ModelPartition, crash: str) -> int:
-        """A compacted log cannot tell what a power failure took from what cleaning did."""
+        """In a compacted log what a power failure took looks like what cleaning took."""
         return partition.durable if crash == POWER and partition.config.compact else NO_HOLES
 
     def _check_start(self, partition: ModelPartition, start: int, crash: str) -> None:

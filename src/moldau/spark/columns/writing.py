@@ -210,19 +210,19 @@ class ColumnWriter:
             count = len(self._core.accumulator.topics[place.topic].queues)
             place.update(max(count, partition + 1), place.sticky_partition)
             place.slots[partition] = slot
-        told = partial(self._on_end, batch, slot, 0)
-        batch.waiters.append(told)
+        on_end = partial(self._on_end, batch, slot, 0)
+        batch.waiters.append(on_end)
         if batch.done:
-            told()
+            on_end()
 
     def _on_end(self, batch: ProducerBatch, slot: Slot, first: int) -> None:
         """In the producer's thread: a batch is done, or was split. May be called twice."""
         if batch.parts is not None:
             for offset, part in batch.parts:
-                told = partial(self._on_end, part, slot, first + offset)
-                part.waiters.append(told)
+                on_end = partial(self._on_end, part, slot, first + offset)
+                part.waiters.append(on_end)
                 if part.done:
-                    told()
+                    on_end()
             return
         if batch.error is None or self._failure is not None:
             return

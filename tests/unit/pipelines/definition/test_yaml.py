@@ -251,8 +251,8 @@ def test_tables_are_told_by_their_kind(sink: str, kind: str) -> None:
         pytest.param(
             "sources: {a: {topic: t, format: string}, b: {topic: u, format: string}}\n"
             "steps:\n  - drop: value\nsink: {topic: out}",
-            "orders.yaml:4: steps[0]: with several sources the first step must say which it is "
-            "from (from: a)",
+            "orders.yaml:4: steps[0]: with several sources the first step must name its "
+            "source (from: a)",
             id="first step of several sources",
         ),
     ],

@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
         help="what the pipelines read and write topics with (default auto)")  # fmt: skip
     add("--database", metavar="URL", default=os.environ.get(DATABASE_VARIABLE),
         help="postgresql://user:password@host/name to load orders into, its table orders is made "
-        f"anew (default ${DATABASE_VARIABLE}, else a SQLite file)")  # fmt: skip
+        f"again (default ${DATABASE_VARIABLE}, else a SQLite file)")  # fmt: skip
     add("--chaos", type=float, metavar="SECONDS",
         help="kill a service every so often, in the middle of its work")  # fmt: skip
     add("--folder", type=Path, help="where data and logs go and stay (default: a temporary one)")

@@ -32,7 +32,7 @@ class TopicBatches:
         return named.get("exactlyonce", "true").strip().lower() == "false"
 
     def _query_of(self, spark: Any) -> str:
-        """The id in the checkpoint: a new checkpoint is a new query, whose batches count anew."""
+        """The id in the checkpoint: a new checkpoint is a new query with new batch numbers."""
         if not self._query_id:
             lines = spark.read.text(f"{self._checkpoint}/metadata").collect()
             self._query_id = str(json.loads(lines[0][0])["id"])

@@ -27,5 +27,5 @@ def visible(columns: Iterable[str], implicit: Iterable[str]) -> list[str]:
 
 
 def carried(columns: Iterable[str]) -> list[str]:
-    """The columns that go along untouched when a step makes rows anew."""
+    """The columns that go along untouched when a step makes new rows."""
     return [column for column in columns if column in (*METADATA, ERROR)]

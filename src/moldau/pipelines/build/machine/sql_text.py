@@ -3,7 +3,7 @@
 Bad records travel beside good ones, in the same rows, until they reach the sink. A plain SELECT
 (one view, no grouping, no joining) is rewritten here so that it lets them through untouched; what
 is not plain is left alone, and the bad records take another way. The rewriting only ever adds to
-the statement, and whoever uses it lets Spark analyse the result before trusting it.
+the statement, and its callers let Spark analyse the result before trusting it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 ERROR = "__error"
-"""The column that tells a bad record: its value is null for good ones."""
+"""The column that marks a bad record: its value is null for good ones."""
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)

@@ -72,7 +72,7 @@ class PostgresSink:
             # Two processes made it at the same moment; it is there now.
             return
         except errors.Error as error:
-            raise TableError(f"table {table} cannot be created: {_told(error)}") from None
+            raise TableError(f"table {table} cannot be created: {_reason(error)}") from None
 
     def _inspect(self, connection: Any) -> None:
         rows = connection.execute(
@@ -136,8 +136,8 @@ class PostgresSink:
                     waiting += [(middle, end), (start, middle)]
                     continue
                 row = rows[start] if end - start == 1 else _failed_row(error, rows[start:end])
-                told = row_json(row, self._frame) if row else "(not reported by the database)"
-                refusals.add(told, _told(error), type(error).__name__)
+                shown = row_json(row, self._frame) if row else "(not reported by the database)"
+                refusals.add(shown, _reason(error), type(error).__name__)
 
     def _copy_range(self, connection: Any, table: str, rows: list[Any], first: int) -> None:
         nested = [
@@ -230,14 +230,14 @@ class PostgresSink:
                 connection.execute(statement)
         except psycopg.errors.InvalidColumnReference as error:
             raise SchemaMismatchError(
-                f"{self._where} has no unique key over {', '.join(self._upsert)}: {_told(error)}",
+                f"{self._where} has no unique key over {', '.join(self._upsert)}: {_reason(error)}",
                 f"CREATE UNIQUE INDEX ON {self._table} ({statements.names(self._upsert)})",
             ) from None
         except (psycopg.DataError, psycopg.IntegrityError) as error:
             if refusals.keep:
                 return False
             raise RejectedRowError(
-                f"{self._where} refuses a row: {_told(error)}",
+                f"{self._where} refuses a row: {_reason(error)}",
                 "Fix it in a step, use upsert: [keys] if the key is there already, or set "
                 "onError: dead_letter",
             ) from None
@@ -269,7 +269,7 @@ class PostgresSink:
             with connection.transaction():
                 connection.execute(statement)
         except (psycopg.DataError, psycopg.IntegrityError) as error:
-            refusals.add(row[0], _told(error), type(error).__name__)
+            refusals.add(row[0], _reason(error), type(error).__name__)
 
     def abort(self, staged: Sequence[Staged], batch_id: int) -> None:
         with postgres.connect(self._address) as connection:
@@ -284,7 +284,7 @@ def _oid(connection: Any, table: str) -> int | None:
     return row[0] if row else None
 
 
-def _told(error: Any) -> str:
+def _reason(error: Any) -> str:
     """What the database says, with the column and the value where it names them."""
     diag = error.diag
     parts = [diag.message_primary or str(error).strip()]
