@@ -13,6 +13,7 @@ from moldau.client.machine.producer_records import NO_EPOCH
 from moldau.client.producer.machine.partitioners import StickyPartition
 from moldau.client.producer.machine.sequences import PartitionSequences
 from moldau.client.topics import TopicPartition
+from moldau.times import ElapsedMs
 from moldau.wire.compression import Compression
 
 if TYPE_CHECKING:
@@ -153,6 +154,6 @@ class NodeLatency:
 
     __slots__ = ("drained_ms", "ready_ms")
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: ElapsedMs) -> None:
         self.ready_ms = now_ms
         self.drained_ms = now_ms
