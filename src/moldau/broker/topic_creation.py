@@ -62,7 +62,7 @@ class TopicCreation:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def create_missing(self, names: Iterable[str]) -> dict[str, ErrorCode]:
-        """Create topics that clients asked about; what is not there and why."""
+        """Create topics that clients requested; the errors of those that do not exist."""
         errors: dict[str, ErrorCode] = {}
         wanted = []
         for name in names:
@@ -134,9 +134,7 @@ class TopicCreation:
         try:
             results |= await self._ask(names)
         except ApiError as error:
-            logger.warning(
-                "topics %s were not created by themselves: %s", ", ".join(names), error.message
-            )
+            logger.warning("auto-creating topics %s failed: %s", ", ".join(names), error.message)
         finally:
             for name, code in results.items():
                 self._in_flight.pop(name).set_result(code)
@@ -173,10 +171,10 @@ class TopicCreation:
             await self._within(KNOWN_MS_MAX, futures)
             unknown = [name for name in missing if self._awaited.pop(name, None) is not None]
             if unknown:
-                logger.info("topics exist but are not known here yet: %s", ", ".join(unknown))
+                logger.info("topics are not in this broker's metadata yet: %s", ", ".join(unknown))
 
     async def _within(self, limit_ms: int, futures: Iterable[asyncio.Future[Any]]) -> None:
-        """Wait for all of them, but no longer than that; they go on by themselves."""
+        """Wait for all of them, but no longer than that; they continue in the background."""
         over = asyncio.get_running_loop().create_future()
         alarm = self._clock.call_later(limit_ms, lambda: over.set_result(None))
         try:
