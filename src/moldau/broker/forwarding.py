@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class ForwardingManager:
-    """Has requests answered by the active controller."""
+    """Forwards requests to the active controller."""
 
     def __init__(self, channel: ControllerChannel) -> None:
         self._channel = channel
@@ -47,10 +47,10 @@ class ForwardingManager:
                 timeout_ms=forwarding_timeout_ms(request),
             )
         except ControllerUnavailable as error:
-            logger.warning("%s of %s was not forwarded: %s", name, context.client_host, error)
+            logger.warning("forwarding %s of %s failed: %s", name, context.client_host, error)
             return _refuse(context, request, ErrorCode.REQUEST_TIMED_OUT, str(error))
         except (ChannelError, WireError) as error:
-            logger.warning("%s of %s was not forwarded: %s", name, context.client_host, error)
+            logger.warning("forwarding %s of %s failed: %s", name, context.client_host, error)
             return _refuse(context, request, ErrorCode.UNKNOWN_SERVER_ERROR, _UNKNOWN)
         return _unwrap(context, request, response)
 

@@ -189,10 +189,10 @@ class TopicCreation:
             await self._within(KNOWN_MS_MAX, futures)
             unknown = [name for name in missing if self._awaited.pop(name, None) is not None]
             if unknown:
-                logger.info("topics exist but are not known here yet: %s", ", ".join(unknown))
+                logger.info("topics are not in this broker's metadata yet: %s", ", ".join(unknown))
 
     async def _within(self, limit_ms: int, futures: Iterable[asyncio.Future[Any]]) -> None:
-        """Wait for all of them, but no longer than that; they go on by themselves."""
+        """Wait for all of them, but no longer than that; they continue in the background."""
         over = asyncio.get_running_loop().create_future()
         alarm = self._clock.call_later(limit_ms, lambda: over.set_result(None))
         try:

@@ -1,1 +1,1 @@
-"""Coordinators: state kept in internal topics, decided purely, served after commit."""
+"""Coordinators: state in internal topics, decided by pure machines, served after commit."""

@@ -81,7 +81,7 @@ class ProducerIds:
     def _on_requested(self, request: asyncio.Task[None]) -> None:
         self._request = None
         if not request.cancelled() and (error := request.exception()) is not None:
-            logger.warning("no producer ids to be had: %s", error)
+            logger.warning("requesting producer ids failed: %s", error)
 
     def close(self) -> None:
         if self._request is not None:

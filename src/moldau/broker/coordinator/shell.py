@@ -183,7 +183,7 @@ class ShardShell(Generic[S]):
     async def run_with_ticket(
         self, decide: Callable[[S, Ticket, WallMs], Decision[None]]
     ) -> Message:
-        """Decide, and return the answer that this or a later decision gives to the ticket."""
+        """Decide, and return the response that this or a later decision has for the ticket."""
         self._ticket_count += 1
         ticket = Ticket(self._ticket_count)
         decision = self._decide(lambda: decide(self.shard, ticket, self.clock.now_ms()))

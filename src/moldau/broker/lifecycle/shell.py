@@ -199,7 +199,7 @@ class BrokerLifecycleManager:
             self._call = self.call_ends_at_ms = None
             self._step(event)
         except Exception as error:
-            # A bug: without heartbeats this broker is none, so it must not go on as if it were.
+            # A bug: without heartbeats the broker is not part of the cluster, so it must stop.
             self._on_failure(error)
 
     async def _register(self, request: Message) -> Event:
@@ -207,7 +207,7 @@ class BrokerLifecycleManager:
             ApiKey.BROKER_REGISTRATION, request, timeout_ms=self._call_timeout_ms
         )
         if not isinstance(response, BrokerRegistrationResponse):
-            return CallFailed(f"a {type(response).__name__} came as an answer")
+            return CallFailed(f"unexpected response {type(response).__name__}")
         return RegistrationAnswered(_error(response.error_code), response.broker_epoch)
 
     async def _beat(self, request: Message) -> Event:
@@ -215,7 +215,7 @@ class BrokerLifecycleManager:
             ApiKey.BROKER_HEARTBEAT, request, timeout_ms=self._call_timeout_ms
         )
         if not isinstance(response, BrokerHeartbeatResponse):
-            return CallFailed(f"a {type(response).__name__} came as an answer")
+            return CallFailed(f"unexpected response {type(response).__name__}")
         return HeartbeatAnswered(
             _error(response.error_code),
             is_caught_up=response.is_caught_up,

@@ -301,7 +301,7 @@ class MetadataShell:
         self._publication.publish_leader()
 
     def on_committed(self, batches: Sequence[MetadataBatch]) -> None:
-        """Apply and publish, then answer."""
+        """Apply and publish, then release the responses."""
         delta = MetadataDelta()
         for batch in batches:
             self._apply(batch, delta)

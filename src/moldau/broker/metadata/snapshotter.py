@@ -20,7 +20,7 @@ from moldau.times import WallMs
 
 logger = logging.getLogger(__name__)
 
-# How often age is looked at; retention of old snapshots goes by the same beat.
+# How often the age is checked, and old snapshots are deleted.
 CHECK_INTERVAL_MS_MAX = 60_000
 
 
@@ -105,7 +105,7 @@ class Snapshotter:
             await self.write()
             self._clean()
         except OSError as error:
-            # The log still has everything, so the node goes on without this snapshot.
+            # The log still has everything, so the node continues without this snapshot.
             logger.error("writing a metadata snapshot failed: %s", error)
             self._last_ms = self._clock_ms()
             self._bytes = 0

@@ -149,5 +149,5 @@ class LocalMarkers:
 def _code_of(error: Exception, name: TopicPartition) -> ErrorCode:
     if isinstance(error, ApiError):
         return error.code
-    logger.error("the marker for %s-%d failed: %s", *name, error, exc_info=error)
+    logger.error("writing a marker to %s-%d failed: %s", *name, error, exc_info=error)
     return ErrorCode.UNKNOWN_SERVER_ERROR

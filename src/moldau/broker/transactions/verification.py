@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 class Operation(enum.Enum):
     """What a request's version says about its client."""
 
-    VERIFY = "verify"  # knows no TRANSACTION_ABORTABLE
+    VERIFY = "verify"  # does not know TRANSACTION_ABORTABLE
     VERIFY_ABORTABLE = "verify, abortable"
     ADD = "add"  # transaction version 2
 
@@ -78,7 +78,7 @@ class Verified(NamedTuple):
     required: bool
 
     def guard(self, name: TopicPartition) -> Verification | None:
-        """What proves to the log that the batch may be appended; None if no proof is asked."""
+        """What proves to the log that the batch may be appended; None if no proof is required."""
         return self.guards.get(name, ONGOING) if self.required else None
 
 
@@ -157,7 +157,7 @@ class TransactionVerifier:
         while names := _unanswered(verified):
             answers = await self._answers(transactional_id, claims[0], names, operation)
             verified.errors.update(answers)
-            # To send all records again costs more than to ask again, and the coordinator is
+            # Sending all records again costs more than asking again, and the coordinator is
             # done with the producer's last transaction soon.
             if ErrorCode.CONCURRENT_TRANSACTIONS not in answers.values() or waited_ms >= retry_ms:
                 break

@@ -92,7 +92,7 @@ def read_entries(buffer: Buffer) -> Iterator[tuple[int, list[Entry | Transaction
         entries: list[Entry | TransactionEnd] = []
         for record in decode_batch(buffer, position):
             if not header.is_control:
-                # Only in a transaction does a producer id say that a marker will follow.
+                # Only in a transaction a producer id means that a marker will follow.
                 producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
                 entries.append(Entry(record.offset, producer_id, record.key, record.value))
                 continue

@@ -24,7 +24,7 @@ class TimerQueue(Generic[T]):
     __slots__ = ("_deadlines", "_heap", "_sequence")
 
     def __init__(self) -> None:
-        # timer -> (deadline, the heap entry that stands for it)
+        # timer -> (deadline, the sequence number of its heap entry)
         self._deadlines: dict[T, tuple[ElapsedMs, int]] = {}
         self._heap: list[tuple[ElapsedMs, int, T]] = []
         self._sequence = 0

@@ -91,7 +91,7 @@ class ClusterTopics(Protocol):
 
 
 class ImageClusterTopics:
-    """Implements `ClusterTopics`: facts are made on demand and kept while they are true."""
+    """Implements `ClusterTopics`: facts are built on demand and cached while they are valid."""
 
     def __init__(self) -> None:
         self._image = MetadataImage()

@@ -1,1 +1,1 @@
-"""The share coordinator: the state of share partitions, kept in `__share_group_state`."""
+"""The share coordinator: the state of share partitions, stored in `__share_group_state`."""

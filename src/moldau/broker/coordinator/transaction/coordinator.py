@@ -210,8 +210,8 @@ class TransactionCoordinator:
         return dict.fromkeys(partitions, ErrorCode.NONE)
 
     async def _wait_while_growing(self, transactional_id: str) -> None:
-        """The leaders of a transaction's partitions add these at the same time. To be refused
-        while another's are written, and to ask again after a pause, costs them far more."""
+        """Wait while another leader's partitions are being added: the leaders of a transaction's
+        partitions add these at the same time, and a retry after a pause costs far more."""
         partition = self.partition_for(transactional_id)
         for _ in range(_GROWTH_WAIT_COUNT_MAX):
             if not self._runtime.read(partition, lambda shard: shard.is_growing(transactional_id)):
@@ -315,7 +315,7 @@ class TransactionCoordinator:
         try:
             return await self._producer_ids.next_id()
         except ApiError as error:
-            # The controller cannot be asked right now: as Kafka, have the client retry.
+            # The controller cannot be reached right now: as in Kafka, the client has to retry.
             raise ApiError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no producer id is available: {error}"
             ) from error

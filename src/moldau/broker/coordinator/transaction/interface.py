@@ -45,5 +45,5 @@ class TransactionPartitions(Protocol):
 class MarkerWriter(Protocol):
     async def write(self, markers: Sequence[Marker]) -> list[MarkerResult]:
         """Write each marker to its partitions: one result per marker, in their order, with
-        an outcome for each partition. Never raises for what a partition answers."""
+        an outcome for each partition. Never raises for the error of a partition."""
         ...

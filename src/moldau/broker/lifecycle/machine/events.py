@@ -83,7 +83,7 @@ class HeartbeatAnswered:
 
 @dataclass(frozen=True, slots=True)
 class CallFailed:
-    """No answer to the request under way."""
+    """No response to the request in flight."""
 
     reason: str
 
@@ -108,7 +108,7 @@ class DirectoriesCordoned:
 
 @dataclass(frozen=True, slots=True)
 class RegistrationOutdated:
-    """What this broker registered with is not what the cluster should know of it now."""
+    """The broker's registration is out of date."""
 
 
 @dataclass(frozen=True, slots=True)

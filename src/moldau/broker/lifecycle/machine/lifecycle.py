@@ -196,7 +196,7 @@ class BrokerLifecycle:
                 return self._stop(
                     f"broker {self._identity.broker_id} could not register with the controller "
                     f"within {self._registration_timeout_ms} ms "
-                    f"(initial.broker.registration.timeout.ms): {self._problem or 'no answer yet'}"
+                    f"(initial.broker.registration.timeout.ms): {self._problem or 'no response'}"
                 )
             case ShutdownTimeout():
                 late = "controlled shutdown did not end in time; going on without it"
@@ -322,7 +322,7 @@ class BrokerLifecycle:
         advice = _WHAT_TO_DO.get(error, "it is tried again")
         if error is ErrorCode.STALE_BROKER_EPOCH:
             advice = "another process has registered with this node.id; registering again"
-        return self._trouble(f"the controller refused the {what} with {error.name}: {advice}")
+        return self._trouble(f"the controller rejected the {what} with {error.name}: {advice}")
 
     def _trouble(self, problem: str) -> list[Effect]:
         """The same problem is logged once, not at every attempt."""
@@ -337,7 +337,7 @@ class BrokerLifecycle:
         if self.state is BrokerState.NOT_RUNNING:
             return []
         if self._under_way is not None:
-            # A timer would be set to the usual interval by the answer, if that comes first.
+            # The response would set a timer to the usual interval, if it arrives first.
             self._next_is_immediate = True
             return []
         return [self._next(0)]

@@ -49,7 +49,7 @@ def incremental_alter_configs(
     *,
     receiver_id: int | None = None,
 ) -> Decision[IncrementalAlterConfigsResponse]:
-    """`receiver_id` is the broker the client asked: it answers only for its own configs."""
+    """`receiver_id` is the broker that got the request: it handles only its own configs."""
     counts = Counter((item.resource_type, item.resource_name) for item in request.resources)
     records: list[Any] = []
     responses = []
@@ -179,7 +179,7 @@ def _check_resource(
             ErrorCode.INVALID_REQUEST,
             "Null value not supported for : " + ", ".join(without_value),
         )
-    # Log levels are not kept in the metadata log: the handler applies them before it asks here.
+    # Log levels are not in the metadata log: the handler applies them before this call.
     if resource_type not in set(ResourceType) - {ResourceType.BROKER_LOGGER}:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
 
@@ -289,7 +289,7 @@ def _validate(
                     raise ApiError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
                 rules.validate_client_metrics(values)
     except ConfigError as error:
-        # Kafka answers so for brokers, and clients rely on it.
+        # Kafka responds like this for brokers, and clients rely on it.
         code = (
             ErrorCode.INVALID_REQUEST
             if resource_type == ResourceType.BROKER

@@ -1,4 +1,4 @@
-"""What a controller decides: records to commit, and the answer to give once they are."""
+"""What a controller decides: records to commit, and the response once they are committed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from moldau.wire.errors import ApiError, ErrorCode
 
 R = TypeVar("R")
 
-# The records of an atomic decision are one batch and so take effect together; Kafka refuses larger
+# The records of an atomic decision are one batch and so take effect together; Kafka rejects larger
 # ones. Others are cut into batches of at most this many.
 RECORDS_PER_BATCH_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[R]):
-    """Append `records`, if `atomic` as one batch; answer only after all are committed.
+    """Append `records`, if `atomic` as one batch; respond only after all are committed.
 
     `kraft_version`, if not None, is the quorum's new feature level, which goes into the log first.
     """

@@ -42,7 +42,7 @@ class UpgradeType(IntEnum):
 def update_features(
     controller: ControllerView, request: UpdateFeaturesRequest, *, api_version: int = 2
 ) -> Decision[UpdateFeaturesResponse]:
-    """One error stands for the whole request; only the results of success differ by version."""
+    """One error fails the whole request; only the results of success differ by version."""
     records: list[Any] = []
     kraft_version: int | None = None
     error: ApiError | None = None
@@ -62,7 +62,7 @@ def update_features(
             break
         level, current = update.max_version_level, _current(controller, update.feature)
         if update.feature == KRAFT_VERSION:
-            # The quorum writes its level itself; the answer waits for a record of ours after it.
+            # The quorum writes its level itself; the response waits for a record after it.
             records.append(NoOpRecord())
             kraft_version = level if level != current else None
         elif level != current:

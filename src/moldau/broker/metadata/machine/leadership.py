@@ -34,7 +34,7 @@ def elect_leaders(
     controller: ControllerView, request: ElectLeadersRequest
 ) -> Decision[ElectLeadersResponse]:
     """Without a list of partitions all of them take part, and those that need no election are not
-    in the answer."""
+    in the response."""
     try:
         kind = ElectionType(request.election_type)
     except ValueError:

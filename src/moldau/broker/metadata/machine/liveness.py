@@ -98,7 +98,7 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Connect to the addresses after a while; answered by `Probed` under the same number."""
+    """Connect to the addresses after a delay; the result is a `Probed` with the same number."""
 
     broker_id: int
     number: int

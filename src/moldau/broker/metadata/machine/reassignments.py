@@ -139,7 +139,7 @@ def _cancel(
 def list_partition_reassignments(
     controller: ControllerView, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """All that are under way, or those among the partitions asked for."""
+    """All reassignments in progress, or those of the requested partitions."""
     image = controller.image
     wanted: dict[str, list[int]] = {}
     if request.topics is None:

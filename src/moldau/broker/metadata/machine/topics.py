@@ -50,7 +50,7 @@ def create_topics(
     *,
     describable: Callable[[str], bool] = lambda name: True,
 ) -> Decision[CreateTopicsResponse]:
-    """`describable` says whose configuration the answer may show."""
+    """`describable` decides which topics' configuration the response may contain."""
     too_many = _excessive(
         len(topic.assignments)
         or _or_default(topic.num_partitions, controller.config.num_partitions)
@@ -83,7 +83,7 @@ def create_topics(
 
 
 def _excessive(counts: Iterable[int]) -> ApiError | None:
-    """The error of every topic in a request that asks for too many partitions in all."""
+    """The error of every topic in a request with too many partitions in total."""
     if sum(count for count in counts if count > 0) <= PARTITIONS_PER_REQUEST_MAX:
         return None
     return ApiError(

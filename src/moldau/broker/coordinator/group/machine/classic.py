@@ -85,7 +85,7 @@ class ClassicGroup:
     members: dict[str, ClassicMember] = field(default_factory=dict)
     """By member id, in order of joining: the first is the natural leader."""
     pending_joins: set[str] = field(default_factory=set)
-    """Ids handed out with MEMBER_ID_REQUIRED whose owners have not come back yet."""
+    """Ids assigned with MEMBER_ID_REQUIRED whose members have not joined yet."""
     pending_syncs: set[str] = field(default_factory=set)
     initial_delay: InitialDelay | None = None
     """Set while the join phase is that of a group which was empty before."""
@@ -158,7 +158,7 @@ class ClassicGroup:
         self.pending_joins.discard(member.member_id)
 
     def remove(self, member_id: str) -> ClassicMember | None:
-        """Forget a member or a handed-out id; the caller answers what it waited for."""
+        """Remove a member or a pending id; the caller answers its waiting requests."""
         self.pending_joins.discard(member_id)
         self.pending_syncs.discard(member_id)
         member = self.members.pop(member_id, None)
@@ -174,7 +174,7 @@ class ClassicGroup:
         return member
 
     def replace_static(self, old_member_id: str, new_member_id: str) -> ClassicMember:
-        """Give a static member a new id and return it; the caller answered the old id's waits."""
+        """Give a static member a new id; the caller has answered its waiting requests."""
         old = self.members[old_member_id]
         invariant(
             old.instance_id is not None and old.awaiting_join is None and old.awaiting_sync is None,

@@ -63,7 +63,7 @@ class ClassicGroups:
         return group_id in self.stored or group_id in self._machines
 
     def __iter__(self) -> Iterator[ClassicGroup]:
-        """Every group that the log knows of."""
+        """Every group in the log."""
         for group_id in list(self.stored):
             group = self.get(group_id)
             if group is not None:

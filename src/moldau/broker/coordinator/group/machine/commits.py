@@ -38,7 +38,7 @@ _DEFAULT_RETENTION = -1
 def commit(
     request: OffsetCommitRequest, check: PartitionCheck, config: GroupConfig, now_ms: WallMs
 ) -> tuple[list[CoordinatorRecord], OffsetCommitResponse]:
-    """Records and answer of a commit that is allowed."""
+    """Records and response of a commit that is allowed."""
     expire_timestamp_ms = (
         NO_EXPIRY
         if request.retention_time_ms == _DEFAULT_RETENTION
@@ -84,7 +84,7 @@ def commit(
 def _check_partition(
     check: PartitionCheck, topic: str, topic_id: uuid.UUID, partition: int
 ) -> None:
-    # One partition that the caller may not commit for refuses the whole request.
+    # One partition that the caller may not commit for fails the whole request.
     error = check(topic, topic_id, partition)
     if error is not ErrorCode.NONE:
         raise ApiError(error, f"the offset of {topic}-{partition} may not be committed")

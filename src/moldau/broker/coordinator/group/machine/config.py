@@ -29,7 +29,7 @@ class GroupConfig(Section, keys=BROKER_KEYS):
     offsets_commit_timeout_ms: int
     offsets_load_buffer_size: int
     new_member_join_timeout_ms: int = 300_000
-    """Not a Kafka key: how long a new member may wait in JoinGroup before it must ask again."""
+    """Not a Kafka key: how long a new member may wait in JoinGroup before it must retry."""
 
     @property
     def offsets_retention_ms(self) -> int:

@@ -40,14 +40,14 @@ class SessionTimer(Timer):
 
 @dataclass(frozen=True, slots=True)
 class JoinTimer(Timer):
-    """The join phase of the group has lasted as long as it may."""
+    """The join phase of the group has reached its time limit."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SyncTimer(Timer):
-    """Members that got their JoinGroup answer should have sent SyncGroup by now."""
+    """Members that got their JoinGroup response should have sent SyncGroup by now."""
 
     group_id: str
 

@@ -33,7 +33,7 @@ class CommitCaller(NamedTuple):
     """The generation of a classic member, the member epoch of any other."""
     transactional: bool
     version: int
-    """Of the API: clients of old may not speak for the members of newer protocols."""
+    """Of the API: old clients may not act for members of newer protocols."""
 
 
 PartitionCheck = Callable[[str, UUID, int], ErrorCode]

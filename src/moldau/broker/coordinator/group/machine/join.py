@@ -98,13 +98,13 @@ def _join_known(
         return
     unchanged = member.protocols == protocols
     if group.phase is Phase.COMPLETING_REBALANCE and unchanged:
-        # It missed the answer to its first request.
+        # It missed the response to its first request.
         out.answer(event.ticket, group.join_response(member.member_id))
     elif group.phase is Phase.STABLE and unchanged and group.leader != member.member_id:
         out.answer(event.ticket, group.join_response(member.member_id))
     else:
         # In Stable the leader rebalances even with unchanged metadata: it has seen
-        # something, such as new partitions, that asks for a new assignment.
+        # something, such as new partitions, that needs a new assignment.
         _update(group, event, member, protocols, out)
         rebalance.rebalance_or_complete(group, config, out)
 

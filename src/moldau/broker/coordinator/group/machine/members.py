@@ -1,4 +1,4 @@
-"""One member of a classic group, as the machine sees it while the group lives."""
+"""One member of a classic group, in the volatile half of the group."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ClassicMember:
 
     @property
     def heartbeat_satisfied(self) -> bool:
-        """A member that waits for us in JoinGroup or SyncGroup is alive by that."""
+        """A member that waits in JoinGroup or SyncGroup counts as alive."""
         if self.is_new:
             return False
         return self.awaiting_join is not None or self.awaiting_sync is not None
@@ -63,7 +63,7 @@ class ClassicMember:
 
     @classmethod
     def from_stored(cls, stored: StoredMember, protocol: str | None) -> ClassicMember:
-        # Only the chosen protocol is stored: after a reload the group knows no other.
+        # Only the chosen protocol is stored: after a reload the group has no other.
         return cls(
             member_id=stored.member_id,
             instance_id=stored.instance_id,
@@ -88,7 +88,7 @@ class ClassicMember:
         )
 
     def joined(self, protocol: str | None) -> JoinGroupResponse.JoinGroupResponseMember:
-        """This member as the leader's JoinGroup answer lists it."""
+        """This member in the leader's JoinGroup response."""
         return JoinGroupResponse.JoinGroupResponseMember(
             member_id=self.member_id,
             group_instance_id=self.instance_id,

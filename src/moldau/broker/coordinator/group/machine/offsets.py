@@ -19,7 +19,7 @@ NO_EXPIRY = -1
 INVALID_OFFSET = -1
 NO_LEADER_EPOCH = -1
 
-# Kafka 4.3 writes version 4, but version 1 where a client of old asked for its own
+# Kafka 4.3 writes version 4, but version 1 where an old client requested its own
 # retention: no later version has a place for it.
 _VALUE_VERSION = 4
 _VALUE_VERSION_WITH_EXPIRY = 1

@@ -131,7 +131,7 @@ def propagate_assignment(
 
 
 def dismiss(group: ClassicGroup, member_id: str, out: Outbox) -> None:
-    """Remove a member or a handed-out id; whatever it waits for is answered."""
+    """Remove a member or a pending id, and answer its waiting requests."""
     out.cancel(SessionTimer(group.group_id, member_id))
     member = group.members.get(member_id)
     if member is not None:

@@ -84,7 +84,7 @@ from moldau.wire.messages import (
     TxnOffsetCommitResponse,
 )
 
-# From this version on a commit to a group that does not exist says so.
+# From this version on, a commit to a group that does not exist gets GROUP_ID_NOT_FOUND.
 _COMMIT_GROUP_NOT_FOUND_FROM = 9
 
 
@@ -123,7 +123,7 @@ class GroupShard:
                 self.replay(offset, producer_id, modern, value)
             case _:
                 section = self._section_of_key.get(type(key))
-                # Records of kinds that no release knows yet are kept in the log and left alone.
+                # Records of types that this release does not know stay in the log unchanged.
                 if section is not None:
                     self._replay_in(section, key, value)
 
@@ -425,7 +425,7 @@ def _no_member(group_id: str) -> ApiError:
 
 
 def _may_vanish(group: Group) -> bool:
-    # An id that was handed out with MEMBER_ID_REQUIRED is on its way back.
+    # A client that got its id with MEMBER_ID_REQUIRED is about to join.
     awaited = isinstance(group, ClassicGroup) and group.pending_joins
     # The offsets of a share group are with the share coordinator: only who deletes the group
     # deletes them, so it stays.

@@ -53,7 +53,7 @@ class StoredGroup:
                     instance_id=member.group_instance_id,
                     client_id=member.client_id,
                     client_host=member.client_host,
-                    # Records before version 1 know no rebalance timeout.
+                    # Records before version 1 have no rebalance timeout.
                     rebalance_timeout_ms=member.session_timeout
                     if member.rebalance_timeout == -1
                     else member.rebalance_timeout,

@@ -83,7 +83,7 @@ def heartbeat(group: ClassicGroup, request: HeartbeatRequest, out: Outbox) -> Er
     rebalance.restart_session(group, member, out)
     if group.phase is Phase.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
-    # Consumers heartbeat from their JoinGroup answer on, so the sync phase is no error.
+    # Consumers send heartbeats after their JoinGroup response, so the sync phase is no error.
     return ErrorCode.NONE
 
 

@@ -37,7 +37,7 @@ def commit_transactional(
     config: GroupConfig,
     now_ms: WallMs,
 ) -> tuple[list[CoordinatorRecord], TxnOffsetCommitResponse]:
-    """Records and answer of a commit; raises ApiError where nothing may be committed.
+    """Records and response of a commit; raises ApiError where nothing may be committed.
 
     `topic_ids` has every topic of the request.
     """
@@ -57,7 +57,7 @@ def commit_transactional(
             else:
                 refusal = check(topic.name, topic_id, index)
                 if refusal is not ErrorCode.NONE:
-                    # One partition that the member does not own refuses the whole request.
+                    # One partition that the member does not own fails the whole request.
                     raise ApiError(
                         _known_here(refusal), f"the offset of {topic.name}-{index} may not be set"
                     )

@@ -312,9 +312,9 @@ class ShareGroupService:
         try:
             await self._settle(action.group_id, action.topics, failures)
         except ApiError as error:
-            # The group's next coordinator, or this one after a while, asks again.
+            # The group's next coordinator, or this one after the interval, retries.
             logger.warning(
-                "it is not recorded that share group %s is initialised: %s", action.group_id, error
+                "recording the state of share group %s failed: %s", action.group_id, error
             )
 
     async def _initialize_all(
@@ -338,7 +338,7 @@ class ShareGroupService:
     async def _settle(self, group_id: str, topics: Topics, failures: Failures) -> None:
         for (topic_id, partition), error in failures.items():
             logger.warning(
-                "share group %s: partition %d of topic %s is not initialised: %s",
+                "share group %s: initializing partition %d of topic %s failed: %s",
                 group_id,
                 partition,
                 topic_id,

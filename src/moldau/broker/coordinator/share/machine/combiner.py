@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
 from moldau.broker.coordinator.share.machine.values import UNINITIALIZED_START_OFFSET, StateBatch
+from moldau.invariant import invariant
 
 # Sorts as Kafka does: first offset, last offset, delivery count, delivery state.
 _Piece = tuple[int, int, int, int]
@@ -27,13 +28,15 @@ def combine(
     result: list[StateBatch] = []
     while pending:
         first = heappop(pending)
-        if not pending:
-            result.append(_batch(first))
-        elif _can_merge(first, pending[0]):
+        if pending and _can_merge(first, pending[0]):
             for piece in _merge(first, heappop(pending)):
                 heappush(pending, piece)
-        else:
-            result.append(_batch(first))
+            continue
+        invariant(
+            not result or result[-1].last_offset < first[0],
+            f"state batches would overlap at offset {first[0]}",
+        )
+        result.append(_batch(first))
     return tuple(result)
 
 

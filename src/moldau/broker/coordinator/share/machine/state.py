@@ -1,4 +1,4 @@
-"""What the coordinator knows of one share partition, and the records that say so."""
+"""The state of one share partition, and its records."""
 
 from __future__ import annotations
 

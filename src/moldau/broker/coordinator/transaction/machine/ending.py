@@ -71,7 +71,7 @@ def end_v2(
         # First of all: the client may already have the next producer id.
         raise concurrent(current)
     # The former producer id, at the last epoch that a client can have, ended its last
-    # transaction; the answer named the id that is in use now.
+    # transaction; the response had the id that is in use now.
     repeated_overflow = (
         current.previous_producer_id == producer.producer_id != current.producer_id
         and producer.producer_epoch == EPOCH_MAX - 1

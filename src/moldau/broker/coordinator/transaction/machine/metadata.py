@@ -50,7 +50,7 @@ class TransactionState(IntEnum):
 
     @property
     def state_name(self) -> str:
-        """As Kafka spells it in answers."""
+        """As in Kafka's responses."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
@@ -162,7 +162,7 @@ class TransactionMetadata:
             # the last epoch.
             epoch, last_epoch = self.producer_epoch, self.last_producer_epoch
         else:
-            # Kafka has no better answer than UNKNOWN_SERVER_ERROR when the epochs are used up.
+            # Kafka returns UNKNOWN_SERVER_ERROR when the epochs are exhausted.
             raise ApiError(
                 ErrorCode.PRODUCER_FENCED,
                 f"{self.transactional_id!r} is at epoch {self.producer_epoch}, "

@@ -28,7 +28,7 @@ class ConsumerContext:
         settings: GroupSettings,
         assignors: Mapping[str, Assignor],
     ) -> None:
-        """`assignors` are all there are; the config says which of them may be used."""
+        """`assignors` are all that exist; the config has those that may be used."""
         self.config = config
         self.topics = topics
         self._settings = settings

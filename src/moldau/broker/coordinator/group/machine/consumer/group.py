@@ -267,7 +267,7 @@ class ConsumerGroup:
             and caller.member_id == ""
             and caller.instance_id is None
         ):
-            # A producer of old says nothing of the consumer.
+            # Requests of old producers do not name the consumer.
             return any_partition
         member = self.member(caller.member_id)
         classic = member.uses_classic_protocol
@@ -291,7 +291,7 @@ class ConsumerGroup:
             raise _wrong_epoch(member, member_epoch)
 
     def check_delete_offsets(self) -> None:
-        """Always allowed; topics that are subscribed to are refused one by one."""
+        """Always allowed; subscribed topics are rejected one by one."""
 
     def check_delete(self) -> None:
         if self.members:

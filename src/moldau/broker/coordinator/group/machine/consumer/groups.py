@@ -1,4 +1,4 @@
-"""All consumer groups of one shard: heartbeats in, records and answers out.
+"""All consumer groups of one shard: heartbeats in, records and responses out.
 
 A member sends heartbeats only: to join, to report its subscription and owned partitions, to leave.
 The response has the member's epoch and, when it has changed, its assignment. Invariants: a
@@ -71,16 +71,16 @@ class Migration(Protocol):
     """Moves groups between the classic and the consumer protocol while members are in them."""
 
     def upgrade(self, classic: Group, out: Outbox) -> ConsumerGroup:
-        """Write what makes a consumer group of a classic one, and give what that will be.
+        """Write the records that convert a classic group, and return the consumer group.
 
-        Raises GROUP_ID_NOT_FOUND where that may not or cannot be.
+        Raises GROUP_ID_NOT_FOUND where that is not allowed or not possible.
         """
         ...
 
     def downgrade(
         self, group: ConsumerGroup, leaving: Collection[ConsumerMember], out: Outbox
     ) -> bool:
-        """Write what makes a classic group of it, if only classic members will be left."""
+        """Write the records that convert it to a classic group, if only classic members remain."""
         ...
 
 
@@ -363,7 +363,7 @@ def _updated(
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether the request says everything, as after an error: it is answered with everything."""
+    """Whether the request is complete, as after an error: then the response is complete too."""
     return (
         request.rebalance_timeout_ms != _UNCHANGED
         and (

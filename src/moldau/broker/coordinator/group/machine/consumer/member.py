@@ -62,7 +62,7 @@ TRANSITIONS = Transitions(
 
 
 class ClassicMemberMetadata(NamedTuple):
-    """What is kept of a member that speaks the classic protocol."""
+    """What is stored of a member that uses the classic protocol."""
 
     session_timeout_ms: int
     supported_protocols: tuple[tuple[str, bytes], ...]

@@ -56,7 +56,7 @@ def reconcile(member: ConsumerMember, with_: Reconciliation) -> ConsumerMember:
         case MemberState.UNRELEASED_PARTITIONS:
             return _next(member, with_)
         case MemberState.UNKNOWN:
-            # A later release was here before. Only a member without partitions can go on.
+            # Written by a later release. Only a member without partitions can continue.
             if with_.owned is None or with_.owned:
                 raise ApiError(
                     ErrorCode.FENCED_MEMBER_EPOCH,

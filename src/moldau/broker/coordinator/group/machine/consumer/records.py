@@ -68,7 +68,7 @@ def group_epoch_tombstone(group_id: str) -> CoordinatorRecord:
 
 
 def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
-    """Removes what releases before 4.1 kept where the metadata hash is now."""
+    """Removes what releases before 4.1 stored instead of the metadata hash."""
     return CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 

@@ -13,7 +13,7 @@ from moldau.broker.coordinator.machine.decision import Timer
 
 @dataclass(frozen=True, slots=True)
 class MemberSessionTimer(Timer):
-    """The member has to send something."""
+    """The member has to send a request."""
 
     group_id: str
     member_id: str
@@ -21,7 +21,7 @@ class MemberSessionTimer(Timer):
 
 @dataclass(frozen=True, slots=True)
 class MemberRebalanceTimer(Timer):
-    """The member has to give up the partitions it was asked for."""
+    """The member has to revoke its pending partitions."""
 
     group_id: str
     member_id: str
@@ -45,7 +45,7 @@ class ClassicSyncTimer(Timer):
 
 @dataclass(frozen=True, slots=True)
 class RegexTimer(Timer):
-    """The regular expressions of the group are to be resolved, right after what is under way."""
+    """The regular expressions of the group are to be resolved, right after this decision."""
 
     group_id: str
 

@@ -82,7 +82,7 @@ class ClassicMembers:
                 ),
             )
             return
-        # Nothing is refused from here on, so what is written stays consistent.
+        # Nothing is rejected from here on, so what is written stays consistent.
         if not self._join_and_downgrade(group, event, member_id, protocols, subscription, out):
             self._join(group, event, member_id, protocols, subscription, out)
 
@@ -287,7 +287,7 @@ def _updated(
     request = event.request
     timeout_ms = request.rebalance_timeout_ms
     if timeout_ms == _UNCHANGED:
-        # Requests of old have one timeout for both.
+        # Old requests have one timeout for both.
         timeout_ms = request.session_timeout_ms
     return replace(
         member,

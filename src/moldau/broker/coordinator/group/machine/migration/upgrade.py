@@ -72,7 +72,7 @@ def _refusal(classic: ClassicGroup, reason: str) -> ApiError:
 
 
 def _converted(classic: ClassicGroup, topics: ClusterTopics) -> ConsumerGroup:
-    """All members have what they were given last; a rebalance under way is forgotten."""
+    """All members have their last assignment; a rebalance in progress is dropped."""
     group = ConsumerGroup(classic.group_id)
     group.group_epoch = group.assignment_epoch = classic.generation
     for classic_member in classic.members.values():

@@ -52,7 +52,7 @@ def begin_alteration(
     request: AlterShareGroupOffsetsRequest,
     out: Outbox,
 ) -> Alteration:
-    """A group that does not exist yet comes into being; one with members is refused."""
+    """A group that does not exist yet is created; one with members is rejected."""
     group = groups.groups.get(request.group_id) or ShareGroup(request.group_id)
     group.check_empty()
     alteration = Alteration(group.group_epoch)

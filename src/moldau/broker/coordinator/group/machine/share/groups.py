@@ -84,7 +84,7 @@ class ShareGroups:
         self._config = config
         self._topics = topics
         self._settings = settings
-        # Kafka's class name stands for its own name: org.apache...SimpleAssignor is simple.
+        # Kafka's class name means its assignor: org.apache...SimpleAssignor is simple.
         name = config.group_share_assignors[0].rpartition(".")[2]
         self._assignor: Assignor = SHARE_ASSIGNORS[name.removesuffix("Assignor").lower()]
         self.groups: dict[str, ShareGroup] = {}

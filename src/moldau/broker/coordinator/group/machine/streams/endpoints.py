@@ -1,4 +1,4 @@
-"""Which partitions' state is to be asked for where: interactive queries of an application."""
+"""Where the state of each partition can be queried: interactive queries of an application."""
 
 from __future__ import annotations
 

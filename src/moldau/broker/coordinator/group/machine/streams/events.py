@@ -20,7 +20,7 @@ class StreamsSessionTimer(Timer):
 
 @dataclass(frozen=True, slots=True)
 class StreamsRebalanceTimer(Timer):
-    """The member was asked to give tasks up and should have done so by now."""
+    """The member should have revoked its pending tasks by now."""
 
     group_id: str
     member_id: str

@@ -59,7 +59,7 @@ TRANSITIONS = Transitions(
 
 
 class Endpoint(NamedTuple):
-    """Where the application answers queries about its state."""
+    """Where the application serves queries of its state."""
 
     host: str
     port: int

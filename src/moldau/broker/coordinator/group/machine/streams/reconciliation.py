@@ -30,7 +30,7 @@ class Target(NamedTuple):
 def reconcile(
     member: StreamsMember, target: Target, owned: Tasks | None, owners: TaskOwners
 ) -> StreamsMember:
-    """The member after this heartbeat; `owned` is None if it did not say what it has."""
+    """The member after this heartbeat; `owned` is None if it did not report its tasks."""
     match member.state:
         case MemberState.STABLE:
             if member.member_epoch == target.epoch:
@@ -43,7 +43,7 @@ def reconcile(
         case MemberState.UNRELEASED_TASKS:
             return _next(member, member.member_epoch, target, owned, owners)
         case MemberState.UNKNOWN:
-            # Written by a newer coordinator: start over with a member that has nothing.
+            # Written by a newer coordinator: only a member without tasks can start again.
             if owned is None or not owned.is_empty:
                 raise ApiError(
                     ErrorCode.FENCED_MEMBER_EPOCH,

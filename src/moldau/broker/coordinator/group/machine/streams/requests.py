@@ -52,7 +52,7 @@ def check_request(request: StreamsGroupHeartbeatRequest) -> None:
 
 
 def _check_supported(request: StreamsGroupHeartbeatRequest) -> None:
-    """What the protocol has room for, and Kafka 4.3 refuses."""
+    """What the protocol has fields for, and Kafka 4.3 rejects."""
     _require(
         request.instance_id is None,
         "streams groups have no static members yet: leave InstanceId out",
@@ -94,7 +94,7 @@ def _is_empty_list(value: Sized | None) -> bool:
 
 
 def check_epoch(member: StreamsMember, request: StreamsGroupHeartbeatRequest) -> None:
-    """Fence a member whose epoch is not the coordinator's, unless only an answer was lost."""
+    """Fence a member whose epoch is not the coordinator's, unless only a response was lost."""
     received, known = request.member_epoch, member.member_epoch
     if received in (JOIN_EPOCH, known):
         return
@@ -116,7 +116,7 @@ def check_epoch(member: StreamsMember, request: StreamsGroupHeartbeatRequest) ->
 
 
 def owned_tasks(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
-    """What the member says that it has; None if it says nothing."""
+    """The tasks that the member reports; None if it reports none."""
     if (
         request.active_tasks is None
         or request.standby_tasks is None

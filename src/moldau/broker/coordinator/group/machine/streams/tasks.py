@@ -49,7 +49,7 @@ def overlap(one: TaskMap, other: Mapping[str, Iterable[int]]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """A target assignment, or what a member says that it has."""
+    """A target assignment, or the tasks that a member reports."""
 
     active: TaskMap = field(default_factory=dict)
     standby: TaskMap = field(default_factory=dict)

@@ -132,7 +132,7 @@ class Subtopology:
 class StreamsTopology:
     epoch: int
     listed: tuple[Subtopology, ...]
-    """In the order of the record, which is kept as it was."""
+    """In the order of the record, which is stored unchanged."""
 
     @classmethod
     def of(cls, message: Any) -> StreamsTopology:
