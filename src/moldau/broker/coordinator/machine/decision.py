@@ -21,7 +21,6 @@ from moldau.wire.record_values import encode_coordinator_key, encode_coordinator
 Ticket = NewType("Ticket", int)
 """Stands for a request that the shell keeps open until an Answer names it."""
 
-NO_PRODUCER_ID = -1
 
 R = TypeVar("R")
 

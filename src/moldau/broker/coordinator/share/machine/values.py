@@ -9,7 +9,6 @@ from moldau.wire.uuids import uuid_to_text
 
 UNINITIALIZED_START_OFFSET = -1
 UNINITIALIZED_DELIVERY_COMPLETE_COUNT = -1
-NO_EPOCH = -1
 """As a leader or state epoch of a write: this check is not asked for."""
 
 
