@@ -378,7 +378,7 @@ class Traffic:
             for message in consumer.consume(1000, timeout=0.1):
                 quiet_since = time.monotonic()
                 if message.error() is not None:
-                    self.errors.append(f"the consumer was told: {message.error()}")
+                    self.errors.append(f"the consumer got an error: {message.error()}")
                     continue
                 value = bytes(message.value() or b"")
                 self.read[value] = self.read.get(value, 0) + 1

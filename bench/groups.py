@@ -37,7 +37,7 @@ _LATER = {
 
 
 def wait_for_coordinator(server: Server, group: str, key_type: int = 0) -> None:
-    """Until somebody coordinates `group`; the first question makes the coordinator's topic."""
+    """Until `group` has a coordinator; the first request creates the coordinator's topic."""
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[group])
     deadline = time.monotonic() + 60
     with Connection(server) as connection:
@@ -99,7 +99,7 @@ def _commit_until_taken(connection: Connection, frame: bytes) -> None:
 
 
 class Assembly:
-    """Knows when a group is complete: every member has told the same round and one partition."""
+    """Knows when a group is complete: all members have reported the same round and a partition."""
 
     def __init__(self, size: int) -> None:
         self._size = size

@@ -11,8 +11,8 @@ from support.either import either_broker
 from support.processes import BrokerProcess
 
 TEST_SECONDS_MAX = 900
-# What takes longest begins first: nobody waits for it alone in the end.
-LONG = [
+# The longest files begin first, so that at the end no worker is left alone with one of them.
+LONGEST_FIRST = [
     f"test_{name}.py"
     for name in (
         "exactly_once", "cluster_faults", "cluster_clients", "examples_orders", "streams_group",
@@ -35,8 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    place = {name: number for number, name in enumerate(LONG)}
-    items.sort(key=lambda item: place.get(Path(item.path).name, len(LONG)))
+    place = {name: number for number, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: place.get(Path(item.path).name, len(LONGEST_FIRST)))
     for item in items:
         # Sessions of half a minute, with several brokers, on a machine that is busy with others.
         if Path(__file__).parent in item.path.parents and not item.get_closest_marker("timeout"):

@@ -178,7 +178,7 @@ def test_a_node_that_dies_is_restarted_if_asked(tmp_path: Path) -> None:
     cluster.nodes()["node-1"].kill()
     eventually(lambda: "node-1 is back on" in cluster.output(), what="it is back", seconds_max=60)
     killed = cluster.output().partition("node-1 was killed by SIGKILL.")[2]
-    assert "node-1 is started again in 1 s." in killed
+    assert "node-1 will be restarted in 1 s." in killed
     assert "Try it" not in killed
     assert read(cluster.bootstrap, 10) == list(range(10))
     assert cluster.interrupt() == 0

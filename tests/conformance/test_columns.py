@@ -295,7 +295,7 @@ def test_records_that_are_gone(config: dict[str, str]) -> None:
     left = values(config, topic, 2, 10, fail_on_data_loss=False)
     assert left == [b"%d" % index for index in range(4, 10)]
     assert values(config, topic, 0, 3, fail_on_data_loss=False) == []
-    # Beyond the end: the topic was made anew, for one.
+    # Beyond the end: the topic was deleted and created again, for one.
     with pytest.raises(DataLossError):
         rows(config, topic, 20, 30)
     assert values(config, topic, 20, 30, fail_on_data_loss=False) == []

@@ -233,6 +233,7 @@ DISTURBANCES: list[Disturbance] = [
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.slow("four nodes fail in turn under clients of every kind")
 def test_everything_is_done_once_wherever_it_is_coordinated(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

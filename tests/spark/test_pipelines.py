@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from moldau.pipelines import Parquet, Pipeline, PipelineError, Python, RowStep, Sql, Topic, build
-from moldau.pipelines.errors import explain
+from moldau.pipelines.machine.explaining import explain
 from moldau.testing import Broker
 from spark.running import committed, finished
 from support.processes import ROOT
@@ -174,7 +174,7 @@ def test_bad_records_take_their_own_way_through_steps_of_every_kind(
     assert reasons["partition"] == "0"
     assert reasons["connector.name"] == "big-orders"
     assert reasons["stage"] == "VALUE_CONVERTER"
-    assert reasons["exception.message"] == "the value is no JSON object: {"
+    assert reasons["exception.message"] == "the value is not a JSON object: {"
     value, reasons = found["3"]
     assert json.loads(value or b"")["id"] == "o3"
     assert reasons["stage"] == "TRANSFORMATION"
@@ -291,7 +291,7 @@ def test_a_table_gets_the_good_and_a_second_query_the_bad(
     ]
     ((value, reasons),) = letters(shop, f"{topic}-dead")
     assert value == b"2,b,c"
-    assert reasons["exception.message"] == "the value is no CSV of n INT, name STRING: 2,b,c"
+    assert reasons["exception.message"] == "the value is not CSV of n INT, name STRING: 2,b,c"
 
 
 def test_a_table_that_stays_is_looked_up(spark: Any, tmp_path: Path) -> None:

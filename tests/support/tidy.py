@@ -350,20 +350,14 @@ def children_graph(tree: Tree, package: str) -> dict[str, set[str]]:
     return graph
 
 
-def import_cycles(tree: Tree, *, allowed: Mapping[frozenset[str], str]) -> list[str]:
+def import_cycles(tree: Tree) -> list[str]:
     """No cycles between modules, nor between packages, not even for types."""
-    parts: set[frozenset[str]] = set()
-    for name, module in tree.modules.items():
-        if module.is_package:
-            for part in cycles(children_graph(tree, name)):
-                parts.add(frozenset(f"{name}.{child}" for child in part))
-    found = [
-        "import one another: " + ", ".join(sorted(part))
-        for part in parts
-        if not any(part <= known for known in allowed)
-    ]
-    gone = [known for known in allowed if not any(part <= known for part in parts)]
-    return sorted(found) + [f"no cycle any more: {', '.join(sorted(each))}" for each in gone]
+    return sorted(
+        "import one another: " + ", ".join(sorted(f"{name}.{child}" for child in part))
+        for name, module in tree.modules.items()
+        if module.is_package
+        for part in cycles(children_graph(tree, name))
+    )
 
 
 def broken_layers(tree: Tree, package: str, layers: Sequence[Iterable[str]]) -> list[str]:

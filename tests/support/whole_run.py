@@ -11,18 +11,21 @@ Only the standard library is imported here: the first stage may be the one that 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support import crowd, timings
+
+POLL_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -43,34 +46,41 @@ def main(arguments: Sequence[str]) -> int:
                 break
         seconds = time.monotonic() - began
         print("\n".join(summary(Path(name), ended, seconds)), flush=True)
-    return max(each.code for each in ended)
+    return max(abs(each.code) for each in ended)
 
 
 def run_stage(make: str, targets: Sequence[str], directory: Path) -> list[Ended]:
     """Run targets at the same time, each to its end."""
     logs = [directory / f"{target}.log" for target in targets[1:]]
-    with ThreadPoolExecutor(len(targets)) as pool:
-        running = [
-            pool.submit(run, make, target, log, directory)
-            for target, log in zip(targets, [None, *logs], strict=True)
-        ]
+    if logs:
+        print(" and ".join(targets), "run at the same time; the first is printed first", flush=True)
+    began = time.monotonic()
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    ended: dict[str, Ended] = {}
+    try:
+        for target, log in zip(targets, [None, *logs], strict=True):
+            running[target] = begin(make, target, log, directory)
+        while len(ended) < len(running):
+            for target, process in running.items():
+                if target not in ended and process.poll() is not None:
+                    ended[target] = Ended(target, process.returncode, time.monotonic() - began)
+            time.sleep(POLL_SECONDS)
+    finally:
+        for process in running.values():
+            if process.poll() is None:
+                process.terminate()
     for log in logs:
         print(log.read_text(errors="replace"), flush=True)
-    return [each.result() for each in running]
+    return [ended[target] for target in targets]
 
 
-def run(make: str, target: str, log: Path | None, directory: Path) -> Ended:
-    began = time.monotonic()
+def begin(make: str, target: str, log: Path | None, directory: Path) -> subprocess.Popen[bytes]:
     command = [make, "--no-print-directory", target]
     environment = os.environ | {timings.DIRECTORY: str(directory)}
     if log is None:
-        code = subprocess.call(command, env=environment)
-    else:
-        with log.open("wb") as output:
-            code = subprocess.call(
-                command, env=environment, stdout=output, stderr=subprocess.STDOUT
-            )
-    return Ended(target, code, time.monotonic() - began)
+        return subprocess.Popen(command, env=environment)
+    with log.open("wb") as output:
+        return subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
 def summary(directory: Path, ended: Sequence[Ended], seconds: float) -> list[str]:
@@ -92,4 +102,6 @@ def summary(directory: Path, ended: Sequence[Ended], seconds: float) -> list[str
 
 
 if __name__ == "__main__":
+    # A run that is stopped stops what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main(sys.argv[1:]))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from support.nested_pytest import plain_environment
 
 CROWD = Path(__file__).parents[1] / "support" / "crowd.py"
 #: Each fails the first time; with BROKEN set there is one that always does.
@@ -44,12 +45,10 @@ def test_what_failed_is_run_again_alone(
     tmp_path: Path, environment: dict[str, str], code: int, named: int
 ) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    kept.pop("CI", None)
     run = subprocess.run(
         [sys.executable, CROWD, "test_it.py", "-q", "--rootdir=."],
         cwd=tmp_path,
-        env=kept | environment,
+        env=plain_environment() | environment,
         capture_output=True,
         text=True,
         timeout=120,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import timings
+from support.nested_pytest import plain_environment
 from support.processes import ROOT
 from support.timings import Timing
 
@@ -39,12 +39,10 @@ def test_slowest(shared):
 
 
 def run(folder: Path, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    kept.pop("CI", None)
     return subprocess.run(
         command,
         cwd=folder,
-        env=kept | {"PYTHONPATH": str(ROOT / "tests")} | more,
+        env=plain_environment() | {"PYTHONPATH": str(ROOT / "tests")} | more,
         capture_output=True,
         text=True,
         timeout=120,

@@ -1,7 +1,7 @@
-"""The broker's coordinators: built here, and told which partitions of their topics it leads.
+"""Builds the broker's coordinators, and passes them the partitions of their topics that it leads.
 
-What always holds: a coordinator is told in the order of the metadata log, and never of a
-partition that this broker cannot serve.
+Invariants: a coordinator gets its partitions in the order of the metadata log, and only those that
+this broker can serve.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from moldau.broker.coordinator.group.machine.streams.events import CreateInterna
 from moldau.broker.coordinator.group.share.service import ShareGroupService
 from moldau.broker.coordinator.group.streams.creation import InternalTopicCreation
 from moldau.broker.coordinator.latest_offsets import LatestOffsets
+from moldau.broker.coordinator.machine.decision import Action
 from moldau.broker.coordinator.machine.log import CoordinatorLog
 from moldau.broker.coordinator.machine.topics import ImageClusterTopics, ImageTopics
 from moldau.broker.coordinator.partition_log import PartitionLog
@@ -86,7 +87,7 @@ class Coordinator(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the coordinators are built upon."""
+    """What the coordinators are built on."""
 
     node_id: int
     config: Callable[[], BrokerConfig]
@@ -96,17 +97,17 @@ class Surroundings:
     creation: TopicCreation
     report_bug: Callable[[Exception], None]
     spawn: Callable[[Coroutine[Any, Any, object]], None]
-    """Runs what nobody waits for until it is done or the broker stops."""
+    """Runs a background task until it is done or the broker stops."""
     controller: ControllerCalls
     broker_epoch: Callable[[], int]
     transport: Transport
     inter_broker_listener: str
     unclean: bool = False
-    """The last stop was none that syncs everything."""
+    """The last stop was not a clean one, which syncs everything."""
 
 
 class _LateMarkers:
-    """Markers that wait until nothing is open that they were not meant for."""
+    """Markers that wait until transactions that a power failure left open have been ended."""
 
     def __init__(self, markers: MarkerWriter, ready: asyncio.Event) -> None:
         self._markers = markers
@@ -125,7 +126,7 @@ class Coordinators:
             lambda: around.metadata.image, around.inter_broker_listener
         )
         self._brokers: list[Brokers] = []
-        self._told_of: dict[str, Topic] = {}
+        self._known_topics: dict[str, Topic] = {}
         self.topics = ImageClusterTopics()
         self.settings = LayeredGroupSettings(self._group_configs, around.config)
         self.producer_ids = ProducerIds(
@@ -212,14 +213,14 @@ class Coordinators:
             enabled=lambda: metadata.finalized_features.get("share.version", 0) >= 1,
         )
 
-    def _perform_for_groups(self, action: object) -> None:
+    def _perform_for_groups(self, action: Action) -> None:
         match action:
             case InitializeShareState():
                 self.share_groups.perform(action)
             case CreateInternalTopics():
                 self._internal_topics.start(action)
             case _:
-                invariant(False, f"{action!r} is no action of groups")
+                invariant(False, f"{action!r} is not an action of groups")
 
     def _report_internal_topics(self, group_id: str, errors: Mapping[str, str]) -> None:
         now_ms = self._around.environment.clock.now_ms()
@@ -244,7 +245,7 @@ class Coordinators:
     def _seen_epochs(self, producer_ids: Set[int]) -> dict[int, int]:
         newest: dict[int, int] = {}
         if self._transaction_log_is_replicated():
-            # Whoever is elected has all that was committed, so nobody has seen anything newer.
+            # A new leader has everything that was committed, so no partition has seen newer epochs.
             return newest
         for partition in self._around.replicas.partitions():
             entries = partition.log.producers.entries
@@ -280,7 +281,7 @@ class Coordinators:
         )
 
     def _partition_count(self, internal_topic: str, keys: str) -> int:
-        """How many partitions the topic has, or will have once somebody needs it."""
+        """How many partitions the topic has, or will have when it is created."""
         topic = self._around.metadata.image.topic(internal_topic)
         if topic is None:
             return int(self._around.config()[f"{keys}.num.partitions"])
@@ -293,39 +294,40 @@ class Coordinators:
         partition = self._around.replicas.find(SHARE_STATE_TOPIC, index)
         if partition is None:
             raise ApiError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{SHARE_STATE_TOPIC}-{index} is not here"
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"{SHARE_STATE_TOPIC}-{index} is not on this broker",
             )
         delete_records(partition, offset)
 
-    # What the metadata log says.
+    # Changes of the metadata.
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.topics.apply(delta, image)
         for brokers in self._brokers:
             brokers.channels.apply(delta, image)
         for name, coordinator in self._by_topic.items():
-            topic, former = image.topic(name), self._told_of.get(name)
+            topic, former = image.topic(name), self._known_topics.get(name)
             if former is not None and (topic is None or topic.id != former.id):
-                # First: leader epochs of a topic made anew begin anew.
+                # First, as the leader epochs of a recreated topic start from 0 again.
                 for index in former.partitions:
                     coordinator.on_resigned(index)
-                del self._told_of[name]
+                del self._known_topics[name]
             if topic is None:
                 continue
-            self._told_of[name] = topic
+            self._known_topics[name] = topic
             if delta.from_snapshot:
-                self._tell(coordinator, topic, list(topic.partitions))
+                self._pass_on(coordinator, topic, list(topic.partitions))
             elif changed := delta.topics.get(topic.id):
-                self._tell(coordinator, topic, list(changed.before))
+                self._pass_on(coordinator, topic, list(changed.before))
         if delta.deleted_topics:
             self._forget(delta.deleted_topics)
 
-    def _tell(self, coordinator: Coordinator, topic: Topic, indexes: list[int]) -> None:
+    def _pass_on(self, coordinator: Coordinator, topic: Topic, indexes: list[int]) -> None:
         for index in indexes:
             state = topic.partitions[index]
             partition = self._around.replicas.find(topic.name, index)
             leads = state.leader == self._around.node_id
-            # Its log may be on a disk that has failed, until somebody else is elected.
+            # Its log may be on a disk that has failed, until another leader is elected.
             if leads and partition is not None and partition.error is None:
                 coordinator.on_elected(index, state.leader_epoch, self._log_of(partition))
             else:
@@ -342,7 +344,7 @@ class Coordinators:
         )
 
     def _forget(self, deleted: Mapping[UUID, Topic]) -> None:
-        """Nobody may find the offsets of a topic that is gone in a later one of its name."""
+        """Delete the offsets of deleted topics, which a later topic of the name must not have."""
         names = {topic.name: topic_id for topic_id, topic in deleted.items()}
         ids = set(deleted)
         self._around.spawn(self.groups.on_topics_deleted(names))
@@ -364,15 +366,15 @@ class Coordinators:
         self._lost_transactions_ended.set()
 
     async def _end_lost_transactions(self) -> None:
-        """What a power failure left open without a coordinator that would ever end it."""
+        """End transactions that a power failure left open and that no coordinator knows."""
         around = self._around
         topic = around.metadata.image.topic(TRANSACTION_STATE_TOPIC)
         leaders = set() if topic is None else {each.leader for each in topic.partitions.values()}
         if not around.unclean or leaders - {around.node_id}:
-            # What another broker coordinates cannot be judged here.
+            # What another broker coordinates cannot be decided here.
             return
         if self._transaction_log_is_replicated():
-            # Whoever is elected knows all transactions, and ends them.
+            # A new leader knows all transactions, and ends them.
             return
         known = self.transactions.transactions()
         if known is None:
@@ -380,7 +382,7 @@ class Coordinators:
         for marker in list(lost_transactions(around.replicas.partitions(), known)):
             (result,) = await self.markers.write([marker])
             logger.warning(
-                "a power failure took what was known of a transaction of producer %d, epoch %d: "
+                "the coordinator lost a transaction of producer %d, epoch %d, in a power failure: "
                 "%s in %s",
                 marker.producer_id,
                 marker.producer_epoch,
@@ -389,7 +391,7 @@ class Coordinators:
             )
 
     def close(self) -> None:
-        """Members that wait for others would wait for ever: they are told to look elsewhere."""
+        """Fail requests of members that wait for others, so that they find the new coordinator."""
         self.share_groups.close()
         self.producer_ids.close()
         for coordinator in self._by_topic.values():

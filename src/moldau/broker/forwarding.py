@@ -1,8 +1,8 @@
-"""Requests that only the active controller decides are passed on to it.
+"""Forwards requests that only the active controller can decide.
 
-Decided here: how long that is tried, and what the client is told if it comes to nothing. As in
-Kafka a controller that cannot read the client's version costs the client its connection (it asks
-for versions anew on the next one), and errors of the forwarding itself are UNKNOWN_SERVER_ERROR.
+Decided here: how long that is tried, and the client's error if it fails. As in Kafka, the client's
+connection is closed if the controller cannot read its version (the client negotiates versions again
+on the next one), and errors of the forwarding itself are UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations

@@ -105,14 +105,14 @@ class TopicCreation:
         return response
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Metadata was committed and everybody else here has heard of it."""
+        """Wake callers whose topics exist now; all other components have applied the metadata."""
         for name in [name for name in self._awaited if name in image.topics_by_name]:
             future = self._awaited.pop(name)
             if not future.done():
                 future.set_result(None)
 
     async def stop(self) -> None:
-        """Who still waits is told that the topic is not there."""
+        """End all waits; the callers get the error that the topic does not exist."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -180,7 +180,7 @@ class TopicCreation:
                 del self._rejections[next(iter(self._rejections))]
 
     async def _known(self, names: Iterable[str]) -> None:
-        """Wait, if not for long, until this broker has heard of topics that exist."""
+        """Wait for a short time until this broker has topics that exist in its metadata."""
         topics = self._image().topics_by_name
         missing = [name for name in names if name not in topics]
         if missing:
@@ -221,7 +221,7 @@ class TopicCreation:
         )
 
     def _own(self, key: str) -> int:
-        """What this broker was told, else the controller's own."""
+        """The value in this broker's configuration, otherwise the controller's default."""
         config = self._config()
         value: int = config[key] if key in config.originals else CONTROLLER_DEFAULT
         return value

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from moldau.client.topics import Node
 from moldau.clock import Clock
+from moldau.times import ElapsedMs
 
 __all__ = ["OutageLog", "Outages"]
 
@@ -27,7 +28,7 @@ class Outages:
         # Not logged yet: by node, what is wrong with it.
         self._pending: dict[int, str] = {}
 
-    def cluster_failed(self, now_ms: int, problem: str) -> list[str]:
+    def cluster_failed(self, now_ms: ElapsedMs, problem: str) -> list[str]:
         """No node could be asked."""
         self._pending.clear()
         if self._cluster_since_ms is not None:
@@ -35,7 +36,7 @@ class Outages:
         self._cluster_since_ms = now_ms
         return [f"{problem[:1].upper()}{problem[1:]}. Retrying"]
 
-    def cluster_reached(self, now_ms: int, where: str, node_ids: frozenset[int]) -> list[str]:
+    def cluster_reached(self, now_ms: ElapsedMs, where: str, node_ids: frozenset[int]) -> list[str]:
         """Some node was asked and answered; `node_ids` are those of the cluster now."""
         lines = self.answered(now_ms, where)
         for node_id, problem in self._pending.items():
@@ -48,7 +49,7 @@ class Outages:
             del self._nodes_since_ms[node_id]
         return lines
 
-    def answered(self, now_ms: int, where: str) -> list[str]:
+    def answered(self, now_ms: ElapsedMs, where: str) -> list[str]:
         """A node answered, whatever it was asked: the cluster's outage is over."""
         since_ms, self._cluster_since_ms = self._cluster_since_ms, None
         if since_ms is None:
@@ -60,7 +61,7 @@ class Outages:
         if node_id not in self._nodes_since_ms and self._cluster_since_ms is None:
             self._pending[node_id] = problem
 
-    def node_reached(self, now_ms: int, node_id: int, where: str) -> list[str]:
+    def node_reached(self, now_ms: ElapsedMs, node_id: int, where: str) -> list[str]:
         self._pending.pop(node_id, None)
         since_ms = self._nodes_since_ms.pop(node_id, None)
         if since_ms is None:
@@ -68,7 +69,7 @@ class Outages:
         return [f"Connected to {where} again after {_seconds(now_ms, since_ms)}"]
 
 
-def _seconds(now_ms: int, since_ms: int) -> str:
+def _seconds(now_ms: ElapsedMs, since_ms: int) -> str:
     return f"{(now_ms - since_ms) / 1000:.1f} s"
 
 

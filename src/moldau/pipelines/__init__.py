@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from moldau.pipelines.definition.model import (
         Cast,
         Drop,
-        Pipeline,
         Python,
         Rename,
         RowStep,
         Sql,
         Table,
         Topic,
-        Trigger,
         Watermark,
     )
+    from moldau.pipelines.definition.pipeline import Pipeline
     from moldau.pipelines.definition.tables import Csv, Delta, Iceberg, Jdbc, Json, Parquet
+    from moldau.pipelines.definition.triggers import Trigger
     from moldau.pipelines.errors import DefinitionError, PipelineError
 
 __all__ = [
@@ -71,7 +71,7 @@ _MODULES = {
     "Jdbc": "definition.tables",
     "Json": "definition.tables",
     "Parquet": "definition.tables",
-    "Pipeline": "definition.model",
+    "Pipeline": "definition.pipeline",
     "PipelineError": "errors",
     "PipelineInfo": "api",
     "Pipelines": "api",
@@ -81,7 +81,7 @@ _MODULES = {
     "Sql": "definition.model",
     "Table": "definition.model",
     "Topic": "definition.model",
-    "Trigger": "definition.model",
+    "Trigger": "definition.triggers",
     "Watermark": "definition.model",
 }
 

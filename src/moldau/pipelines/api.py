@@ -39,7 +39,7 @@ from moldau.pipelines.registry import Registry
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
-    from moldau.pipelines.definition.model import Pipeline
+    from moldau.pipelines.definition.pipeline import Pipeline
 
 __all__ = ["PipelineInfo", "Pipelines"]
 
@@ -103,7 +103,7 @@ class Pipelines:
         servers = bootstrap_servers or known.get("bootstrap.servers")
         if servers is None:
             raise PipelineError(
-                f"{self._folder.path} knows no cluster yet", hint="say where its brokers are"
+                f"{self._folder.path} has no cluster yet", hint="give the addresses of its brokers"
             )
         self._bootstrap_servers = servers
         self._config = {str(key): str(value) for key, value in (config or known).items()}
@@ -352,7 +352,7 @@ class Pipelines:
         while True:
             info = self.show(record.name)
             status = _Looked(self._folder, self._registry.view).status(record.name)
-            # What is told of an earlier revision is no answer to this start.
+            # Messages of an earlier revision is no answer to this start.
             current = status is not None and status.revision == record.revision
             if current and _has_failed(info):
                 raise _failed(info)
@@ -467,7 +467,7 @@ def _failed(info: PipelineInfo) -> PipelineError:
     error = present(info.last_error, f"{info.name} has failed with an error")
     hint = error.hint
     if hint is None and info.state == State.RESTARTING:
-        hint = f"it is tried again: moldau pipelines show {info.name}"
+        hint = f"it is retried: moldau pipelines show {info.name}"
     return PipelineError(
         f"{info.name} failed: {error.message}" if error.where is None else error.message,
         where=error.where,

@@ -238,7 +238,7 @@ def main(argv: list[str] | None = None) -> int:
     _log_to(control)
     config = control.cluster
     if config is None or "bootstrap.servers" not in config:
-        sys.stderr.write(f"{control.path} names no cluster\n")
+        sys.stderr.write(f"{control.path} does not name a cluster\n")
         return 1
     from moldau.pipelines.control.shell import ControlLoop
     from moldau.spark.runtime.errors import require

@@ -1,11 +1,11 @@
 """The registry of pipelines: the compacted topic `__moldau_pipelines` of the cluster.
 
-Its records are in `control/records.py`. What always holds:
+Its records are in `control/records.py`. Invariants:
 
 - A user's change is decided on the newest state and refused if another one came in between: the
   writer first takes the registry's transactional id, which fences every earlier writer, then reads
-  to the end, then commits. So of two at the same time one is made anew on the other's result.
-- Who has written sees it at once: `change` returns when its record can be read.
+  to the end, then commits. So of two at the same time one is made again on the other's result.
+- A writer reads its own change at once: `change` returns when its record can be read.
 - The control loop's statuses are plain records under keys of their own.
 
 It uses nothing but Kafka's protocol, so it lives on Apache Kafka as well.
@@ -133,7 +133,7 @@ class Registry:
     def change(self, name: str, change: Change) -> PipelineRecord | None:
         """Replace a pipeline's record by what `change` makes of the newest one.
 
-        `change` may be called several times: again whenever somebody else wrote in between. What
+        `change` may be called several times: again whenever another writer wrote in between. What
         it raises ends the call and nothing is written.
         """
         problem = name_problem(name)
@@ -144,11 +144,11 @@ class Registry:
             try:
                 return self._change_once(name, change, deadline)
             except _OVERTAKEN:
-                # Somebody else took the transactional id: their change comes first.
+                # Another writer took the transactional id: its change comes first.
                 if time.monotonic() > deadline:
                     break
         raise PipelineError(
-            f"{name}: others change the registry all the time", hint="try again in a moment"
+            f"{name}: other programs keep changing the registry", hint="try again in a moment"
         )
 
     def _change_once(self, name: str, change: Change, deadline: float) -> PipelineRecord | None:
@@ -203,7 +203,7 @@ class Registry:
             if left <= 0:
                 raise PipelineError(
                     f"the registry {TOPIC} could not be read to its end in {self._timeout:g} s",
-                    hint="is its leader there? `moldau topics --describe` tells",
+                    hint="see with `moldau topics --describe` whether its partition has a leader",
                 )
             self.poll(min(left, 1.0))
 

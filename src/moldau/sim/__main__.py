@@ -1,4 +1,4 @@
-"""`python -m moldau.sim`: run many seeds, or one again with its whole story."""
+"""`python -m moldau.sim`: run many seeds, or replay one and print every step."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m moldau.sim",
         description="Run logs, brokers, quorums and clusters in virtual time on disks and a network"
-        " that fail, seed by seed, and check after every step that nothing promised is lost.",
+        " that fail, seed by seed, and check the invariants after every step.",
     )
     parser.add_argument("--seeds", type=_count, default=200, help="how many seeds (200)")
-    parser.add_argument("--first-seed", type=int, default=1, help="the first of them (1)")
-    parser.add_argument("--seed", type=int, help="run this one only, and tell every step")
+    parser.add_argument("--first-seed", type=int, default=1, help="the first seed (1)")
+    parser.add_argument("--seed", type=int, help="run only this seed, and print every step")
     parser.add_argument(
-        "--scenario", choices=sorted(SCENARIOS), help="only this one; else each seed has its own"
+        "--scenario", choices=sorted(SCENARIOS), help="run only this one (default: by the seed)"
     )
     parser.add_argument(
         "--jobs",
@@ -65,7 +65,7 @@ def _replay(seed: int, scenario: str | None, console: Console) -> int:
     if outcome.invariant is None:
         console.print(f"seed {seed}: every invariant held in {outcome.steps} steps")
         return 0
-    console.print(f"seed {seed}: NOT HELD: {outcome.invariant}", markup=False)
+    console.print(f"seed {seed}: VIOLATED: {outcome.invariant}", markup=False)
     return 1
 
 
@@ -82,13 +82,13 @@ def _with_progress(outcomes: Iterable[Outcome], count: int, console: Console) ->
 
 
 def _report_failure(outcome: Outcome, scenario: str | None, console: Console) -> None:
-    console.print(f"\nseed {outcome.seed}: NOT HELD: {outcome.invariant}", markup=False)
+    console.print(f"\nseed {outcome.seed}: VIOLATED: {outcome.invariant}", markup=False)
     console.print(f"  {outcome.detail}", markup=False)
     console.print(f"  the last {len(outcome.last_steps)} lines of {outcome.steps} steps:")
     for line in outcome.last_steps:
         console.print(f"    {line}", markup=False)
     again = f"--seed {outcome.seed}" + (f" --scenario {scenario}" if scenario else "")
-    console.print(f"  again: python -m moldau.sim {again}\n", markup=False)
+    console.print(f"  replay: python -m moldau.sim {again}\n", markup=False)
 
 
 def _report(summary: Summary, seconds: float, console: Console) -> None:
@@ -100,14 +100,14 @@ def _report(summary: Summary, seconds: float, console: Console) -> None:
     _report_faults(summary.faults, console)
     if summary.failures:
         seeds = ", ".join(str(outcome.seed) for outcome in summary.failures[:20])
-        console.print(f"NOT HELD in {len(summary.failures)} of {summary.seeds} seeds: {seeds}")
+        console.print(f"VIOLATED in {len(summary.failures)} of {summary.seeds} seeds: {seeds}")
     else:
         console.print("every invariant held")
 
 
 def _report_faults(faults: dict[str, int], console: Console) -> None:
-    told = ", ".join(f"{count} x {kind}" for kind, count in sorted(faults.items()))
-    console.print(f"faults: {told or 'none'}")
+    shown = ", ".join(f"{count} x {kind}" for kind, count in sorted(faults.items()))
+    console.print(f"faults: {shown or 'none'}")
 
 
 if __name__ == "__main__":

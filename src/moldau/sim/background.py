@@ -17,7 +17,7 @@ DELAY_S_MAX = 5.0
 
 class SimBackground:
     """`moldau.broker.log.background.Background` for one boot. When its process has stopped,
-    work that has not begun never does, and nobody hears how the rest ended."""
+    work that has not begun never does, and the outcome of the rest is dropped."""
 
     def __init__(
         self,

@@ -99,7 +99,7 @@ class ClusterScenario:
         properties["log.roll.ms"] = world.random.choice(("2000", "20000", "604800000"))
         self._populate(Cluster(world, properties))
         if power is not Power.ALWAYS_ON:
-            # A partition whose first flush has not ended is nobody's after a power failure.
+            # A partition whose first flush has not ended has no owner after a power failure.
             self.cluster.expected = ("does not tell its topic id",)
         self.history.lossy = power is Power.LOSSY
         self.history.power_fails = power is not Power.ALWAYS_ON
@@ -125,7 +125,7 @@ class ClusterScenario:
             try:
                 await self._run()
             except Violation:
-                # What was reported first tells more than what followed from it.
+                # What was reported first explains more than what followed from it.
                 self.cluster.check()
                 raise
 

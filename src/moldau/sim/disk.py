@@ -215,7 +215,7 @@ class Platter:
         self._full: dict[str, int] = {}
         self._stop_after: int | None = None
         self.on_stop: Callable[[], None] = lambda: None
-        """Told when the process that uses the disk is gone."""
+        """Called when the process that uses the disk is gone."""
         self.disk = SimDisk(self)
 
     # Faults -------------------------------------------------------------------------

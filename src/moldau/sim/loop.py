@@ -1,6 +1,6 @@
 """An asyncio loop whose clock jumps to the next thing that happens.
 
-What always holds: no real time passes, no descriptor is opened, and callbacks run in the order
+Invariants: no real time passes, no descriptor is opened, and callbacks run in the order
 that their times and the order of their scheduling give, so a seeded program runs the same way
 each time.
 """
@@ -185,4 +185,4 @@ class VirtualLoop(BaseEventLoop):
         """Nothing comes from outside."""
 
     def _write_to_self(self) -> None:
-        """Nobody sleeps, so nobody needs waking."""
+        """Nothing sleeps, so nothing needs waking."""

@@ -1,7 +1,7 @@
 """A machine: a disk, a clock, a place in the network, and at most one process of the node.
 
 It is started, stopped in order, killed (the page cache survives), loses power (what was not synced
-may be lost), pauses, its disk gets slow, and its wall clock jumps. What always holds: a machine
+may be lost), pauses, its disk gets slow, and its wall clock jumps. Invariants: a machine
 whose process stopped in any of these ways starts again, and an error that the node logs is a bug,
 for nothing here makes a node fail but its end.
 """
@@ -190,7 +190,7 @@ class Fleet:
         self.net = Net(world.loop, Random(f"{world.seed}/network"))
         self.net.on_cut = lambda: world.fault("cut connection")
         self.violations: list[Violation] = []
-        # A node alone has nobody to lose patience with it.
+        # A single node has no peer that would lose patience with it.
         self.straggling, self.straggle_s = 0.1, 5.0
         self.expected: tuple[str, ...] = ()
         """Parts of what may be logged as an error in this run."""

@@ -74,7 +74,7 @@ class AnyRules:
 
 
 class NoTransport:
-    """The only voter has nobody to call."""
+    """The only voter has no peer to call."""
 
     def channel(self, node_id: int, host: str, port: int, listener_name: str) -> Channel:
         raise Violation(Invariant.NO_SURPRISE, f"the only voter calls {node_id} at {host}:{port}")

@@ -11,7 +11,7 @@ The model, so that a finding can be judged:
 - A process that ends leaves its connections reset. A machine without power leaves them silent:
   the other side learns of it when bytes that it sends reach the machine after its restart.
 
-What always holds: streams belong to the machines, not to the processes, so that what was sent
+Invariants: streams belong to the machines, not to the processes, so that what was sent
 before a process died or paused still arrives.
 """
 
@@ -41,7 +41,7 @@ class _Signal(Enum):
 
 
 class Net:
-    """Hosts, the ways between them, and who listens where."""
+    """Hosts, the ways between them, and the listeners."""
 
     def __init__(self, loop: VirtualLoop, random: Random) -> None:
         self.loop = loop
@@ -236,7 +236,7 @@ class End:
         count = len(data) if random.random() < 0.5 else random.randrange(len(data) + 1)
         self._net.on_cut()
         if random.random() < 0.3:
-            # Who sent it hears of the cut long before the last bytes arrive.
+            # The sender notices the cut long before the last bytes arrive.
             self._out.hold(random.random() * STRAGGLE_S)
         if count:
             self._out.put(data[:count])

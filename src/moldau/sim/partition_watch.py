@@ -160,7 +160,7 @@ class PartitionWatch:
             self._check_in_sync(partition)
 
     def look_at_image(self) -> None:
-        """The newest metadata has changed: maybe somebody has joined an ISR."""
+        """The newest metadata has changed: a replica may have joined an ISR."""
         image = self._newest_image()
         if image is None:
             return

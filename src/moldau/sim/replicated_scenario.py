@@ -76,7 +76,7 @@ class ReplicatedScenario(ClusterScenario):
             )
         )
         cluster = self.cluster
-        # A partition whose first flush has not ended is nobody's after a power failure.
+        # A partition whose first flush has not ended belongs to no replica after a power failure.
         cluster.expected = ("does not tell its topic id",)
         self.promise = Promise(cluster)
         self.quorum_watch = QuorumWatch()

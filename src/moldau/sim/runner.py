@@ -57,7 +57,7 @@ class Scenario(Protocol):
 
 ScenarioFactory: TypeAlias = Callable[[World], Scenario]
 
-#: By name. A seed tells one of `_TURNS`, by its number.
+#: By name. The number of a seed chooses one of `_TURNS`.
 SCENARIOS: dict[str, ScenarioFactory] = {
     "metadata": MetadataScenario,
     "logs": LogScenario,
@@ -80,7 +80,7 @@ def run_seed(
 ) -> Outcome:
     """Run one seed to its end or to the first invariant that does not hold.
 
-    Without `scenario` the seed decides which one it tells.
+    Without `scenario` the seed chooses one.
     """
     world = World(seed, tell=tell)
     if scenario is None:

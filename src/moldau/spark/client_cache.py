@@ -4,8 +4,8 @@ Spark calls a reader or writer again and again in the same process, each time fo
 created for every call would connect and ask for metadata every time.
 
 Invariants: a client is used only in the process that created it, and a forked child creates its own
-(Spark's daemon forks its workers); a cache keeps at most `idle_max` clients that nobody uses, the
-ones used last, and none for longer than `IDLE_S`, so that no client goes on looking for a cluster
+(Spark's daemon forks its workers); a cache keeps at most `idle_max` idle clients, the ones
+used last, and none for longer than `IDLE_S`, so that no client goes on looking for a cluster
 that is gone; a client of an exclusive cache has one user at a time.
 """
 
@@ -113,7 +113,7 @@ class ClientCache(Generic[C]):
             self.give_back(settings, client)
 
     def close_idle(self, idle_s: float = 0.0) -> None:
-        """Close every client that nobody has used for so long."""
+        """Close every client that has not been used for so long."""
         until_s = time.monotonic() - idle_s
         with self._lock:
             old = [each for each in self._idle() if each.idle_since_s <= until_s]
@@ -177,6 +177,6 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def close_idle() -> None:
-    """Close every client of this process that nobody uses now."""
+    """Close every client of this process that is not in use."""
     for each in _caches:
         each.close_idle()

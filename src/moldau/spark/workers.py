@@ -4,7 +4,7 @@ After every use of a worker Spark's daemon collects garbage. With the modules of
 of the client loaded that is a walk through 65,000 objects that live as long as the process: 30 ms
 of a core, in each of the four processes that a micro-batch from topic to topic goes through. So
 what is alive when a worker is used for the second time, just after a collection, is put out of the
-collector's sight. What always holds: it is done once in a process, and in Spark's workers only;
+collector's sight. Invariants: it is done once in a process, and in Spark's workers only;
 what comes later is collected as ever.
 """
 

@@ -6,23 +6,21 @@ happens to them happens by the ordinary protocol, as another member or an operat
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
+from moldau.client.admin.machine.group_translation import assigned_partitions
 from moldau.client.errors import GroupIdNotFoundError
 from moldau.testing.errors import BrokerError, WaitTimeout
 from moldau.testing.intruder import intrude
 from moldau.testing.machine.group_values import GroupDescription, GroupMember
 from moldau.testing.waiting import wait_until
-from moldau.wire.codec import decode
-from moldau.wire.errors import ErrorCode, WireError
+from moldau.wire.errors import ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
-    ConsumerProtocolAssignment,
     DescribeGroupsRequest,
     LeaveGroupRequest,
     ListGroupsRequest,
@@ -45,7 +43,6 @@ _HEARTBEATS: Final[dict[str, Callable[..., Message]]] = {
     "share": ShareGroupHeartbeatRequest,
     "streams": StreamsGroupHeartbeatRequest,
 }
-_VERSION: Final = struct.Struct(">h")
 
 
 class Rebalance:
@@ -167,95 +164,23 @@ class Group:
         found = next((each for each in listed.groups if each.group_id == self.id), None)
         if found is None:
             return GroupDescription(type="", state="Dead")
-        describe = {
-            "consumer": self._describe_consumer,
-            "share": self._describe_share,
-            "streams": self._describe_streams,
-        }.get((found.group_type or "classic").lower(), self._describe_classic)
+        kind = (found.group_type or "classic").lower()
         try:
-            return await describe(client)
+            return await self._describe_as(client, kind)
         except GroupIdNotFoundError:
             # Since it was listed it has gone, or become a group of another kind.
             return GroupDescription(type="", state="Dead")
 
-    async def _describe_classic(self, client: ClusterClient) -> GroupDescription:
-        response = await self._call(client, DescribeGroupsRequest(groups=[self.id]))
+    async def _describe_as(self, client: ClusterClient, kind: str) -> GroupDescription:
+        response = await self._call(client, _DESCRIBE[kind](self.id))
         (group,) = response.groups
-        if group.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
+        if kind != "classic" or group.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
             self._data.check(client, self.id, group.error_code)
         return GroupDescription(
-            type="classic",
+            type=kind,
             state=group.group_state,
-            protocol=group.protocol_data,
-            members=tuple(
-                GroupMember(
-                    member_id=each.member_id,
-                    client_id=each.client_id,
-                    instance_id=each.group_instance_id,
-                    assignment=_classic_assignment(each.member_assignment),
-                    metadata=bytes(each.member_metadata or b""),
-                )
-                for each in group.members
-            ),
-        )
-
-    async def _describe_consumer(self, client: ClusterClient) -> GroupDescription:
-        response = await self._call(client, ConsumerGroupDescribeRequest(group_ids=[self.id]))
-        (group,) = response.groups
-        self._data.check(client, self.id, group.error_code)
-        return GroupDescription(
-            type="consumer",
-            state=group.group_state,
-            members=tuple(
-                GroupMember(
-                    member_id=each.member_id,
-                    client_id=each.client_id,
-                    instance_id=each.instance_id,
-                    assignment=_named(each.assignment.topic_partitions),
-                    topics=tuple(each.subscribed_topic_names or ()),
-                )
-                for each in group.members
-            ),
-        )
-
-    async def _describe_share(self, client: ClusterClient) -> GroupDescription:
-        response = await self._call(client, ShareGroupDescribeRequest(group_ids=[self.id]))
-        (group,) = response.groups
-        self._data.check(client, self.id, group.error_code)
-        return GroupDescription(
-            type="share",
-            state=group.group_state,
-            members=tuple(
-                GroupMember(
-                    member_id=each.member_id,
-                    client_id=each.client_id,
-                    assignment=_named(each.assignment.topic_partitions),
-                    topics=tuple(each.subscribed_topic_names or ()),
-                )
-                for each in group.members
-            ),
-        )
-
-    async def _describe_streams(self, client: ClusterClient) -> GroupDescription:
-        """Its members have tasks, by the id of the sub-topology, in the place of topics."""
-        response = await self._call(client, StreamsGroupDescribeRequest(group_ids=[self.id]))
-        (group,) = response.groups
-        self._data.check(client, self.id, group.error_code)
-        return GroupDescription(
-            type="streams",
-            state=group.group_state,
-            members=tuple(
-                GroupMember(
-                    member_id=each.member_id,
-                    client_id=each.client_id,
-                    instance_id=each.instance_id,
-                    assignment={
-                        task.subtopology_id: sorted(task.partitions)
-                        for task in each.assignment.active_tasks
-                    },
-                )
-                for each in group.members
-            ),
+            protocol=getattr(group, "protocol_data", ""),
+            members=tuple(_member(kind, each) for each in group.members),
         )
 
     async def _committed(self, client: ClusterClient) -> dict[tuple[str, int], int]:
@@ -303,18 +228,46 @@ def _chosen(
     raise ValueError(f"group {group_id}, member {name}: {what}; its members: {known}")
 
 
-def _classic_assignment(data: bytes | None) -> dict[str, list[int]]:
-    """What members of consumer groups are told; other kinds of groups have their own formats."""
-    if not data:
-        return {}
-    try:
-        (version,) = _VERSION.unpack_from(data)
-        known = min(version, ConsumerProtocolAssignment.HIGHEST_VERSION)
-        assignment = decode(ConsumerProtocolAssignment, known, data, _VERSION.size)
-    except (WireError, struct.error):
-        return {}
-    return {each.topic: sorted(each.partitions) for each in assignment.assigned_partitions}
+def _member(kind: str, found: Any) -> GroupMember:
+    """A member in a response about a group of this kind; not every kind has every field."""
+    instance_id = "group_instance_id" if kind == "classic" else "instance_id"
+    return GroupMember(
+        member_id=found.member_id,
+        client_id=found.client_id,
+        instance_id=getattr(found, instance_id, None),
+        assignment=_ASSIGNMENT[kind](found),
+        topics=tuple(getattr(found, "subscribed_topic_names", None) or ()),
+        metadata=bytes(getattr(found, "member_metadata", None) or b""),
+    )
 
 
-def _named(assigned: Iterable[Any]) -> dict[str, list[int]]:
-    return {each.topic_name: sorted(each.partitions) for each in assigned}
+def _classic_assignment(found: Any) -> dict[str, list[int]]:
+    """Of members of consumer groups; other kinds of groups have their own formats."""
+    assignment: dict[str, list[int]] = {}
+    for key in sorted(assigned_partitions(found.member_assignment or b"")):
+        assignment.setdefault(key.topic, []).append(key.partition)
+    return assignment
+
+
+def _named(found: Any) -> dict[str, list[int]]:
+    return {each.topic_name: sorted(each.partitions) for each in found.assignment.topic_partitions}
+
+
+def _tasks(found: Any) -> dict[str, list[int]]:
+    """Members of Streams groups have tasks, by the id of the sub-topology, instead of topics."""
+    return {each.subtopology_id: sorted(each.partitions) for each in found.assignment.active_tasks}
+
+
+#: By the kind of group.
+_DESCRIBE: Final[dict[str, Callable[[str], Message]]] = {
+    "classic": lambda group_id: DescribeGroupsRequest(groups=[group_id]),
+    "consumer": lambda group_id: ConsumerGroupDescribeRequest(group_ids=[group_id]),
+    "share": lambda group_id: ShareGroupDescribeRequest(group_ids=[group_id]),
+    "streams": lambda group_id: StreamsGroupDescribeRequest(group_ids=[group_id]),
+}
+_ASSIGNMENT: Final[dict[str, Callable[[Any], dict[str, list[int]]]]] = {
+    "classic": _classic_assignment,
+    "consumer": _named,
+    "share": _named,
+    "streams": _tasks,
+}

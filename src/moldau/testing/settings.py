@@ -95,7 +95,7 @@ def _pace(brokers: int, *, first: bool) -> dict[str, str]:
         "log.retention.check.interval.ms": "500",
         "log.cleaner.backoff.ms": "500",
         "log.initial.task.delay.ms": "500",
-        "file.delete.delay.ms": "1000",
+        "log.segment.delete.delay.ms": "1000",
     }
     if brokers == 1:
         # Nobody could take over: that the clock is put forward is no reason to fence the node.

@@ -2,7 +2,7 @@
 """The records inside a batch: one pass that checks them, one that reads them, one that writes them.
 
 The file is plain Python, and with `_record_codec.pxd` beside it also the source of a compiled
-module with the same names and results. What always holds: nothing is read before `_scan` has
+module with the same names and results. Invariants: nothing is read before `_scan` has
 found it inside the given bounds, so the unchecked reads below it cannot leave the buffer.
 
 Two ways of writing serve both forms. A variable that the .pxd calls a C integer stays within 64

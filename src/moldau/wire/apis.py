@@ -1,4 +1,4 @@
-"""The table of APIs: which versions each has, who may be asked for it, and its messages.
+"""The table of APIs: which versions each has, which nodes serve it, and its messages.
 
 Versions are those of Kafka 4.3. A version that Kafka calls unstable is readable and writable but
 not to be advertised: `max_version` leaves it out.

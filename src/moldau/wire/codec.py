@@ -5,7 +5,7 @@ field table (`_reader_source` and `_writer_source`), and kept. They touch no tab
 time: neighbouring fixed-width fields go through one precompiled struct, nested structs and arrays
 are written out in place, varints of one byte need no call.
 
-What always holds: bytes that are no valid message raise WireError and nothing else, and no
+Invariants: bytes that are no valid message raise WireError and nothing else, and no
 allocation is larger than the bytes at hand can justify. A field that the version lacks must have
 its default value, unless it is ignorable; otherwise writing raises WireError.
 """

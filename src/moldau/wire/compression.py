@@ -1,6 +1,6 @@
 """Kafka's five record compressions, in the framing Java clients and brokers read.
 
-What always holds: what `compress` writes, every Kafka client reads (snappy in xerial chunks, lz4
+Invariants: what `compress` writes, every Kafka client reads (snappy in xerial chunks, lz4
 frames of independent 64 KiB blocks without checksums); `decompress` never makes more than
 `max_size` bytes out of its input, and bytes it cannot read raise `CompressionError`.
 """

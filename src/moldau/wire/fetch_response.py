@@ -1,7 +1,7 @@
 """Reads a Fetch response without copying its records: for followers and consumers.
 
 Versions from 13 on, which have topic ids, are read here. Older ones, of brokers before Kafka 3.1,
-go through the general codec, which copies. What always holds: nothing is read beyond the response,
+go through the general codec, which copies. Invariants: nothing is read beyond the response,
 and `records` is a view of it, or None when there are none.
 """
 
@@ -33,7 +33,7 @@ _NODE_ENDPOINTS_TAG = 0
 
 class FetchedPart(NamedTuple):
     """One partition's part. Pairs: aborted transactions (producer id, first offset), the diverging
-    epoch and its end offset, the current leader's id and epoch; None where the broker told none."""
+    epoch and its end offset, the current leader's id and epoch; None where the broker sent none."""
 
     partition: int
     error_code: int

@@ -1,6 +1,6 @@
-"""How whoever fetches numbers its requests in an incremental fetch session (KIP-227). Pure.
+"""How a fetcher numbers its requests in an incremental fetch session (KIP-227). Pure.
 
-What always holds: after any doubt (an error, no answer) the next request has epoch 0, which starts
+Invariants: after any doubt (an error, no answer) the next request has epoch 0, which starts
 a new session and closes the old one if it is still there.
 """
 

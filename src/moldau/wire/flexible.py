@@ -1,6 +1,6 @@
 """The encodings of flexible message versions that hand-made codecs (Produce, Fetch) share.
 
-What always holds: reading past the end or a malformed number raises IndexError, struct.error or
+Invariants: reading past the end or a malformed number raises IndexError, struct.error or
 WireError, which the codecs turn into one WireError; nothing is ever read beyond the frame.
 """
 

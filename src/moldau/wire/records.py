@@ -1,7 +1,7 @@
 """Record batches, format v2: headers, checksums, and whole batches to records and back.
 
 The data path reads headers only (`read_header`, `iterate_headers`) and never single records;
-`decode_batch` and `encode_batch` are for clients, coordinators and tools. What always holds: bytes
+`decode_batch` and `encode_batch` are for clients, coordinators and tools. Invariants: bytes
 that are no sound batch raise `CorruptBatchError`, and a header field is never changed without the
 checksum that covers it.
 """

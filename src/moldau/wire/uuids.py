@@ -29,7 +29,7 @@ def uuid_to_text(value: UUID) -> str:
 
 
 def uuid_from_text(text: str) -> UUID:
-    """Read what `uuid_to_text` wrote; a ValueError tells what is wrong with anything else."""
+    """Read what `uuid_to_text` wrote; a ValueError names what is wrong with anything else."""
     if _TEXT.fullmatch(text) is None:
         raise ValueError(f"not a uuid: {text[:40]!r} is not 22 characters of A-Z a-z 0-9 _ -")
     return UUID(bytes=urlsafe_b64decode(text[:22] + "=="))

@@ -210,7 +210,7 @@ class GroupStage:
             if timer is None:
                 continue
             decision = self._shard.on_timer(timer, self.now_ms)
-            if decision.records or decision.tells:
+            if decision.records or decision.has_audience:
                 self._trace.append(f"at {self.now_ms} ms {type(timer).__name__} fires")
             self._perform(decision)
         self.now_ms = end_ms

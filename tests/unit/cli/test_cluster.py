@@ -351,7 +351,7 @@ def test_a_node_that_dies_is_restarted_if_asked(tmp_path: Path, capsys: Capture)
         before = cluster.run.pids[2]
         os.kill(before, signal.SIGKILL)
         await until(shown_until(capsys, "node-2 is back on 127.0.0.1:9093", shown))
-        assert "node-2 is started again in 1 s." in "".join(shown)
+        assert "node-2 will be restarted in 1 s." in "".join(shown)
         assert cluster.run.pids[2] != before
         assert not gone(cluster.run.pids[2])
 
@@ -366,7 +366,7 @@ def test_a_node_that_was_stopped_is_not_restarted(tmp_path: Path, capsys: Captur
 
     async def stop_one() -> None:
         os.kill(cluster.run.pids[2], signal.SIGTERM)
-        await until(shown_until(capsys, "The other 2 nodes go on. To start it again", shown))
+        await until(shown_until(capsys, "The other 2 nodes keep running. To start it again", shown))
 
     assert served_with(cluster, stop_one) == 0
     assert "node-2 has stopped." in "".join(shown)

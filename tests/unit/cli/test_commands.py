@@ -101,7 +101,7 @@ def server_properties(tmp_path: Path) -> Path:
             "Invalid value 0 for configuration num.partitions: Value must be at least 1",
         ),
         (["server-start"], 1, "FILE"),
-        (["storage"], 1, "COMMAND"),
+        (["storage"], 1, "a command is required: info, format"),
         (["storage", "info"], 1, "--config"),
         (["storage", "format", "-c", "x"], 1, "--cluster-id"),
         (

@@ -470,7 +470,7 @@ class TestMoves:
         append(log, b"x")
         future = manager.create_future_log("t", 0, manager.dirs[1])
         copy_step(log, future, now_ms=NOW_MS)
-        manager._set_aside(log, "-delete")
+        manager._registry.set_aside(log, "-delete")
         wide.kill()
         found = wide.start().get_log("t", 0)
         assert found is not None

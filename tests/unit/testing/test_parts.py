@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.testing import wire_format
 from moldau.testing.cluster_base import Topic
 from moldau.testing.errors import WaitTimeout
@@ -117,6 +118,13 @@ def test_nodes_share_a_quorum_of_three_at_most() -> None:
     assert made[4]["listeners"] == "PLAINTEXT://127.0.0.1:9005"
     assert made[0]["log.dirs"] == "/x/data,/x/data-1"
     assert made[0]["num.partitions"] == "7"
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_nodes_are_configured_with_keys_that_brokers_have(brokers: int) -> None:
+    ports = {node_id: (9000 + node_id, 9100 + node_id) for node_id in range(1, brokers + 1)}
+    properties = node_properties(node_id=1, ports=ports, folder="/x", log_dirs=1, overrides={})
+    assert [key for key in properties if key not in BROKER_KEYS] == []
 
 
 # Waiting.

@@ -85,7 +85,7 @@ class Load:
                 sender.join()
 
     def post_first(self) -> None:
-        """One order ahead of all others, so that whoever reads them gets going."""
+        """One order ahead of all others, so that its readers get going."""
         request = {
             "id": f"{self._settings.run}-first",
             "customer_id": "customer-0000",

@@ -58,7 +58,7 @@ class Postman:
                 failures += 1
                 if failures > _FAILURES_MAX:
                     raise
-                log.warning("the postman begins anew after %s", error)
+                log.warning("the postman starts again after %s", error)
                 self._stopping.wait(_PAUSE_S)
 
     def _deliver_all(self) -> None:

@@ -6,7 +6,7 @@ who gets the partition, after a crash or because there are more instances now, r
 there.
 
 What goes wrong inside a transaction ends this life of the processor: clients and state are thrown
-away and made anew, and what was not committed is read again. So there is only one way to begin.
+away and made again, and what was not committed is read again. So there is only one way to begin.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Processor:
         self._stopping.set()
 
     def run(self) -> None:
-        """Until `stop`, or an error that another try does not mend."""
+        """Until `stop`, or an error that a retry does not fix."""
         failures = 0
         while not self._stopping.is_set():
             done_before = self.records_done
@@ -116,7 +116,7 @@ class Processor:
                 failures = 1 if self.records_done > done_before else failures + 1
                 if isinstance(error, _HOPELESS) or failures > _LIVES_WITHOUT_PROGRESS_MAX:
                     raise
-                log.warning("%s: begins anew after %s", self._name, error)
+                log.warning("%s: starts again after %s", self._name, error)
                 self._stopping.wait(min(_PAUSE_S_MAX, 0.1 * 2**failures))
 
     def _count(self, records: int) -> None:

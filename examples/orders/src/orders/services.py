@@ -140,7 +140,7 @@ def processors(
 
 
 class _Host:
-    """Threads for what runs here, until one fails or somebody asks to end."""
+    """Threads for what runs here, until one fails or a stop is requested."""
 
     def __init__(self) -> None:
         self._ending = threading.Event()
@@ -188,7 +188,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("names", nargs="+", choices=[*NAMES, "all"], metavar="SERVICE",
                         help=f"one or more of {', '.join(NAMES)}, or all")  # fmt: skip
     parser.add_argument("--bootstrap-server", default="127.0.0.1:9092", metavar="HOST:PORT")
-    parser.add_argument("--instance", default="1", help="tells instances of a service apart")
+    parser.add_argument("--instance", default="1", help="distinguishes instances of a service")
     parser.add_argument("--host", default="127.0.0.1", help="where the orders service listens")
     parser.add_argument("--port", type=int, default=8080, help="its port; 0 picks a free one")
     parser.add_argument("--mailbox", type=Path, help="folder into which notices are delivered")

@@ -94,7 +94,7 @@ class View:
             try:
                 self._follow()
             except KafkaError as error:
-                log.warning("the view begins anew after %s", error)
+                log.warning("the view starts again after %s", error)
                 self._stopping.wait(_PAUSE_S)
 
     def _follow(self) -> None:

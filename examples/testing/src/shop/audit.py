@@ -13,7 +13,7 @@ class Auditor:
     def __init__(
         self, bootstrap_servers: str, seen: Callable[[int], None], **settings: Any
     ) -> None:
-        """`seen` is told the number of each order."""
+        """`seen` is called with the number of each order."""
         self._seen = seen
         self._consumer = Consumer(
             bootstrap_servers=bootstrap_servers,

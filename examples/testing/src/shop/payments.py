@@ -48,7 +48,7 @@ class PaymentProcessor:
         self._stopping.set()
 
     def run(self) -> None:
-        """Until `stop`, or an error that another try cannot mend."""
+        """Until `stop`, or an error that a retry cannot fix."""
         try:
             self._retry(self._producer.init_transactions, TIMEOUT_S)
             while not self._stopping.is_set():

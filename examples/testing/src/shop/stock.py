@@ -25,7 +25,7 @@ class StockKeeper(ConsumerRebalanceListener):
         group: str = "stock",
         **settings: Any,
     ) -> None:
-        """`handled` is told the number of each order that is done."""
+        """`handled` is called with the number of each order that is done."""
         self._handled = handled
         self._topic = topic
         self._done: dict[TopicPartition, int] = {}

@@ -2,8 +2,8 @@
 
 Invariants: at most one request is in flight to a destination, and what is called meanwhile goes
 into the next one; every call ends with its own result or with the error of its request; two calls
-with the same key never share a request, as their results could not be told apart. Callers bound
-the number of calls.
+with the same key never share a request, as their results could not be distinguished. Callers
+bound the number of calls.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class PartitionLog:
         guard = producer.guard
         invariant(
             guard is None or isinstance(guard, Verification),
-            f"{self._partition} cannot tell what {guard!r} proves",
+            f"{guard!r} is no guard of {self._partition}",
         )
         return append_records(
             self._partition,
@@ -103,12 +103,12 @@ class PartitionLog:
             if error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
                 error = ErrorCode.NONE
             if error is ErrorCode.NONE and self._partition.log.flush_due:
-                # As with records of producers, nobody is told of what is to be synced first.
-                when_durable(self._partition, next_offset, self._appended_ms, told)
+                # As with records of producers, what must be synced first is not reported before.
+                when_durable(self._partition, next_offset, self._appended_ms, reported)
             else:
-                told(error)
+                reported(error)
 
-        def told(error: ErrorCode) -> None:
+        def reported(error: ErrorCode) -> None:
             if self._waiters.pop(waiter, None) is not None:
                 waiter(error)
 

@@ -1,8 +1,8 @@
-"""Hands out producer ids from blocks that the controller grants.
+"""Allocates producer ids from blocks that the controller grants.
 
-The next block is asked for when nine tenths of the current one are used, so that mostly nobody
-waits for it. What always holds: no id is handed out twice, whatever fails; ids of a block
-that was granted but not used up are lost with the broker, which is harmless.
+The next block is requested when nine tenths of the current one are used, so that a producer seldom
+waits for it. Invariant: no id is allocated twice, whatever fails. Unused ids of a block are lost
+with the broker, which is harmless.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ProducerIds:
         self._end = 0
         self._ask_from = 0
         self._following: tuple[int, int] | None = None
-        # One request to the controller at a time, for everybody.
+        # One request to the controller at a time, which all callers share.
         self._request: asyncio.Task[None] | None = None
 
     async def next_id(self) -> int:
@@ -46,10 +46,10 @@ class ProducerIds:
         while self._next == self._end:
             if self._following is None:
                 request = self._start_request()
-                # Whoever gives up does not take the request from the others.
+                # A caller that is cancelled must not cancel the request of the others.
                 await asyncio.wait([request])
                 if request.cancelled():
-                    raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "this node stops")
+                    raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "this node is stopping")
                 request.result()
                 continue
             self._next, count = self._following

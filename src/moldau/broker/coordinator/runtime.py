@@ -1,9 +1,8 @@
 """The shards of one coordinator: loading, serving, unloading.
 
-A shard exists for each partition of the internal topic that this broker leads.
-It is loaded by replaying its log from the start, in pieces that let the event
-loop breathe, and serves when it has reached the end. What always holds: a
-request reaches a shard only while it is loaded; before that it is answered
+A shard exists for each partition of the internal topic that this broker leads. It is loaded by
+replaying its log from the start, in pieces between which the event loop runs, and serves when it
+has reached the end. Invariant: a request reaches a shard only while it is loaded; before, it gets
 COORDINATOR_LOAD_IN_PROGRESS, and NOT_COORDINATOR where there is none.
 """
 
@@ -14,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from moldau.broker.coordinator.machine.decision import Decision, Ticket, TransactionEnding
+from moldau.broker.coordinator.machine.decision import Action, Decision, Ticket, TransactionEnding
 from moldau.broker.coordinator.machine.log import (
     CoordinatorLog,
     Entry,
@@ -58,7 +57,7 @@ class CoordinatorRuntime(Generic[S]):
         write_timeout_ms: int,
         load_buffer_size: int,
         report_bug: Callable[[Exception], None],
-        perform: Callable[[int, object], None] | None = None,
+        perform: Callable[[int, Action], None] | None = None,
     ) -> None:
         """`perform` carries out the `Act` effects of a partition's shard."""
         self._family = family
@@ -213,7 +212,7 @@ class CoordinatorRuntime(Generic[S]):
         try:
             key, value = decode_coordinator_record(self._family, entry.key, entry.value)
         except UnknownRecordTypeError:
-            # Written by a later release; what it means here is nothing.
+            # Written by a later release; it has no meaning here.
             return
         shard.replay(entry.offset, entry.producer_id, key, value)
 
@@ -246,5 +245,5 @@ async def _part(shell: ShardShell[S], view: Callable[[S], list[R]]) -> list[R]:
         raise
 
 
-def _no_actions(partition: int, action: object) -> None:
-    invariant(False, f"nobody was named to perform {action!r} of partition {partition}")
+def _no_actions(partition: int, action: Action) -> None:
+    invariant(False, f"{action!r} of partition {partition} cannot be performed")

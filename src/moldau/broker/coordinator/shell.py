@@ -1,9 +1,8 @@
 """Carries out the decisions of one shard.
 
-One shell owns one shard and calls it from the event loop only, so the shard
-needs no lock. What always holds: a record is replayed right after it is
-appended and never without; answers and continuations wait for its commit; when
-the shell is closed, everybody who waits is told so.
+One shell owns one shard and calls it from the event loop only, so the shard needs no lock.
+Invariants: a record is replayed right after it is appended, and only then; responses and
+continuations wait for its commit; when the shell is closed, every waiting request fails.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from moldau.broker.coordinator.machine.decision import (
     Act,
+    Action,
     Answer,
     Cancel,
     CoordinatorRecord,
@@ -23,6 +23,7 @@ from moldau.broker.coordinator.machine.decision import (
     Schedule,
     Shard,
     Ticket,
+    Timer,
     TransactionEnding,
 )
 from moldau.broker.coordinator.machine.log import CoordinatorLog
@@ -60,7 +61,7 @@ def client_error(error: ErrorCode) -> ErrorCode:
 
 
 class _Outcome:
-    """How a decision's records fared; mostly known before anybody needs to wait."""
+    """Whether a decision's records are committed; mostly known before a caller has to wait."""
 
     __slots__ = ("_error", "_future")
 
@@ -86,7 +87,7 @@ class _Outcome:
 
 
 class _Write:
-    """Appended records whose commit somebody waits for; ends exactly once."""
+    """Appended records whose commit is awaited; ends exactly once."""
 
     __slots__ = ("_alarm", "_shell", "_then")
 
@@ -116,8 +117,8 @@ class _Write:
         self(error)
 
 
-def _no_actions(action: object) -> None:
-    invariant(False, f"nobody was named to perform {action!r}")
+def _no_actions(action: Action) -> None:
+    invariant(False, f"{action!r} cannot be performed")
 
 
 class ShardShell(Generic[S]):
@@ -129,18 +130,18 @@ class ShardShell(Generic[S]):
         *,
         write_timeout_ms: int,
         report_bug: Callable[[Exception], None],
-        perform: Callable[[object], None] = _no_actions,
+        perform: Callable[[Action], None] = _no_actions,
     ) -> None:
         self.shard = shard
         self.log = log
         self.clock = clock
         self.write_timeout_ms = write_timeout_ms
-        # Dicts: those who wait are told in the order in which they came, in every run alike.
+        # Dicts, so that waiters are woken in their order in every run of a simulation.
         self.writes: dict[_Write, None] = {}
         self.closed = False
         self._report_bug = report_bug
         self._perform_action = perform
-        self._timers = TimerQueue()
+        self._timers: TimerQueue[Timer] = TimerQueue()
         self._alarm: Alarm | None = None
         self._alarm_at_ms = ELAPSED_ZERO
         self._waiting: dict[Ticket, asyncio.Future[Message]] = {}
@@ -156,7 +157,7 @@ class ShardShell(Generic[S]):
         self.enqueue(lambda: self._perform(self.shard.on_loaded(self.clock.now_ms()), _ignore))
 
     async def run(self, decide: Callable[[S, WallMs], Decision[R]]) -> R:
-        """Decide, write, and return the response once it may be told."""
+        """Decide, write, and return the response once all that it shows is committed."""
         decision = self._decide(lambda: decide(self.shard, self.clock.now_ms()))
         await self._settled(lambda then: self._perform(decision, then))
         return decision.response
@@ -168,7 +169,7 @@ class ShardShell(Generic[S]):
         await self._settled(lambda then: self._end_transaction(ending, then))
 
     async def _settled(self, act: Callable[[Callable[[ErrorCode], None]], None]) -> None:
-        """Let `act` write, and wait until it tells how that ended."""
+        """Let `act` write, and wait for the outcome."""
         outcome = _Outcome()
         self._outcomes[outcome] = None
         try:
@@ -192,11 +193,11 @@ class ShardShell(Generic[S]):
             self.enqueue(lambda: self._perform(decision, lambda error: self._fail(ticket, error)))
             return await future
         finally:
-            # Also when the client has gone: the shard may answer later, to nobody.
+            # Also when the client is gone: a later answer of the shard is dropped.
             self._waiting.pop(ticket, None)
 
     def close(self, error: ErrorCode) -> None:
-        """Leadership moved or the broker stops: nobody here may be left waiting."""
+        """Fail everything that waits: leadership moved or the broker stops."""
         if self.closed:
             return
         self.closed = True
@@ -212,8 +213,8 @@ class ShardShell(Generic[S]):
             outcome.close(error)
 
     def enqueue(self, action: Callable[[], None]) -> None:
-        """Act now, or after the action under way: a commit may be announced in the middle
-        of an append, and the shard must see that append replayed first."""
+        """Act now, or after the present action: a commit may be reported in the middle of an
+        append, and the shard must see that append replayed first."""
         self._queue.append(action)
         if self._acting:
             return
@@ -252,10 +253,10 @@ class ShardShell(Generic[S]):
             return
         self._set_timers(decision)
         if next_offset is None:
-            # What is told reveals replayed state, and nobody may hear of what can still be lost:
-            # what the log held before must be committed, whoever wrote it.
+            # A response may show replayed state, and must not show what can still be lost: all
+            # that the log held before must be committed, also what another leader wrote.
             next_offset = self.log.end_offset
-        if next_offset <= self._committed_offset or (then is _ignore and not decision.tells):
+        if next_offset <= self._committed_offset or (then is _ignore and not decision.has_audience):
             self._settle(decision, then, ErrorCode.NONE)
         else:
             self._when_committed(next_offset, lambda error: self._settle(decision, then, error))
@@ -308,7 +309,7 @@ class ShardShell(Generic[S]):
     def _settle(
         self, decision: Decision[Any], then: Callable[[ErrorCode], None], error: ErrorCode
     ) -> None:
-        """The records are committed, or never will be as far as anybody here can tell."""
+        """The records are committed, or failed as far as this broker knows."""
         for effect in decision.effects:
             if isinstance(effect, Answer):
                 if error is ErrorCode.NONE:
@@ -352,7 +353,7 @@ class ShardShell(Generic[S]):
         next_at_ms = self._timers.next_at_ms()
         if self._alarm is not None:
             if next_at_ms is not None and self._alarm_at_ms <= next_at_ms:
-                # Rings early at worst, and is set anew then.
+                # At worst it goes off early, and is set again then.
                 return
             self._alarm.cancel()
             self._alarm = None
@@ -376,4 +377,4 @@ class ShardShell(Generic[S]):
 
 
 def _ignore(error: ErrorCode) -> None:
-    """Nobody waits for this decision; failed writes are made good by later ones."""
+    """For decisions without a caller; later ones make up for failed writes."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moldau.broker.config import BrokerConfig
-from moldau.broker.log.manager import LogDirInfo, LogManager
+from moldau.broker.log.descriptions import LogDirInfo
+from moldau.broker.log.manager import LogManager
 from moldau.broker.network.context import RequestContext
 from moldau.wire.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 

@@ -1,6 +1,6 @@
-"""Runs a `BrokerLifecycle`: sends what it decides to the active controller and keeps its timers.
+"""Runs a `BrokerLifecycle`: sends its requests to the active controller and runs its timers.
 
-What always holds: one task at most, for the request under way; nothing is sent after `close` or
+Invariants: there is at most one task, for the request in flight; nothing is sent after `close` or
 after the machine has stopped.
 """
 
@@ -76,8 +76,8 @@ class BrokerLifecycleManager:
         cordoning_supported: Callable[[], bool] = lambda: False,
         on_failure: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
-        """`metadata_offset` is that of the last image which every part has taken over.
-        `on_failure` hears if the broker must stop though nobody asked it to."""
+        """`metadata_offset` is that of the last image which all components have applied.
+        `on_failure` is called if the broker must stop because of an error."""
         loop = asyncio.get_running_loop()
         self._machine = machine
         self._controller = controller
@@ -89,13 +89,13 @@ class BrokerLifecycleManager:
         self._on_failure = on_failure
         self._alarms: dict[Timer, Alarm] = {}
         self._call: asyncio.Task[None] | None = None
-        #: When the request under way counts as not answered.
+        #: When the request in flight times out.
         self.call_ends_at_ms: int | None = None
         #: Done when the metadata include the registration; cancelled if the broker stops before.
         self.caught_up: asyncio.Future[None] = loop.create_future()
-        #: Done when clients may come; cancelled if the broker stops before.
+        #: Done when the broker is unfenced; cancelled if the broker stops before.
         self.unfenced: asyncio.Future[None] = loop.create_future()
-        #: Done when this broker has left: nobody is sent here, and no more is sent.
+        #: Done when this broker has left the cluster: it gets no clients and sends no requests.
         self.stopped: asyncio.Future[None] = loop.create_future()
 
     @property
@@ -108,7 +108,7 @@ class BrokerLifecycleManager:
         return self._machine.broker_epoch
 
     def start(self) -> None:
-        """Register, and be heard of from now on."""
+        """Register, and send heartbeats from then on."""
         self._step(Started())
 
     def set_ready_to_unfence(self) -> None:
@@ -127,7 +127,7 @@ class BrokerLifecycleManager:
         self._step(RegistrationOutdated())
 
     def on_controller_changed(self) -> None:
-        """Let the new controller hear from this broker at once."""
+        """Send a heartbeat to the new controller at once."""
         self._step(ControllerChanged())
 
     def begin_controlled_shutdown(self, timeout_ms: int = CONTROLLED_SHUTDOWN_TIMEOUT_MS) -> None:

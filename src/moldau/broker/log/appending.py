@@ -1,4 +1,4 @@
-"""Appending to a log: what a leader validates and gives offsets to, and the write itself.
+"""Appending to a log: checks against its producers, transaction markers and the write itself.
 
 Invariants: a batch is checked before it is written and follows the end of the log; it is in the
 file before any state refers to it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from moldau.broker.log import surgery
 from moldau.broker.log.context import AppendInfo, AppendOrigin
 from moldau.broker.log.machine.producer_state import Verification
-from moldau.broker.log.machine.validation import ValidatedBatch, validate_batch
+from moldau.broker.log.machine.validation import ValidatedBatch
 from moldau.broker.log.replay import end_marker, record_batch
 from moldau.broker.log.state import LogState
 from moldau.times import WallMs
@@ -18,69 +18,10 @@ from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.records import BatchHeader, read_header
 
 
-def append_validated(
-    log: LogState,
-    batch: Buffer,
-    *,
-    leader_epoch: int,
-    now_ms: WallMs,
-    origin: AppendOrigin,
-    produce_version: int,
-    transaction_version: int,
-    guard: Verification | None,
-) -> AppendInfo:
-    """As `Log.append_as_leader`."""
-    valid = validate_batch(
-        batch,
-        log.rules,
-        offset=log.log_end_offset,
-        now_ms=now_ms,
-        leader_epoch=leader_epoch,
-        produce_version=produce_version,
-        from_client=origin is AppendOrigin.CLIENT,
-    )
-    producer_id = valid.producer_id
-    if producer_id >= 0:
-        if valid.is_control:
-            return _append_marker(log, valid.buffer, now_ms, transaction_version)
-        duplicate = _check_producer(log, valid, origin, guard)
-        if duplicate is not None:
-            return duplicate
-    _write(
-        log,
-        valid.buffer,
-        valid.size,
-        valid.base_offset,
-        valid.last_offset,
-        valid.max_timestamp,
-        leader_epoch,
-        now_ms,
-    )
-    if producer_id >= 0:
-        log.producers.record_batch(
-            producer_id,
-            valid.producer_epoch,
-            valid.last_sequence,
-            first_offset=valid.base_offset,
-            last_offset=valid.last_offset,
-            timestamp=valid.max_timestamp,
-            transactional=valid.is_transactional,
-        )
-    return AppendInfo(
-        valid.base_offset,
-        valid.last_offset,
-        valid.log_append_time_ms,
-        log.log_start_offset,
-        False,
-        log.flush_due,
-        valid.size,
-    )
-
-
-def _check_producer(
+def check_producer(
     log: LogState, valid: ValidatedBatch, origin: AppendOrigin, guard: Verification | None
 ) -> AppendInfo | None:
-    """Reject what is out of order; the former response if the batch is a duplicate."""
+    """Reject what is out of order; the result of the former append if the batch is a duplicate."""
     from_client = origin is AppendOrigin.CLIENT
     if from_client:
         duplicate = log.producers.find_duplicate(
@@ -108,7 +49,7 @@ def _check_producer(
     return None
 
 
-def _append_marker(
+def append_marker(
     log: LogState, batch: memoryview, now_ms: WallMs, transaction_version: int
 ) -> AppendInfo:
     header = read_header(batch)
@@ -131,7 +72,7 @@ def _append_marker(
 
 def write_recorded(log: LogState, batch: memoryview, header: BatchHeader, now_ms: WallMs) -> None:
     """Write a batch that has its offsets and epoch to the end of the log."""
-    _write(
+    write(
         log,
         batch,
         header.size,
@@ -149,7 +90,7 @@ def write_recorded(log: LogState, batch: memoryview, header: BatchHeader, now_ms
             raise log.dir_state.fail(f"writing {log.dir}", error) from error
 
 
-def _write(
+def write(
     log: LogState,
     batch: Buffer,
     size: int,

@@ -51,7 +51,7 @@ def places(file: File, position: int, end: int) -> Iterator[Place]:
 
 
 def position_of(
-    file: File, offset: int, entry: tuple[int, int], *, base_offset: int, end: int
+    file: File, offset: int, entry: tuple[int, int], base_offset: int, end: int
 ) -> int | None:
     """Start of the first batch that ends at or above `offset`; None if there is none.
 

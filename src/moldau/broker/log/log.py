@@ -12,11 +12,13 @@ from __future__ import annotations
 import asyncio
 import uuid
 
-from moldau.broker.log import appending, copying, reader, surgery
+from moldau.broker.log import copying, reader, surgery
+from moldau.broker.log.appending import append_marker, check_producer, write
 from moldau.broker.log.context import AppendInfo, AppendOrigin
 from moldau.broker.log.machine.checkpoints import encode_partition_metadata
 from moldau.broker.log.machine.names import PARTITION_METADATA
 from moldau.broker.log.machine.producer_state import Verification
+from moldau.broker.log.machine.validation import validate_batch
 from moldau.broker.log.reader import ReadResult, TimestampOffset
 from moldau.broker.log.segment import Segment
 from moldau.broker.log.state import LogState
@@ -58,15 +60,50 @@ class Log(LogState):
             raise self.dir_state.failure.again()
         if origin is AppendOrigin.RAFT_LEADER:
             return copying.append_stamped(self, memoryview(batch), now_ms)
-        return appending.append_validated(
-            self,
+        valid = validate_batch(
             batch,
-            leader_epoch=leader_epoch,
+            self.rules,
+            offset=self.log_end_offset,
             now_ms=now_ms,
-            origin=origin,
+            leader_epoch=leader_epoch,
             produce_version=produce_version,
-            transaction_version=transaction_version,
-            guard=guard,
+            from_client=origin is AppendOrigin.CLIENT,
+        )
+        producer_id = valid.producer_id
+        if producer_id >= 0:
+            if valid.is_control:
+                return append_marker(self, valid.buffer, now_ms, transaction_version)
+            duplicate = check_producer(self, valid, origin, guard)
+            if duplicate is not None:
+                return duplicate
+        write(
+            self,
+            valid.buffer,
+            valid.size,
+            valid.base_offset,
+            valid.last_offset,
+            valid.max_timestamp,
+            leader_epoch,
+            now_ms,
+        )
+        if producer_id >= 0:
+            self.producers.record_batch(
+                producer_id,
+                valid.producer_epoch,
+                valid.last_sequence,
+                first_offset=valid.base_offset,
+                last_offset=valid.last_offset,
+                timestamp=valid.max_timestamp,
+                transactional=valid.is_transactional,
+            )
+        return AppendInfo(
+            valid.base_offset,
+            valid.last_offset,
+            valid.log_append_time_ms,
+            self.log_start_offset,
+            False,
+            self.flush_due,
+            valid.size,
         )
 
     def append_as_follower(

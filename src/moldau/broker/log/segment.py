@@ -208,9 +208,7 @@ class Segment:
         if end == 0:
             return None
         entry = self.offset_index.lookup(offset)
-        return batch_walk.position_of(
-            self.file, offset, entry, base_offset=self.base_offset, end=end
-        )
+        return batch_walk.position_of(self.file, offset, entry, self.base_offset, end)
 
     def locate(self, offset: int) -> Place | None:
         """The first batch that ends at or above `offset`."""

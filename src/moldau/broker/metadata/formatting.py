@@ -1,9 +1,9 @@
-"""Formatting storage folders: what `kafka-storage.sh format` leaves behind.
+"""Formatting log directories: what `kafka-storage.sh format` writes.
 
-Nothing is written unless everything asked for is sound, and a folder that is already formatted is
-never overwritten. Every folder gets bootstrap.checkpoint, the records the first active controller
-writes; where the first voters are known, the metadata log dir also gets a snapshot that names them.
-meta.properties comes last, because its presence says that the folder is ready.
+Invariants: nothing is written unless all arguments are valid, and a log directory that is already
+formatted is never overwritten. Every log directory gets bootstrap.checkpoint, the records that the
+first active controller writes; if the first voters are known, the metadata log directory also gets
+a snapshot with them. meta.properties comes last, as its presence means that the directory is ready.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def format_storage(
     disk: Disk,
     now_ms: WallMs = WALL_ZERO,
 ) -> list[str]:
-    """Format every folder of `config` that is not formatted yet; lines to print.
+    """Format every log directory of `config` that is not formatted yet; the lines to print.
 
     `initial_controllers` is id@host:port:directory-id, comma-separated; `scram` are --add-scram
     arguments.
@@ -272,7 +272,7 @@ def _scram_records(
 
 
 def _formatted(disk: Disk, directories: Sequence[str], cluster_id: str, node_id: int) -> list[str]:
-    """Folders that are formatted already; they must belong to this cluster and node."""
+    """Log directories that are formatted already; they must belong to this cluster and node."""
     found = []
     for path in directories:
         file = f"{path}/{META_PROPERTIES}"
@@ -305,7 +305,7 @@ def _format_directory(
     disk: Disk,
     now_ms: WallMs,
 ) -> str:
-    """Write one folder; what kind of folder it is."""
+    """Write one log directory; what kind of directory it is."""
     disk.make_dirs(path)
     directory_id = random_uuid()
     kind = "data directory"

@@ -1,7 +1,7 @@
-"""When to write a snapshot of the metadata, and doing so beside the node's other work.
+"""Decides when to write a snapshot of the metadata, and writes it in the background.
 
-A snapshot is due when enough bytes were committed since the last one, or when there is anything new
-and the last one is old enough. One is written at a time, in small steps that let clients in.
+A snapshot is due when enough bytes were committed since the last one, or when anything was and the
+last one is old enough. One is written at a time, in small steps between which requests are served.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Transactions that nobody will ever end, because a power failure took what was known of them.
+"""Transactions that no coordinator will ever end, because a power failure took their records.
 
 A broker that dies loses nothing: a partition takes a transaction's first batch only after the
 coordinator has written that it takes part, and the coordinator completes a transaction only
 after every partition has its marker. When the machine loses power, each log may lose its own
-end, if that had not been synced. What is then open in a partition but not at its coordinator
-would hold back its readers for ever; it is found here, and how it is to end.
+end, if that had not been synced. A transaction that is then open in a partition but not at its
+coordinator would block readers for ever; it is found here, and how it has to end.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Markers that end transactions, written to the partitions that took part in them.
 
 `LocalMarkers` serves the transaction coordinator, and the WriteTxnMarkers API, for the partitions
-led by this node. Invariants: every partition
-gets its own outcome, and NONE only once its marker is committed. A partition of the offsets
-topic is written through the group coordinator, which makes the transaction's offsets visible
-in the same step.
+led by this node. Invariants: every partition gets its own outcome, and NONE only once its marker is
+committed. A partition of the offsets topic is written through the group coordinator, which makes
+the transaction's offsets visible in the same step.
 """
 
 from __future__ import annotations

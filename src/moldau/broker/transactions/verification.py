@@ -1,10 +1,10 @@
-"""Before a partition takes a transaction's first batch, the coordinator must know of it.
+"""Ensures that the coordinator knows a partition before that accepts a transaction's first batch.
 
-Decided here: who is asked what, how often, and what the answer means for the client (KIP-890).
-Older clients have told the coordinator themselves, and only that is verified; newer ones leave
-it to the partition's leader, which adds the partition. What always holds: a batch gets a guard
-before the coordinator is asked, and the log appends it only while that guard stands, so whatever
-happens meanwhile, nothing enters a transaction that its coordinator cannot end.
+Decided here: what the coordinator is asked, how often, and what its response means for the client
+(KIP-890). Older clients have added the partition themselves, which is only verified; for newer ones
+the partition's leader adds it. Invariant: a batch gets a guard before the coordinator is asked, and
+the log appends it only while that guard is valid, so no batch enters a transaction that its
+coordinator cannot end.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ class TransactionVerifier:
         *,
         retry: bool = True,
     ) -> Verified | Coroutine[Any, Any, Verified]:
-        """Give every claim its guard, at once if nobody needs to be asked.
+        """Give every claim its guard, without waiting if the coordinator need not be asked.
 
-        All claims are of one producer id and epoch. Without `retry` it is the client who asks
-        again while the producer's last transaction is still being ended.
+        All claims are of one producer id and epoch. Without `retry` the client has to retry while
+        the producer's last transaction is still being ended.
         """
         if not self._enabled() and not operation.supports_epoch_bump:
             return UNVERIFIED
@@ -216,7 +216,7 @@ _COORDINATOR_NOT_READY = frozenset(
 
 
 def produce_error(code: ErrorCode, operation: Operation) -> ApiError:
-    """What a producer is told when its batch could not be verified."""
+    """The error for a producer whose batch could not be verified."""
     if code in _COORDINATOR_NOT_READY or (
         # With version 2 this is common, and such producers know it.
         code is ErrorCode.CONCURRENT_TRANSACTIONS and operation is not Operation.ADD

@@ -9,19 +9,20 @@ import sys
 from typing import TYPE_CHECKING
 
 from moldau.cli.console.formatters import MessageFormatter
-from moldau.cli.console.loop import RecordLoop
+from moldau.cli.console.loop import RecordLoop, reason_of
 from moldau.cli.console.options import (
     add_client_options,
     add_formatter_options,
+    add_loop_options,
     client_settings,
     formatter_of,
     group_of,
     merge,
+    use_bytes,
 )
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.connecting import wait_until_reachable
 from moldau.cli.support.failures import ToolError
-from moldau.cli.support.reporting import message_of
 from moldau.cli.support.signals import Signals
 from moldau.client.topics import TopicPartition
 
@@ -69,12 +70,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--group", metavar="ID", help="consumer group (default: a new one, console-consumer-N)"
     )
-    parser.add_argument(
-        "--max-messages", type=int, metavar="N", help="exit after this number of records"
-    )
-    parser.add_argument(
-        "--timeout-ms", type=int, metavar="MS", help="exit if no record arrives for this long"
-    )
+    add_loop_options(parser)
     parser.add_argument(
         "--isolation-level",
         metavar="LEVEL",
@@ -82,11 +78,6 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument(
         "--skip-message-on-error", action="store_true", help="skip records that cannot be printed"
-    )
-    parser.add_argument(
-        "--enable-systest-events",
-        action="store_true",
-        help="also print lifecycle events, for system tests",
     )
     add_formatter_options(parser)
 
@@ -104,8 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
         loop = RecordLoop(
             lambda timeout: consumer.poll(timeout),
             signals,
-            timeout_ms=_not_negative(arguments.timeout_ms),
-            count_max=_not_negative(arguments.max_messages),
+            timeout_ms=arguments.timeout_ms,
+            count_max=arguments.max_messages,
         )
         try:
             _subscribe(arguments, consumer, offset)
@@ -172,14 +163,9 @@ def consumer_settings(arguments: argparse.Namespace) -> dict[str, object]:
         group = f"console-consumer-{random.randrange(100_000)}"
         settings.setdefault("enable.auto.commit", "false")
     settings["group.id"] = group
-    for part in ("key.deserializer", "value.deserializer"):
-        # The formatter deserializes, so that a record that cannot be read can be skipped.
-        settings[part] = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+    # The formatter deserializes, so that a record that cannot be read can be skipped.
+    use_bytes(settings, "deserializer")
     return settings
-
-
-def _not_negative(value: int | None) -> int | None:
-    return None if value is None or value < 0 else value
 
 
 def _subscribe(
@@ -221,17 +207,12 @@ def _print_all(loop: RecordLoop, formatter: MessageFormatter, *, skip: bool) -> 
         except BrokenPipeError:
             raise
         except Exception as error:  # Custom formatters may raise anything.
+            reason = reason_of(error)
             if not skip:
-                raise ToolError(f"Unknown error when running consumer: {_told(error)}") from error
-            print(
-                f"Error processing message, skipping this message: {_told(error)}", file=sys.stderr
-            )
+                raise ToolError(f"Unknown error when running consumer: {reason}") from error
+            print(f"Error processing message, skipping this message: {reason}", file=sys.stderr)
 
     loop.run(take)
-
-
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {message_of(error)}"
 
 
 def _rewind(consumer: Consumer[bytes | None, bytes | None], loop: RecordLoop) -> None:

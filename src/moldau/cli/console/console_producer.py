@@ -11,6 +11,7 @@ from moldau.cli.console.options import (
     check_addresses,
     client_settings,
     merge,
+    use_bytes,
 )
 from moldau.cli.console.reader import make_reader
 from moldau.cli.support.arguments import Parser
@@ -134,8 +135,7 @@ def producer_settings(arguments: argparse.Namespace) -> dict[str, object]:
         merge(settings, key, getattr(arguments, option[2:].replace("-", "_")), default)
     merge(settings, "batch.size", arguments.batch_size, 16384)
     merge(settings, "batch.size", arguments.max_partition_memory_bytes, 16384)
-    for part in ("key.serializer", "value.serializer"):
-        settings[part] = "org.apache.kafka.common.serialization.ByteArraySerializer"
+    use_bytes(settings, "serializer")
     return settings
 
 

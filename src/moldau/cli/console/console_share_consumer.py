@@ -6,18 +6,19 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from moldau.cli.console.loop import RecordLoop
+from moldau.cli.console.loop import RecordLoop, reason_of
 from moldau.cli.console.options import (
     add_client_options,
     add_formatter_options,
+    add_loop_options,
     client_settings,
     formatter_of,
     group_of,
+    use_bytes,
 )
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.connecting import wait_until_reachable
 from moldau.cli.support.failures import ToolError
-from moldau.cli.support.reporting import message_of
 from moldau.cli.support.signals import Signals
 
 if TYPE_CHECKING:
@@ -41,12 +42,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--group", metavar="ID", help="share group (default: console-share-consumer)"
     )
-    parser.add_argument(
-        "--max-messages", type=int, metavar="N", help="exit after this number of records"
-    )
-    parser.add_argument(
-        "--timeout-ms", type=int, metavar="MS", help="exit if no record arrives for this long"
-    )
+    add_loop_options(parser)
     parser.add_argument(
         "--reject", action="store_true", help="reject every record: none is delivered again"
     )
@@ -57,11 +53,6 @@ def add_arguments(parser: Parser) -> None:
         "--reject-message-on-error",
         action="store_true",
         help="reject records that cannot be printed, and continue",
-    )
-    parser.add_argument(
-        "--enable-systest-events",
-        action="store_true",
-        help="also print lifecycle events, for system tests",
     )
     add_formatter_options(parser)
 
@@ -89,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         except BrokenPipeError:
             raise
         except Exception as error:  # Custom formatters may raise anything.
-            reason = f"{type(error).__name__}: {message_of(error)}"
+            reason = reason_of(error)
             if not arguments.reject_message_on_error:
                 raise ToolError(f"Unknown error when running consumer: {reason}") from error
             print(f"Error processing message, rejecting this message: {reason}", file=sys.stderr)
@@ -101,8 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         loop = RecordLoop(
             lambda timeout: consumer.poll(timeout),
             signals,
-            timeout_ms=_not_negative(arguments.timeout_ms),
-            count_max=_not_negative(arguments.max_messages),
+            timeout_ms=arguments.timeout_ms,
+            count_max=arguments.max_messages,
         )
         try:
             consumer.subscribe([arguments.topic])
@@ -123,10 +114,5 @@ def share_settings(arguments: argparse.Namespace) -> dict[str, object]:
     settings["group.id"] = group if group is not None else "console-share-consumer"
     settings.setdefault("client.id", "console-share-consumer")
     settings["share.acknowledgement.mode"] = "explicit"
-    for part in ("key.deserializer", "value.deserializer"):
-        settings[part] = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+    use_bytes(settings, "deserializer")
     return settings
-
-
-def _not_negative(value: int | None) -> int | None:
-    return None if value is None or value < 0 else value

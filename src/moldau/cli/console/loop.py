@@ -20,15 +20,20 @@ from moldau.client.errors import KafkaError, WakeupError
 if TYPE_CHECKING:
     from moldau.cli.console.formatters import Output, RawRecord
 
-__all__ = ["POLL_SECONDS_MAX", "RecordLoop"]
+__all__ = ["POLL_SECONDS_MAX", "RecordLoop", "reason_of"]
 
 # A signal that arrives just before a poll starts to wait does not end the wait: its handler only
 # runs when the poll returns.
 POLL_SECONDS_MAX = 0.5
 
 
+def reason_of(error: Exception) -> str:
+    """Why a record could not be printed. A custom formatter may raise anything."""
+    return f"{type(error).__name__}: {message_of(error)}"
+
+
 class RecordLoop:
-    """Passes on records one by one, and counts them."""
+    """Passes on records one by one, and counts them. A negative limit is none, as in Kafka."""
 
     def __init__(
         self,
@@ -40,8 +45,8 @@ class RecordLoop:
     ) -> None:
         self._poll = poll
         self._signals = signals
-        self._timeout = None if timeout_ms is None else timeout_ms / 1000
-        self._count_max = count_max
+        self._timeout = None if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
+        self._count_max = None if count_max is None or count_max < 0 else count_max
         self.waiting: deque[RawRecord] = deque()
         self.count = 0
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from moldau.cli.console.formatters import FORMATTERS, MessageFormatter, make_formatter
 from moldau.cli.support.arguments import Parser
@@ -19,11 +19,13 @@ from moldau.cli.support.config_files import read_config_file
 __all__ = [
     "add_client_options",
     "add_formatter_options",
+    "add_loop_options",
     "check_addresses",
     "client_settings",
     "formatter_of",
     "group_of",
     "merge",
+    "use_bytes",
 ]
 
 _DEFAULT_FORMATTER = "org.apache.kafka.tools.consumer.DefaultMessageFormatter"
@@ -75,6 +77,14 @@ def merge(settings: dict[str, object], key: str, given: object, default: object)
         settings.setdefault(key, default)
 
 
+def use_bytes(settings: dict[str, object], kind: Literal["serializer", "deserializer"]) -> None:
+    """Keys and values are sent or received as bytes."""
+    for part in ("key", "value"):
+        settings[f"{part}.{kind}"] = (
+            f"org.apache.kafka.common.serialization.ByteArray{kind.capitalize()}"
+        )
+
+
 def check_addresses(arguments: argparse.Namespace) -> None:
     parts = arguments.bootstrap_server.split(",")
     if not all(_ADDRESS.fullmatch(part) for part in parts):
@@ -99,6 +109,21 @@ def group_of(
             f"Detected group ids: {listed}"
         )
     return ids[0] if ids else settings.get("group.id")
+
+
+def add_loop_options(parser: Parser) -> None:
+    """When the console consumers exit, and what they print beside records."""
+    parser.add_argument(
+        "--max-messages", type=int, metavar="N", help="exit after this number of records"
+    )
+    parser.add_argument(
+        "--timeout-ms", type=int, metavar="MS", help="exit if no record arrives for this long"
+    )
+    parser.add_argument(
+        "--enable-systest-events",
+        action="store_true",
+        help="also print lifecycle events, for system tests",
+    )
 
 
 def add_formatter_options(parser: Parser) -> None:
@@ -129,10 +154,10 @@ def add_formatter_options(parser: Parser) -> None:
         "--json", action="store_true", help="print each record as a JSON object on one line"
     )
     parser.add_argument(
-        "--key-deserializer", metavar="CLASS", help="deserializer of keys (default: text)"
+        "--key-deserializer", metavar="CLASS", help="deserializer of keys (default: none)"
     )
     parser.add_argument(
-        "--value-deserializer", metavar="CLASS", help="deserializer of values (default: text)"
+        "--value-deserializer", metavar="CLASS", help="deserializer of values (default: none)"
     )
 
 

@@ -227,22 +227,28 @@ class ClusterRun:
     def _report_end(self, child: Child, delay_s: float | None) -> None:
         name, code = child.node.name, child.process.returncode or 0
         how = (
-            f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+            f"was killed by {signal.Signals(-code).name}"
+            if code < 0
+            else f"exited with code {code}"
         )
         if code == 0:
             how = "has stopped"
         lines = child.last_lines()
-        self._report(f"\n{name} {how}." + (f" Its last lines ({child.log}):" if lines else ""))
+        self._report(f"\n{name} {how}." + (f" Its last output ({child.log}):" if lines else ""))
         for line in lines:
             self._report(line)
         others = len(self._alive - {child.node.node_id})
         if delay_s is not None:
-            self._report(f"{name} is started again in {delay_s:.0f} s.")
+            self._report(f"{name} will be restarted in {delay_s:.0f} s.")
         elif others:
             file = self._data / f"{name}.properties"
             given_up = code != 0 and self._restarts is not None
             again = "It failed too often and is not restarted any more. " if given_up else ""
-            are = "The other node goes on." if others == 1 else f"The other {others} nodes go on."
+            are = (
+                "The other node keeps running."
+                if others == 1
+                else f"The other {others} nodes keep running."
+            )
             self._report(f"{again}{are} To start it again: {command()} start {file}")
 
     def _report(self, text: str) -> None:

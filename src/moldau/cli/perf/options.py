@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from moldau.cli.console.options import add_client_options, client_settings
+from moldau.cli.console.options import add_client_options, client_settings, use_bytes
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.client_options import add_json
 from moldau.cli.support.machine.java_dates import DateFormat
@@ -94,8 +94,7 @@ def perf_settings(
     settings["receive.buffer.bytes"] = arguments.socket_buffer_size
     settings["check.crcs"] = "false"
     settings.setdefault("client.id", client_id)
-    for part in ("key.deserializer", "value.deserializer"):
-        settings[part] = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+    use_bytes(settings, "deserializer")
     return settings
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moldau.cli.console.options import use_bytes
 from moldau.cli.perf.machine.statistics import ProducerStats, Throttle
 from moldau.cli.perf.metrics import metric_lines
 from moldau.cli.support.arguments import Parser
@@ -193,8 +194,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, object]:
             arguments.parser.error(f"Invalid property: {entry}")
         settings[key] = value
     settings = known_keys(settings)
-    for part in ("key.serializer", "value.serializer"):
-        settings[part] = "org.apache.kafka.common.serialization.ByteArraySerializer"
+    use_bytes(settings, "serializer")
     settings.setdefault("client.id", "perf-producer-client")
     if arguments.bootstrap_server:
         settings["bootstrap.servers"] = arguments.bootstrap_server

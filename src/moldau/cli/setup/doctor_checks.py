@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from moldau import __version__
 from moldau.cli.support.failures import listen_problem
+from moldau.config.addresses import HostPort
 from moldau.config.errors import ConfigError
 from moldau.config.properties import load_properties
 from moldau.installation import python, reinstall
@@ -129,15 +130,12 @@ def _port(port: int) -> Check:
 
 
 def _answers_as_broker(port: int) -> bool:
-    """Whether a process there answers ApiVersions, as every broker does."""
-    body = b"\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff"
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=_CONNECT_SECONDS) as peer:
-            peer.sendall(len(body).to_bytes(4, "big") + body)
-            answer = peer.recv(8)
-    except OSError:
-        return False
-    return answer[4:8] == b"\x00\x00\x00\x01"
+    """Whether a Kafka node answers on the port."""
+    from moldau.cli.support.probe import problems_of
+
+    address = HostPort("127.0.0.1", port)
+    wait = _CONNECT_SECONDS
+    return problems_of([address], connect_seconds_max=wait, answer_seconds_max=wait) is None
 
 
 def _data_folder(data: str) -> Check:

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from moldau.client._fetch_reader import FetchReader
 from moldau.client.cluster import LANE_FETCH, ClusterClient
 from moldau.client.consumer.machine.fetch_buffer import CompletedFetch, FetchBuffer, end_of_batches
+from moldau.client.consumer.machine.fetch_request import fetch_request
 from moldau.client.consumer.machine.fetch_session import (
     ConsumerFetchSession,
-    SessionRequest,
     Wanted,
 )
 from moldau.client.consumer.machine.positions import PositionState, ResetKind
@@ -30,6 +30,7 @@ from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, OffsetOutOfRangeError, error_for
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import Node, TopicPartition
+from moldau.times import ElapsedMs
 from moldau.wire.batch_header import MAGIC, MAGIC_POSITION
 from moldau.wire.errors import FETCH_METADATA_STALE, ErrorCode, WireError
 from moldau.wire.fetch_response import (
@@ -38,7 +39,6 @@ from moldau.wire.fetch_response import (
     FetchedResponse,
     read_fetch_response,
 )
-from moldau.wire.messages import FetchRequest
 from moldau.wire.uuids import ZERO_UUID
 
 __all__ = ["Fetcher"]
@@ -145,50 +145,13 @@ class Fetcher:
             self._kick_later()
         return plan
 
-    def _node_for(self, state: PositionState, now_ms: int) -> int:
+    def _node_for(self, state: PositionState, now_ms: ElapsedMs) -> int:
         """The leader, or the replica that it named as nearer (KIP-392)."""
         if state.preferred_replica is not None:
             if now_ms < state.preferred_until_ms:
                 return state.preferred_replica
             state.preferred_replica = None
         return -1 if state.position is None else state.position.leader_id
-
-    def _request(self, session: SessionRequest, *, by_id: bool) -> FetchRequest:
-        settings = self._settings
-        topics: dict[str, FetchRequest.FetchTopic] = {}
-        for key, each in session.partitions.items():
-            topic = topics.get(key.topic)
-            if topic is None:
-                topic = topics[key.topic] = FetchRequest.FetchTopic(
-                    topic=key.topic, topic_id=each.topic_id if by_id else ZERO_UUID
-                )
-            topic.partitions.append(
-                FetchRequest.FetchPartition(
-                    partition=key.partition,
-                    current_leader_epoch=each.leader_epoch,
-                    fetch_offset=each.offset,
-                    partition_max_bytes=each.size_max,
-                )
-            )
-        forgotten: dict[tuple[str, object], FetchRequest.ForgottenTopic] = {}
-        for key, topic_id in session.forgotten.items():
-            gone = forgotten.get((key.topic, topic_id))
-            if gone is None:
-                gone = forgotten[key.topic, topic_id] = FetchRequest.ForgottenTopic(
-                    topic=key.topic, topic_id=topic_id if by_id else ZERO_UUID
-                )
-            gone.partitions.append(key.partition)
-        return FetchRequest(
-            max_wait_ms=settings.fetch_max_wait_ms,
-            min_bytes=settings.fetch_min_bytes,
-            max_bytes=settings.fetch_max_bytes,
-            isolation_level=1 if settings.read_committed else 0,
-            session_id=session.session_id,
-            session_epoch=session.session_epoch,
-            topics=list(topics.values()),
-            forgotten_topics_data=list(forgotten.values()),
-            rack_id=settings.client_rack,
-        )
 
     # Asking.
 
@@ -207,7 +170,7 @@ class Fetcher:
             for key, each in asked.items()
         }
         by_id = all(each.topic_id != ZERO_UUID for each in wanted.values())
-        request = self._request(session.request(wanted), by_id=by_id)
+        request = fetch_request(session.request(wanted), self._settings, by_id=by_id)
         started_ms = self._cluster.clock.elapsed_ms()
         try:
             raw = await self._cluster.call_raw(
@@ -415,7 +378,7 @@ class Fetcher:
     async def _close_session(
         self, node_id: int, session: ConsumerFetchSession, timeout_ms: int
     ) -> None:
-        request = self._request(session.final_request(), by_id=True)
+        request = fetch_request(session.final_request(), self._settings, by_id=True)
         request.max_wait_ms = request.min_bytes = 0
         # Not behind a Fetch that the node may hold back.
         with suppress(KafkaError):

@@ -30,6 +30,7 @@ from moldau.client.producer.machine.queues import (
 )
 from moldau.client.producer.machine.topic_table import TopicTable
 from moldau.peers.machine.backoff import ExponentialBackoff, RandomSource
+from moldau.times import ElapsedMs
 
 __all__ = ["Accumulator"]
 
@@ -77,7 +78,9 @@ class Accumulator:
         """What a new batch takes of the memory that begins with a record of this size."""
         return max(min(self.limits.batch_size, self.limits.buffer_memory), record_size)
 
-    def open_batch(self, queue: PartitionQueue, memory_size: int, now_ms: int) -> ProducerBatch:
+    def open_batch(
+        self, queue: PartitionQueue, memory_size: int, now_ms: ElapsedMs
+    ) -> ProducerBatch:
         """A new batch at the end of a queue, which has no open one."""
         limits = self.limits
         topic = queue.topic_queues
@@ -126,7 +129,9 @@ class Accumulator:
 
     # Sending.
 
-    def drain(self, now_ms: int, usable: Callable[[int], bool], *, mute: bool = False) -> Drained:
+    def drain(
+        self, now_ms: ElapsedMs, usable: Callable[[int], bool], *, mute: bool = False
+    ) -> Drained:
         """Take out what is to be sent now; at most one batch of a partition, as in any request."""
         ready, next_check_ms, leaderless = self._ready_nodes(now_ms)
         batches: dict[int, list[ProducerBatch]] = {}
@@ -153,7 +158,7 @@ class Accumulator:
             leaderless,
         )
 
-    def _ready_nodes(self, now_ms: int) -> tuple[set[int], int, set[str]]:
+    def _ready_nodes(self, now_ms: ElapsedMs) -> tuple[set[int], int, set[str]]:
         ready: set[int] = set()
         leaderless: set[str] = set()
         next_check_ms = NEVER_MS
@@ -201,7 +206,7 @@ class Accumulator:
     def _next_of(
         self,
         queue: PartitionQueue,
-        now_ms: int,
+        now_ms: ElapsedMs,
         sizes: dict[int, int],
         batches: Mapping[int, list[ProducerBatch]],
     ) -> ProducerBatch | None:
@@ -219,7 +224,7 @@ class Accumulator:
         sizes[queue.leader_id] = size
         return head
 
-    def _take_out(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: int) -> None:
+    def _take_out(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: ElapsedMs) -> None:
         queue.batches.popleft()
         if queue.open is batch:
             queue.open = None
@@ -244,7 +249,7 @@ class Accumulator:
     def unmute(self, queue: PartitionQueue) -> None:
         queue.muted = False
 
-    def reenqueue(self, batch: ProducerBatch, now_ms: int) -> None:
+    def reenqueue(self, batch: ProducerBatch, now_ms: ElapsedMs) -> None:
         """A batch failed and is to be sent again."""
         batch.attempts += 1
         batch.last_attempt_ms = now_ms
@@ -264,7 +269,7 @@ class Accumulator:
         queue.batches.appendleft(batch)
         queue.batches.extendleft(reversed(before))
 
-    def split(self, batch: ProducerBatch, now_ms: int) -> list[ProducerBatch]:
+    def split(self, batch: ProducerBatch, now_ms: ElapsedMs) -> list[ProducerBatch]:
         """Put smaller batches in the place of one that the broker found too large."""
         queue = batch.queue
         self.table.note_ratio(queue, 1.0)
@@ -313,7 +318,7 @@ class Accumulator:
 
     # Giving up.
 
-    def expired(self, now_ms: int) -> tuple[list[ProducerBatch], list[ProducerBatch]]:
+    def expired(self, now_ms: ElapsedMs) -> tuple[list[ProducerBatch], list[ProducerBatch]]:
         """What has passed `delivery.timeout.ms`: taken out of the queues, and in flight."""
         limit_ms = now_ms - self.limits.delivery_timeout_ms
         waiting: list[ProducerBatch] = []

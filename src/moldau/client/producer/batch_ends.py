@@ -16,6 +16,7 @@ from moldau.client.producer.delivery import finish
 from moldau.client.producer.machine.produce import PartitionAnswer
 from moldau.client.producer.machine.transactions import TransactionManager
 from moldau.client.producer.settings import ProducerSettings
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode
 
 __all__ = ["BatchEnds"]
@@ -81,7 +82,7 @@ class BatchEnds:
                 self._accumulator.unmute(batch.queue)
 
     def _can_retry(
-        self, batch: ProducerBatch, answer: PartitionAnswer, error: KafkaError, now_ms: int
+        self, batch: ProducerBatch, answer: PartitionAnswer, error: KafkaError, now_ms: ElapsedMs
     ) -> bool:
         settings = self._settings
         if (
@@ -96,7 +97,7 @@ class BatchEnds:
             batch, answer.error_code, error, answer.log_start_offset
         )
 
-    def _split(self, batch: ProducerBatch, now_ms: int) -> None:
+    def _split(self, batch: ProducerBatch, now_ms: ElapsedMs) -> None:
         _log.info("A batch for %s is too large for the broker and is split", batch.queue.key)
         self._metrics.batch_split()
         with self._accumulator.lock:
@@ -140,7 +141,7 @@ class BatchEnds:
             with self._accumulator.lock:
                 self._accumulator.discard(each)
 
-    def expire(self, now_ms: int) -> None:
+    def expire(self, now_ms: ElapsedMs) -> None:
         """Give up what has passed `delivery.timeout.ms`."""
         with self._accumulator.lock:
             waiting, in_flight = self._accumulator.expired(now_ms)

@@ -42,6 +42,7 @@ from moldau.client.producer.transaction_shell import TransactionShell
 from moldau.client.producer.usable_nodes import UsableNodes
 from moldau.client.topics import Node
 from moldau.peers.channel import RawResponse
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode, WireError
 
 __all__ = ["Sender"]
@@ -156,7 +157,7 @@ class Sender:
         self._alarm = None
         self._step()
 
-    def _look(self, now_ms: int) -> int:
+    def _look(self, now_ms: ElapsedMs) -> int:
         """Do what is to be done; when to look again."""
         if self._txn is not None and not self._look_at_transactions(self._txn):
             return NEVER_MS
@@ -168,7 +169,7 @@ class Sender:
             self._metadata_due_ms(now_ms),
         )
 
-    def _metadata_due_ms(self, now_ms: int) -> int:
+    def _metadata_due_ms(self, now_ms: ElapsedMs) -> int:
         age_ms = self._cluster.metadata_age_ms
         if age_ms is None:
             return NEVER_MS
@@ -213,7 +214,7 @@ class Sender:
 
     # Sending.
 
-    def _send_ready(self, now_ms: int) -> int:
+    def _send_ready(self, now_ms: ElapsedMs) -> int:
         accumulator = self._accumulator
         mute = self._settings.orders_by_muting
         while True:
@@ -235,7 +236,7 @@ class Sender:
             next_ms = min(next_ms, self._ask_for_leaders(now_ms))
         return next_ms
 
-    def _ask_for_leaders(self, now_ms: int) -> int:
+    def _ask_for_leaders(self, now_ms: ElapsedMs) -> int:
         age_ms = self._cluster.metadata_age_ms
         pause_ms = self._settings.network.retry_backoff_ms
         if age_ms is None or age_ms >= pause_ms:
@@ -243,7 +244,7 @@ class Sender:
             return now_ms + pause_ms
         return now_ms + pause_ms - age_ms
 
-    def _send(self, node_id: int, batches: list[ProducerBatch], now_ms: int) -> None:
+    def _send(self, node_id: int, batches: list[ProducerBatch], now_ms: ElapsedMs) -> None:
         settings = self._settings
         txn = self._txn
         sending = [batch for batch in batches if not batch.is_settled]
@@ -292,7 +293,7 @@ class Sender:
         node_id: int,
         batches: list[ProducerBatch],
         names: dict[object, str],
-        sent_ms: int,
+        sent_ms: ElapsedMs,
         future: asyncio.Future[RawResponse],
     ) -> None:
         self._nodes.on_ended(node_id)

@@ -17,6 +17,7 @@ from moldau.client.errors import (
 from moldau.client.metrics import ProducerMetrics
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.time_spent import spent
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode
 
 __all__ = ["TopicWait"]
@@ -77,7 +78,7 @@ class TopicWait:
             except (KafkaError, TimeoutError):
                 continue
 
-    def _answered_after(self, moment_ms: int) -> bool:
+    def _answered_after(self, moment_ms: ElapsedMs) -> bool:
         """Whether the cluster has described its topics since then."""
         age_ms = self._cluster.metadata_age_ms
         return age_ms is not None and self._cluster.clock.elapsed_ms() - age_ms >= moment_ms

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from moldau.client.cluster import ClusterClient
 from moldau.client.errors import KafkaError
 from moldau.client.producer.machine.queues import NEVER_MS
+from moldau.times import ElapsedMs
 
 __all__ = ["UsableNodes"]
 
@@ -58,7 +59,7 @@ class UsableNodes:
             and not self._cluster.throttled_ms(node_id)
         )
 
-    def make_usable(self, node_id: int, now_ms: int) -> int:
+    def make_usable(self, node_id: int, now_ms: ElapsedMs) -> int:
         """Connect to a node that something waits for; when to look again."""
         throttled_ms = self._cluster.throttled_ms(node_id)
         if throttled_ms:

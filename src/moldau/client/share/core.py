@@ -32,7 +32,8 @@ from moldau.client.share.machine.acknowledgements import AcknowledgeType, TopicI
 from moldau.client.share.machine.delivery import Delivery
 from moldau.client.share.machine.in_flight import InFlight, NodeAcknowledgements
 from moldau.client.share.membership import ShareMembership
-from moldau.client.share.nodes import Outcome, ShareNodes
+from moldau.client.share.node_state import Outcome
+from moldau.client.share.nodes import ShareNodes
 from moldau.client.share.settings import ShareSettings
 from moldau.client.telemetry import TelemetryReporter
 from moldau.clock import Alarm

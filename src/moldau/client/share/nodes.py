@@ -2,75 +2,40 @@
 
 Decided here: what a node is asked next. Acknowledgements that somebody commits go first, in the
 order in which they were committed; then, while the application wants records, a ShareFetch for all
-partitions that the node leads, with the acknowledgements that wait for one. What always holds: each
-acknowledgement has one outcome, told through `on_outcome`; nothing is acknowledged to another node
-than the one that gave the record; with `share.acquire.mode=record_limit` one node at a time is
-asked for records.
+partitions that the node leads, with the acknowledgements that wait for one (`node_state.py`).
+`outcomes.py` decides how acknowledgements end. Invariant: with `share.acquire.mode=record_limit`
+one node at a time is asked for records.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from moldau.client.cluster import LANE_FETCH, ClusterClient
 from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, RetriableError, code_of, error_for
 from moldau.client.metrics import ShareConsumerMetrics
-from moldau.client.share.machine.acknowledgements import Acknowledgements, TopicIdPartition
+from moldau.client.share.machine.acknowledgements import TopicIdPartition
 from moldau.client.share.machine.delivery import Delivery
 from moldau.client.share.machine.in_flight import NodeAcknowledgements, by_node
 from moldau.client.share.machine.requests import acknowledge_request, fetch_request
-from moldau.client.share.machine.session import FINAL_EPOCH, ShareSession
+from moldau.client.share.machine.session import FINAL_EPOCH
 from moldau.client.share.membership import ShareMembership
+from moldau.client.share.node_state import Commit, NodeState, Outcome, Said, merge
+from moldau.client.share.outcomes import Outcomes, error_of, missing
 from moldau.client.share.settings import RECORD_LIMIT, ShareSettings
 from moldau.client.topics import Node, TopicPartition
-from moldau.clock import Alarm
 from moldau.wire.errors import FETCH_METADATA_STALE, PARTITION_MOVED, ErrorCode
 
-__all__ = ["Outcome", "ShareNodes"]
+__all__ = ["ShareNodes"]
 
 _log = logging.getLogger(__name__)
 
 _WAIT_MARGIN_MS: Final = 1_000
 _PASSING: Final = frozenset((ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR))
-
-Said = dict[TopicIdPartition, Acknowledgements]
-
-
-class Outcome(NamedTuple):
-    """What a node, or nobody, answered to the acknowledgements of a partition."""
-
-    partition: TopicIdPartition
-    acknowledgements: Acknowledgements
-    error: KafkaError | None
-    lock_timeout_ms: int | None
-
-
-class _Commit:
-    """Acknowledgements of one call, for one node."""
-
-    def __init__(self, said: Said, deadline: Deadline) -> None:
-        self.said = said
-        self.deadline = deadline
-        self.results: dict[TopicIdPartition, KafkaError | None] = {}
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-
-class _NodeState:
-    def __init__(self, node_id: int) -> None:
-        self.node_id = node_id
-        self.session = ShareSession()
-        self.task: asyncio.Task[None] | None = None
-        #: For the next ShareFetch.
-        self.waiting: Said = {}
-        self.commits: deque[_Commit] = deque()
-        self.failures = 0
-        self.not_before_ms = 0
-        self.alarm: Alarm | None = None
 
 
 class ShareNodes:
@@ -92,9 +57,9 @@ class ShareNodes:
         self._membership = membership
         self._metrics = metrics
         self._on_delivery = on_delivery
-        self._on_outcome = on_outcome
+        self._outcomes = Outcomes(cluster, metrics, on_outcome)
         self._on_error = on_error
-        self._nodes: dict[int, _NodeState] = {}
+        self._nodes: dict[int, NodeState] = {}
         self._wants_records = False
         self._acquiring: int | None = None
         self._last_acquired = -1
@@ -106,21 +71,16 @@ class ShareNodes:
         """Get records until some have come, and acknowledge these on the way."""
         self._wants_records = True
         for node_id, said in by_node(taken).items():
-            waiting = self._node(node_id).waiting
-            for partition, acknowledgements in said.items():
-                if partition in waiting:
-                    waiting[partition].merge(acknowledgements)
-                else:
-                    waiting[partition] = acknowledgements
+            merge(self._node(node_id).waiting, said)
         self.kick()
 
     def acknowledge(
         self, taken: Mapping[TopicIdPartition, NodeAcknowledgements], deadline: Deadline
-    ) -> list[_Commit]:
+    ) -> list[Commit]:
         """Send them as soon as their nodes can be asked."""
         commits = []
         for node_id, said in by_node(taken).items():
-            commit = _Commit(said, deadline)
+            commit = Commit(said, deadline)
             self._node(node_id).commits.append(commit)
             commits.append(commit)
         self.kick()
@@ -148,7 +108,7 @@ class ShareNodes:
         """Say what is left to say and close the sessions, which releases all other records."""
         self._closing = True
         for node_id, said in by_node(taken).items():
-            self._node(node_id).commits.append(_Commit(said, deadline))
+            self._node(node_id).commits.append(Commit(said, deadline))
         closing = [self._close_node(state) for state in self._nodes.values()]
         try:
             async with asyncio.timeout(max(0.001, deadline.left_ms() / 1000)):
@@ -163,38 +123,34 @@ class ShareNodes:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _close_node(self, state: _NodeState) -> None:
+    async def _close_node(self, state: NodeState) -> None:
         while state.task is not None:
             await asyncio.wait((state.task,))
             # Its callback comes after those who wait for it.
             await asyncio.sleep(0)
         said = dict(state.waiting)
         for commit in state.commits:
-            for partition, acknowledgements in commit.said.items():
-                if partition in said:
-                    said[partition].merge(acknowledgements)
-                else:
-                    said[partition] = acknowledgements
+            merge(said, commit.said)
         if state.session.is_new:
-            self._refuse(said)
+            self._outcomes.refuse(said)
             return
-        self._refuse_moved(state, said)
+        self._outcomes.refuse_moved(state, said)
         request = acknowledge_request(self._settings, self._membership.member_id, FINAL_EPOCH, said)
         self._metrics.acknowledged(sum(map(len, said.values())))
         try:
             response = await self._cluster.call(state.node_id, request, lane=LANE_FETCH)
         except KafkaError as error:
-            self._fail(said, error)
+            self._outcomes.fail(said, error)
             return
-        self._take_acknowledged(said, response)
-        self._fail(said, _missing())
+        self._outcomes.take(said, response)
+        self._outcomes.fail(said, missing())
 
     # What to ask next.
 
-    def _node(self, node_id: int) -> _NodeState:
+    def _node(self, node_id: int) -> NodeState:
         state = self._nodes.get(node_id)
         if state is None:
-            state = self._nodes[node_id] = _NodeState(node_id)
+            state = self._nodes[node_id] = NodeState(node_id)
         return state
 
     def kick(self) -> None:
@@ -220,14 +176,14 @@ class ShareNodes:
                 self._acquiring = self._last_acquired = node_id
                 return
 
-    def _kick_node(self, state: _NodeState, led: list[TopicIdPartition]) -> None:
+    def _kick_node(self, state: NodeState, led: list[TopicIdPartition]) -> None:
         if state.waiting and not self._wants_records:
             # Records came from elsewhere before it was this node's turn.
             limit_ms = self._settings.default_api_timeout_ms
-            state.commits.append(_Commit(state.waiting, Deadline(self._cluster.clock, limit_ms)))
+            state.commits.append(Commit(state.waiting, Deadline(self._cluster.clock, limit_ms)))
             state.waiting = {}
         if state.commits:
-            self._drop_hopeless(state)
+            self._outcomes.drop_hopeless(state)
         if not state.commits and not self._wants_records:
             return
         delay_ms = state.not_before_ms - self._cluster.clock.elapsed_ms()
@@ -241,7 +197,7 @@ class ShareNodes:
             state.task = asyncio.get_running_loop().create_task(work)
             state.task.add_done_callback(lambda task: self._on_done(state, task))
 
-    def _on_done(self, state: _NodeState, task: asyncio.Task[None]) -> None:
+    def _on_done(self, state: NodeState, task: asyncio.Task[None]) -> None:
         state.task = None
         if self._acquiring == state.node_id:
             self._acquiring = None
@@ -255,44 +211,18 @@ class ShareNodes:
             self._on_error(error)
         self.kick()
 
-    def _drop_hopeless(self, state: _NodeState) -> None:
-        """Commits that cannot be sent any more have their outcome now."""
-        while state.commits:
-            commit = state.commits[0]
-            if state.session.is_new:
-                self._refuse(commit.said, commit)
-            else:
-                self._refuse_moved(state, commit.said, commit)
-            if commit.said and commit.deadline.passed and state.failures:
-                self._fail(commit.said, error_for(ErrorCode.REQUEST_TIMED_OUT), commit)
-            if commit.said:
-                return
-            state.commits.popleft()
-            _finish(commit)
-
-    def _refuse(self, said: Said, commit: _Commit | None = None) -> None:
-        self._fail(said, error_for(ErrorCode.NOT_LEADER_OR_FOLLOWER), commit)
-
-    def _refuse_moved(self, state: _NodeState, said: Said, commit: _Commit | None = None) -> None:
-        picture = self._cluster.metadata
-        for partition in list(said):
-            view = picture.partition(TopicPartition(partition.topic, partition.partition))
-            gone = state.node_id not in picture.nodes
-            if gone or (view is not None and view.leader_id not in (state.node_id, -1)):
-                self._refuse({partition: said.pop(partition)}, commit)
-
     # Asking for records.
 
-    def _fetch(self, state: _NodeState, led: list[TopicIdPartition]) -> Any:
+    def _fetch(self, state: NodeState, led: list[TopicIdPartition]) -> Any:
         session = state.session
         if session.is_new:
-            self._refuse(state.waiting)
+            self._outcomes.refuse(state.waiting)
             if not led:
                 return None
         acquires = self._acquiring in (None, state.node_id) and bool(led)
         said: Said = state.waiting
         state.waiting = {}
-        self._refuse_moved(state, said)
+        self._outcomes.refuse_moved(state, said)
         was_new = session.is_new
         added, removed = session.change(led)
         if not (acquires or added or removed or said):
@@ -310,7 +240,7 @@ class ShareNodes:
         )
         return self._send_fetch(state, request, said)
 
-    async def _send_fetch(self, state: _NodeState, request: Any, said: Said) -> None:
+    async def _send_fetch(self, state: NodeState, request: Any, said: Said) -> None:
         limit_ms = max(
             self._cluster.settings.request_timeout_ms, request.max_wait_ms + _WAIT_MARGIN_MS
         )
@@ -322,7 +252,7 @@ class ShareNodes:
             )
         except KafkaError as error:
             state.session.on_failed()
-            self._fail(said, error)
+            self._outcomes.fail(said, error)
             self._back_off(state)
             if not isinstance(error, RetriableError):
                 self._on_error(error)
@@ -334,7 +264,7 @@ class ShareNodes:
         state.session.on_answered(code)
         if code is not ErrorCode.NONE:
             problem = error_for(code, response.error_message)
-            self._fail(said, problem)
+            self._outcomes.fail(said, problem)
             self._back_off(state)
             if code is ErrorCode.UNKNOWN_TOPIC_ID:
                 self._cluster.request_refresh()
@@ -344,7 +274,7 @@ class ShareNodes:
         state.failures = 0
         self._take_fetched(state, said, response)
 
-    def _take_fetched(self, state: _NodeState, said: Said, response: Any) -> None:
+    def _take_fetched(self, state: NodeState, said: Said, response: Any) -> None:
         lock_timeout_ms = response.acquisition_lock_timeout_ms or None
         names = {each.topic_id: each.topic for each in (*state.session.partitions, *said)}
         for topic in response.responses:
@@ -354,20 +284,20 @@ class ShareNodes:
             for each in topic.partitions:
                 partition = TopicIdPartition(topic.topic_id, name, each.partition_index)
                 if partition in said:
-                    self._outcome(
+                    self._outcomes.settle(
                         Outcome(
                             partition,
                             said.pop(partition),
-                            _error(each.acknowledge_error_code, each.acknowledge_error_message),
+                            error_of(each.acknowledge_error_code, each.acknowledge_error_message),
                             lock_timeout_ms,
                         )
                     )
                 self._take_partition(state, partition, each, lock_timeout_ms)
-        self._fail(said, _missing())
+        self._outcomes.fail(said, missing())
         self._note_leaders(state, response, names)
 
     def _take_partition(
-        self, state: _NodeState, partition: TopicIdPartition, each: Any, lock_timeout_ms: int | None
+        self, state: NodeState, partition: TopicIdPartition, each: Any, lock_timeout_ms: int | None
     ) -> None:
         code = code_of(each.error_code)
         if code is not ErrorCode.NONE:
@@ -398,7 +328,7 @@ class ShareNodes:
 
     # Acknowledging.
 
-    async def _acknowledge(self, state: _NodeState) -> None:
+    async def _acknowledge(self, state: NodeState) -> None:
         commit = state.commits[0]
         said = commit.said
         request = acknowledge_request(
@@ -410,78 +340,40 @@ class ShareNodes:
         except KafkaError as error:
             state.session.on_failed()
             self._back_off(state)
-            self._fail(said, error, commit)
+            self._outcomes.fail(said, error, commit)
             self._cluster.request_refresh()
         else:
             self._take_answer(state, commit, response)
         if not said:
             state.commits.popleft()
-            _finish(commit)
+            commit.finish()
 
-    def _take_answer(self, state: _NodeState, commit: _Commit, response: Any) -> None:
+    def _take_answer(self, state: NodeState, commit: Commit, response: Any) -> None:
         said = commit.said
         code = code_of(response.error_code)
         state.session.on_answered(code)
         if code is ErrorCode.NONE:
-            again = self._take_acknowledged(said, response, commit)
+            again = self._outcomes.take(said, response, commit)
             unanswered = {key: said.pop(key) for key in list(said) if key not in again}
-            self._fail(unanswered, _missing(), commit)
+            self._outcomes.fail(unanswered, missing(), commit)
             names = {each.topic_id: each.topic for each in state.session.partitions}
             self._note_leaders(state, response, names)
         else:
             error = error_for(code, response.error_message)
             if not error.retriable:
-                self._fail(said, error, commit)
+                self._outcomes.fail(said, error, commit)
         if said:
             # What is retriable is tried again until its time is over.
             self._back_off(state)
         else:
             state.failures = 0
 
-    def _take_acknowledged(
-        self, said: Said, response: Any, commit: _Commit | None = None
-    ) -> set[TopicIdPartition]:
-        """Outcomes of what was answered; gives what may be tried again."""
-        again = set()
-        by_id = {(each.topic_id, each.partition): each for each in said}
-        for topic in response.responses:
-            for each in topic.partitions:
-                partition = by_id.get((topic.topic_id, each.partition_index))
-                if partition is None:
-                    continue
-                error = _error(each.error_code, each.error_message)
-                moved = error is not None and error.code in PARTITION_MOVED
-                if commit is not None and error is not None and error.retriable and not moved:
-                    again.add(partition)
-                    continue
-                outcome = Outcome(
-                    partition,
-                    said.pop(partition),
-                    error,
-                    response.acquisition_lock_timeout_ms or None,
-                )
-                self._outcome(outcome, commit)
-        return again
-
-    # Outcomes.
-
-    def _fail(self, said: Said, error: KafkaError, commit: _Commit | None = None) -> None:
-        for partition in list(said):
-            self._outcome(Outcome(partition, said.pop(partition), error, None), commit)
-
-    def _outcome(self, outcome: Outcome, commit: _Commit | None = None) -> None:
-        if outcome.error is not None:
-            self._metrics.acknowledge_failed(len(outcome.acknowledgements))
-        if commit is not None:
-            commit.results[outcome.partition] = outcome.error
-        self._on_outcome(outcome)
-
-    def _back_off(self, state: _NodeState) -> None:
+    def _back_off(self, state: NodeState) -> None:
         state.failures += 1
         delay_ms = self._cluster.backoff.delay_ms(state.failures, self._cluster.random)
         state.not_before_ms = self._cluster.clock.elapsed_ms() + delay_ms
 
-    def _note_leaders(self, state: _NodeState, response: Any, names: Mapping[Any, str]) -> None:
+    def _note_leaders(self, state: NodeState, response: Any, names: Mapping[Any, str]) -> None:
         """Take over leaders that the node names in its errors (KIP-951)."""
         hints: dict[TopicPartition, tuple[int, int]] = {}
         for topic in response.responses:
@@ -494,19 +386,3 @@ class ShareNodes:
         if hints:
             nodes = [Node(n.node_id, n.host, n.port, n.rack) for n in response.node_endpoints]
             self._cluster.apply_leader_hints(self._cluster.metadata.with_leaders(hints, nodes))
-
-
-def _finish(commit: _Commit) -> None:
-    if not commit.done.done():
-        commit.done.set_result(None)
-
-
-def _missing() -> KafkaError:
-    return error_for(
-        ErrorCode.INVALID_RECORD_STATE,
-        "Acknowledgement not successful due to invalid response from broker",
-    )
-
-
-def _error(code: int, message: str | None) -> KafkaError | None:
-    return None if code == ErrorCode.NONE else error_for(code, message)

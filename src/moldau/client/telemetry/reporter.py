@@ -26,7 +26,7 @@ from moldau.client.metrics import KafkaMetric, MetricName, Metrics
 from moldau.client.telemetry.machine.otlp import Point, encode_metrics, telemetry_name
 from moldau.client.telemetry.machine.state import Ask, Push, Subscription, TelemetryState
 from moldau.clock import pause
-from moldau.times import WallMs
+from moldau.times import ElapsedMs, WallMs
 from moldau.wire.compression import Compression, compress
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
@@ -224,7 +224,7 @@ class TelemetryReporter:
             )
         return points
 
-    def _now_ms(self) -> int:
+    def _now_ms(self) -> ElapsedMs:
         return self._cluster.clock.elapsed_ms()
 
 

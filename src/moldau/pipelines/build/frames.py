@@ -44,7 +44,8 @@ from moldau.pipelines.definition import (
 )
 from moldau.pipelines.definition.model import FAIL, IGNORE, INPUT
 from moldau.pipelines.definition.topic_options import producer_config
-from moldau.pipelines.errors import BAD_RECORD, PipelineError, explain, short
+from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.explaining import BAD_RECORD, explain, short
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def _said(text: str) -> Any:
 
 def _schema(spark: Any, source: Topic) -> Any:
     """The schema's columns; Spark itself reads the DDL."""
-    from moldau.pipelines.errors import short
+    from moldau.pipelines.machine.explaining import short
 
     try:
         schema = spark.createDataFrame([], str(source.schema)).schema
@@ -160,7 +160,7 @@ def _reason(source: Topic, schema: Any) -> Any:
         columns = ", ".join(
             f"{one.name} {one.dataType.simpleString().upper()}" for one in schema.fields
         )
-        misfit = F.concat(F.lit("the value is no CSV of "), F.lit(columns), F.lit(": "), shown)
+        misfit = F.concat(F.lit("the value is not CSV of "), F.lit(columns), F.lit(": "), shown)
         return reason.when(F.col("__row")[_CORRUPT].isNotNull(), misfit).otherwise(
             F.concat_ws("; ", *nulls) if nulls else misfit
         )
@@ -177,7 +177,7 @@ def _reason(source: Topic, schema: Any) -> Any:
     ]
     by_field = F.concat_ws("; ", *wrong, *nulls)
     return reason.when(
-        raw.isNull(), F.concat(F.lit("the value is no JSON object: "), shown)
+        raw.isNull(), F.concat(F.lit("the value is not a JSON object: "), shown)
     ).otherwise(
         F.when(by_field != "", by_field).otherwise(
             F.concat(F.lit("a nested field is not of the schema's type: "), shown)

@@ -17,7 +17,7 @@ from moldau.pipelines.build.machine.sql_text import ERROR
 from moldau.pipelines.build.records import TRANSFORMATION
 from moldau.pipelines.definition.code import Code
 from moldau.pipelines.definition.model import FAIL, IGNORE
-from moldau.pipelines.errors import ROW_STEP, is_not_the_users
+from moldau.pipelines.machine.explaining import ROW_STEP, is_not_the_users
 
 TAG = "tag"
 _TEXT_SIZE_MAX = 8 * 1024

@@ -21,7 +21,8 @@ from moldau.pipelines.build.table_options import table_options
 from moldau.pipelines.definition import Pipeline, Topic
 from moldau.pipelines.definition.model import APPEND, UPDATE
 from moldau.pipelines.definition.topic_options import sink_options
-from moldau.pipelines.errors import PipelineError, short
+from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.explaining import short
 from moldau.spark import tables
 
 _PARTS = ("key", "value", "headers", "partition", "timestamp")

@@ -16,7 +16,7 @@ from moldau.pipelines.build.sources import Sources
 from moldau.pipelines.build.topics import make_topics
 from moldau.pipelines.definition import Pipeline, Python, RowStep, Topic
 from moldau.pipelines.errors import PipelineError
-from moldau.pipelines.errors import explain as explained
+from moldau.pipelines.machine.explaining import explain as explained
 
 DEAD_LETTER = "dead-letter"
 

@@ -9,7 +9,7 @@
 | `shell.py`, `workers.py` | one thread that owns the decisions, and workers that act |
 | `logs.py`, `folder.py` | what a deployment folder holds: logs, lock, heartbeat |
 
-What always holds: a pipeline's queries are started only when none of it can still run, because
+Invariants: a pipeline's queries are started only when none of it can still run, because
 its session, written down before they started, has been closed or has gone with its server. Users
 write definitions and the loop writes statuses, under keys of their own: neither loses the other's.
 """

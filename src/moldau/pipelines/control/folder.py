@@ -1,7 +1,7 @@
 """What a deployment folder holds for the control loop: its lock, its heartbeat, its settings.
 
-What always holds: whoever has the lock is the deployment's only loop; the system lets go of it
-when the process ends in whatever way. The heartbeat is written anew as a whole, so that a reader
+Invariants: the process that holds the lock is the deployment's only loop; the system releases it
+when the process ends in any way. The heartbeat is replaced as a whole, so that a reader
 never sees half of one. How to reach the cluster may hold passwords: only the owner reads that file.
 """
 
@@ -28,7 +28,7 @@ class Heartbeat:
     """The loop's last sign of life, with what it knew then."""
 
     pid: int
-    #: Tells this process from a later one of the same id.
+    #: Distinguishes this process from a later one with the same id.
     mark: str
     at_ms: int
     #: When its thread last went round: it hangs if that is long before `at_ms`.
@@ -80,7 +80,7 @@ class ControlFolder:
         self.path = Path(folder).absolute()
         self.logs = self.path / "logs"
         self.checkpoints = self.path / "checkpoints"
-        #: What the loop itself says.
+        #: The loop's own log.
         self.output = self.path / "control.log"
         self._lock = self.path / "control.lock"
         self._heartbeat = self.path / "control.json"

@@ -1,6 +1,6 @@
 """The log of each pipeline: `logs/<name>.log` in the deployment folder.
 
-What always holds: a pipeline's logs take at most `SIZE_MAX` bytes times `FILES_MAX`; a reader that
+Invariants: a pipeline's logs take at most `SIZE_MAX` bytes times `FILES_MAX`; a reader that
 follows one does not lose lines when the file is replaced by a new one.
 """
 

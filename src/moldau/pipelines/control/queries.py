@@ -20,7 +20,7 @@ USER_ID: Final = "moldau"
 _RETRIES_MAX: Final = 4
 _RETRY_MS_MAX: Final = 1_000
 _STOP_TIMEOUT: Final = "30s"
-# A closed session or a query that nobody knows: nothing of it can run.
+# A closed session or an unknown query: nothing of it can run.
 _GONE: Final = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "STREAMING_QUERY_NOT_FOUND")
 _SECURITY_KEYS: Final = ("security.", "sasl.", "ssl.")
 

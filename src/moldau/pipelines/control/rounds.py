@@ -103,14 +103,13 @@ class Rounds:
         self._reconciler = reconciler
         self._ending = ending
         self._published = published
-        # Bounded by what is under way: each pipeline has one job and one look at a time.
-        # No SimpleQueue: a signal near the end of its timed wait makes it wait for ever.
+        # Bounded: each pipeline has one job and one look at a time. No SimpleQueue: a signal near
+        # the end of its timed wait makes it wait for ever.
         self._events: queue.Queue[Event | tuple[StatusRecord, Look]] = queue.Queue()
         self._logs = PipelineLogs(folder.logs, now=time.time)
         self._server = ServerWatch(server)
         self._workers = Workers(config["bootstrap.servers"], config, self._logs, self._server)
-        # Of their own each: where a server hangs, everybody who asks it waits, and the one that
-        # looks after the server must not wait behind them.
+        # Three: callers of a server that hangs all wait, and its check must not wait behind them.
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pipelines")
         self._lookers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="looks")
         self._server_pool = ThreadPoolExecutor(1, thread_name_prefix="server")
@@ -150,7 +149,7 @@ class Rounds:
                 return
 
     def _poll(self, *, to_the_end: bool = False) -> None:
-        """What users want now; while nobody can tell, it is what they wanted."""
+        """What users want now; while the registry cannot be read, what they wanted last."""
         try:
             if to_the_end:
                 self._registry.read()
@@ -222,7 +221,7 @@ class Rounds:
 
     def _unseen(self, error: BaseException) -> Event:
         """A look that failed says nothing about the server: it is as it was."""
-        log.warning("the Spark server cannot be looked at: %s", error)
+        log.warning("the Spark server cannot be checked: %s", error)
         return events.ServerSeen(self._server.server_id)
 
     def _look_at_queries(self) -> None:
@@ -240,7 +239,7 @@ class Rounds:
             look = self._workers.look(status.name, record, status)
         except Exception as error:
             # Whether the server is there is looked at by itself.
-            log.info("%s cannot be looked at: %s", status.name, str(error).partition("\n")[0])
+            log.info("%s cannot be checked: %s", status.name, str(error).partition("\n")[0])
             look = Look((), None, None)
         self._events.put((status, look))
 
@@ -255,7 +254,7 @@ class Rounds:
         if status is None or status.state is not State.RUNNING or not look.active:
             return
         if status.session_id != looked_at.session_id:
-            # It has been started anew meanwhile.
+            # It has been started again meanwhile.
             return
         if look.progress is not None:
             self._on_progress(name, watch, progress_record(look.progress))
@@ -323,7 +322,7 @@ class Rounds:
         record = self._own().get(name)
         watch = self._watches[name]
         if record is None or watch.is_unwritten:
-            reason = "the registry cannot be written: nothing is started that nobody could find"
+            reason = "not started, because the registry cannot be written"
             self._logs.write(name, "WARN", reason)
             error = ErrorRecord(message=reason, at_ms=_now_ms())
             self._events.put(events.StartFailed(name, error, lasting=False))

@@ -65,7 +65,7 @@ class ServerWatch:
             answers = self._server.answers(seconds_max=_ANSWER_SECONDS_MAX)
             self._silent = 0 if answers else self._silent + 1
             if self._silent >= _SILENT_MAX:
-                log.error("the Spark server %s does not answer: it is ended", self.server_id)
+                log.error("the Spark server %s does not answer and is killed", self.server_id)
                 self._server.stop()
                 self._silent = 0
                 self.server_id = self.url = None
@@ -83,7 +83,7 @@ class ServerWatch:
         try:
             return self.server_id is not None and bool(self._server.attach())
         except Exception:
-            log.warning("the Spark server cannot be looked at", exc_info=True)
+            log.warning("the Spark server cannot be checked", exc_info=True)
             return True
 
     def _note(self) -> None:
@@ -173,7 +173,7 @@ class Workers:
         return bool(getattr(self._explained(error, None), "retriable", True))
 
     def _explained(self, error: BaseException, record: PipelineRecord | None) -> PipelineError:
-        from moldau.pipelines.errors import explain
+        from moldau.pipelines.machine.explaining import explain
 
         if isinstance(error, PipelineError):
             return error
@@ -206,7 +206,7 @@ class Workers:
             )
         except KafkaError as error:
             self._mirror_after[name] = time.monotonic() + _MIRROR_RETRY_SECONDS
-            self._logs.write(name, "WARN", f"offsets are not shown in the group {group}: {error}")
+            self._logs.write(name, "WARN", f"offsets cannot be committed to {group}: {error}")
             return
         self._mirrored[name] = offsets
 

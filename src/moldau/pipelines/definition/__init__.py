@@ -11,7 +11,6 @@ from moldau.pipelines.definition.code import Code
 from moldau.pipelines.definition.model import (
     Cast,
     Drop,
-    Pipeline,
     Python,
     Rename,
     RowStep,
@@ -21,11 +20,12 @@ from moldau.pipelines.definition.model import (
     Step,
     Table,
     Topic,
-    Trigger,
     Watermark,
 )
+from moldau.pipelines.definition.pipeline import Pipeline
 from moldau.pipelines.definition.places import Place
 from moldau.pipelines.definition.tables import Csv, Delta, Iceberg, Jdbc, Json, Parquet
+from moldau.pipelines.definition.triggers import Trigger
 
 Definition = Pipeline
 

@@ -1,4 +1,4 @@
-"""What makes a definition right, as far as that can be said without Spark.
+"""The checks of a definition that need no Spark.
 
 `mistakes` looks at a whole pipeline and finds every mistake; it does not stop at the first. The
 same checks hold for YAML, for Python and for what the registry keeps.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from moldau.pipelines.definition.model import (
     APPEND,
@@ -19,8 +20,8 @@ from moldau.pipelines.definition.model import (
     UPDATE,
     Cast,
     Drop,
-    Pipeline,
     Rename,
+    Sink,
     Source,
     Sql,
     Step,
@@ -70,13 +71,38 @@ _LATER = "${env:"
 """What is put in when the pipeline starts; it is checked then."""
 
 
-def check(pipeline: Pipeline) -> None:
+class Checkable(Protocol):
+    """What the checks read of a pipeline."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def sources(self) -> Mapping[str, Source]: ...
+    @property
+    def steps(self) -> Sequence[Step]: ...
+    @property
+    def sink(self) -> Sink: ...
+    @property
+    def output_mode(self) -> str: ...
+    @property
+    def dead_letter(self) -> str | None: ...
+    @property
+    def errors(self) -> str: ...
+    @property
+    def connector(self) -> str: ...
+    @property
+    def kafka(self) -> Mapping[str, str]: ...
+    @property
+    def place(self) -> Place | None: ...
+
+
+def check(pipeline: Checkable) -> None:
     """Raises `DefinitionError` if there is a mistake."""
     if found := list(mistakes(pipeline)):
         raise DefinitionError(found)
 
 
-def mistakes(pipeline: Pipeline) -> Iterable[PipelineError]:
+def mistakes(pipeline: Checkable) -> Iterable[PipelineError]:
     yield from _name(pipeline)
     if not pipeline.sources:
         yield _mistake(pipeline.place, "source: missing", "e.g. source: {topic: orders}")
@@ -106,7 +132,7 @@ def _mistake(place: Place | None, message: str, hint: str | None = None) -> Pipe
     return PipelineError(message, where=str(place) if place else None, hint=hint)
 
 
-def _name(pipeline: Pipeline) -> Iterable[PipelineError]:
+def _name(pipeline: Checkable) -> Iterable[PipelineError]:
     name = pipeline.name
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
         yield _mistake(
@@ -114,7 +140,7 @@ def _name(pipeline: Pipeline) -> Iterable[PipelineError]:
         )
     elif name.endswith(_DEAD_LETTER_QUERY):
         yield _mistake(
-            pipeline.place, f"name: must not end with {_DEAD_LETTER_QUERY!r}: so queries are named"
+            pipeline.place, f"name: must not end with {_DEAD_LETTER_QUERY!r}, which names queries"
         )
 
 
@@ -194,7 +220,7 @@ def _settings(topic: Topic, where: str) -> Iterable[PipelineError]:
             )
 
 
-def _values(topic: Topic, pipeline: Pipeline, where: str) -> Iterable[PipelineError]:
+def _values(topic: Topic, pipeline: Checkable, where: str) -> Iterable[PipelineError]:
     """What the source and the sink themselves have to say about their options' values."""
     if _LATER in f"{topic.settings} {pipeline.kafka}":
         return
@@ -230,7 +256,7 @@ def _as_hint(text: str) -> str | None:
     return text[:1].lower() + text[1:] if text else None
 
 
-def _steps(pipeline: Pipeline) -> Iterable[PipelineError]:
+def _steps(pipeline: Checkable) -> Iterable[PipelineError]:
     known = set(pipeline.sources)
     several = len(pipeline.sources) > 1 and INPUT not in pipeline.sources
     for index, step in enumerate(pipeline.steps):
@@ -248,7 +274,7 @@ def _steps(pipeline: Pipeline) -> Iterable[PipelineError]:
         if several and index == 0 and step.source is None and not isinstance(step, Sql):
             yield _mistake(
                 step.place,
-                f"{where}: with several sources the first step must say which it is from",
+                f"{where}: with several sources the first step must name its source",
                 f"from: {next(iter(pipeline.sources))}",
             )
         yield from _step(step, where)
@@ -264,7 +290,7 @@ def _step(step: Step, where: str) -> Iterable[PipelineError]:
     if isinstance(step, Sql) and not step.query.strip():
         yield _mistake(step.place, f"{where}: sql: empty")
     if isinstance(step, Sql) and step.source is not None:
-        yield _mistake(step.place, f"{where}: from: SQL says itself which view it reads")
+        yield _mistake(step.place, f"{where}: from: a SQL step names its view in the query")
     if isinstance(step, Cast | Drop | Rename) and not step.columns:
         yield _mistake(step.place, f"{where}: no column is named")
 
@@ -278,7 +304,7 @@ def _delay(watermark: Watermark, where: str) -> Iterable[PipelineError]:
         )
 
 
-def _sink(pipeline: Pipeline) -> Iterable[PipelineError]:
+def _sink(pipeline: Checkable) -> Iterable[PipelineError]:
     sink = pipeline.sink
     if pipeline.output_mode not in (APPEND, UPDATE, COMPLETE):
         yield _mistake(
@@ -296,7 +322,7 @@ def _sink(pipeline: Pipeline) -> Iterable[PipelineError]:
         yield from _values(sink, pipeline, "sink")
 
 
-def _not_for_kafka(pipeline: Pipeline, sink: Topic) -> Iterable[PipelineError]:
+def _not_for_kafka(pipeline: Checkable, sink: Topic) -> Iterable[PipelineError]:
     """What Spark's own connector would leave out without a word."""
     if pipeline.connector != "kafka":
         return
@@ -324,7 +350,7 @@ def _topic_sink(sink: Topic) -> Iterable[PipelineError]:
         yield _mistake(sink.place, "sink: the schema is that of the last step; leave it out")
 
 
-def _table_sink(pipeline: Pipeline, sink: Table) -> Iterable[PipelineError]:
+def _table_sink(pipeline: Checkable, sink: Table) -> Iterable[PipelineError]:
     if sink.watermark or not sink.streaming:
         yield _mistake(sink.place, "sink: 'watermark' and 'streaming' are options of sources")
     found = list(_table(sink, "sink", "sink"))
@@ -347,7 +373,7 @@ def _table_sink(pipeline: Pipeline, sink: Table) -> Iterable[PipelineError]:
         yield _mistake(sink.place, f"outputMode: {error.message}", _as_hint(error.hint))
 
 
-def _errors(pipeline: Pipeline) -> Iterable[PipelineError]:
+def _errors(pipeline: Checkable) -> Iterable[PipelineError]:
     if pipeline.errors not in (FAIL, IGNORE):
         yield _mistake(
             pipeline.place,
@@ -367,7 +393,7 @@ def _errors(pipeline: Pipeline) -> Iterable[PipelineError]:
         if pipeline.dead_letter in inputs:
             yield _mistake(
                 pipeline.place,
-                "dead_letter: is also the source, so bad records would go in circles",
+                "dead_letter: is also the source, so bad records would be read again and again",
             )
     if pipeline.connector not in CONNECTORS:
         yield _mistake(

@@ -78,7 +78,7 @@ class Code:
         return cls(function=name, pickle=_pickled(function, name), place=place)
 
     def load(self) -> Callable[..., Any]:
-        """The function itself; its own mistakes while loading are told with their line."""
+        """The function itself; errors while it is loaded are reported with their line."""
         if self.pickle is not None:
             import pickle
 
@@ -187,7 +187,9 @@ def _line_of(source: str, function: str, name: str) -> int:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == function:
             return node.lineno
         if isinstance(node, ast.AsyncFunctionDef) and node.name == function:
-            raise ValueError(f"{name}:{node.lineno}: {function} is async; a step is called plainly")
+            raise ValueError(
+                f"{name}:{node.lineno}: {function} is async; a step must be a plain function"
+            )
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.ImportFrom) and function in ast.dump(
             node
         ):
@@ -202,7 +204,7 @@ def _line_of(source: str, function: str, name: str) -> int:
 
 
 class _Sources:
-    """Modules made from carried sources, seen by each other and by nobody else.
+    """Modules made from carried sources, visible only to each other.
 
     They stay out of `sys.modules`: two pipelines may each have a `steps.py` of their own, and
     functions of modules that are not there are pickled by value when Spark sends them on.
@@ -247,7 +249,7 @@ class _Sources:
     def _sibling(
         self, home: PurePosixPath, target: str, fromlist: tuple[str, ...]
     ) -> ModuleType | None:
-        """The carried module that `import target` means; None if it is somebody else's."""
+        """The carried module that `import target` means; None if it is not one of ours."""
         module = self._module(home, target) if target else None
         below = {
             name: found

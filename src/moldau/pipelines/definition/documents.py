@@ -1,7 +1,7 @@
 """YAML documents, with the line of everything in them.
 
-YAML's own loader forgets where a value stood. Here the tree of nodes is walked once more beside
-the data, so that each mistake, and each line of SQL in a block, can be told by its line.
+YAML's own loader does not keep the line of a value. Here the tree of nodes is walked beside the
+data, so that each mistake, and each line of SQL in a block, can be reported with its line.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any
 
 from moldau.installation import pip_install
 from moldau.pipelines.definition.code import resolve
-from moldau.pipelines.definition.model import Pipeline
 from moldau.pipelines.definition.places import Place
-from moldau.pipelines.definition.reading import PipelinePath, pipeline_of
+from moldau.pipelines.definition.reading import PipelineArguments, PipelinePath, arguments_of
 from moldau.pipelines.errors import DefinitionError, PipelineError
 
 DOCUMENT_SIZE_MAX = 1024 * 1024
@@ -23,8 +22,8 @@ DOCUMENT_SIZE_MAX = 1024 * 1024
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 
 
-def load(path: Path, variables: Mapping[str, object] | None = None) -> Pipeline:
-    """The pipeline of a YAML file; the functions it names are read from the files beside it."""
+def read(path: Path, variables: Mapping[str, object] | None = None) -> PipelineArguments:
+    """The parts of a YAML file's pipeline; its functions are read from the files beside it."""
     try:
         if path.stat().st_size > DOCUMENT_SIZE_MAX:
             raise PipelineError(f"{path}: larger than {DOCUMENT_SIZE_MAX // 1024} KiB")
@@ -33,17 +32,17 @@ def load(path: Path, variables: Mapping[str, object] | None = None) -> Pipeline:
         raise PipelineError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise PipelineError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from None
-    return loads(text, file=str(path), base=path.parent, variables=variables)
+    return parse(text, file=str(path), base=path.parent, variables=variables)
 
 
-def loads(
+def parse(
     text: str,
     *,
     file: str = "pipeline.yaml",
     base: Path | None = None,
     variables: Mapping[str, object] | None = None,
-) -> Pipeline:
-    """The pipeline of a YAML text; `file` is the name that mistakes are told with.
+) -> PipelineArguments:
+    """The parts of a YAML text's pipeline; `file` is the name that mistakes are reported with.
 
     Given `variables`, every `${name}` in a value is replaced by the variable of that name.
     """
@@ -56,7 +55,7 @@ def loads(
         line = lines.get(path)
         return None if line is None else Place(file, line)
 
-    return pipeline_of(
+    return arguments_of(
         data,
         places=place,
         resolve=lambda reference: resolve(reference, folder),
@@ -102,7 +101,7 @@ def _parsed(text: str, file: str) -> tuple[Any, dict[PipelinePath, int]]:
         import yaml
     except ImportError:
         raise PipelineError(
-            "pipelines in YAML need a package that is not here", hint=pip_install("spark")
+            "pipelines in YAML need a package that is not installed", hint=pip_install("spark")
         ) from None
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)

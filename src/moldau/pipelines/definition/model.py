@@ -1,17 +1,14 @@
-"""The parts of a pipeline, as data.
+"""The parts of a pipeline, as data: steps, topics and tables.
 
-Every part is immutable, knows its JSON form and the line it was written at. A `Pipeline` that
-exists has been checked: its constructor raises `DefinitionError` with every mistake it finds, so
-that what builds and runs pipelines need not look again. The JSON form is the YAML form plus the
-places and the code of functions; `Pipeline.from_json(pipeline.to_json()) == pipeline`.
+Every part is immutable, and has its JSON form and the line it was written at. The JSON form is the
+YAML form plus the places and the code of functions.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from moldau.pipelines.definition.code import Code
@@ -25,7 +22,7 @@ FAIL, IGNORE = "fail", "ignore"
 
 
 class _Placed:
-    """Remembers the line that made it, if nobody says which line of a file it stands for."""
+    """Records the line that made it, unless a line of a file is given."""
 
     __slots__ = ()
 
@@ -34,7 +31,7 @@ class _Placed:
             object.__setattr__(self, "place", place_of_caller())
 
 
-def _with_place(fields: dict[str, Any], place: Place | None) -> dict[str, Any]:
+def with_place(fields: dict[str, Any], place: Place | None) -> dict[str, Any]:
     if place is not None:
         fields["place"] = place.to_json()
     return fields
@@ -160,7 +157,7 @@ def _step(step: Step, **fields: Any) -> dict[str, Any]:
         written["name"] = step.name
     if step.source is not None:
         written["from"] = step.source
-    return _with_place(written, step.place)
+    return with_place(written, step.place)
 
 
 def _take_function(step: Any) -> None:
@@ -238,7 +235,7 @@ class Topic:
         for name in ("key", "headers", "partition", "timestamp"):
             if (value := getattr(self, name)) is not None:
                 fields[name] = value
-        return _with_place(fields | dict(self.settings), self.place)
+        return with_place(fields | dict(self.settings), self.place)
 
     def header_expressions(self) -> tuple[str, ...]:
         """The SQL of the sink's headers."""
@@ -268,7 +265,7 @@ class Table(_Placed):
         fields = dict(self.options) | _watermark_json(self.watermark)
         if not self.streaming:
             fields["streaming"] = False
-        return _with_place(fields, self.place)
+        return with_place(fields, self.place)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.options.get(self.kind, '')}".rstrip()
@@ -280,134 +277,3 @@ Sink = Topic | Table
 
 def _watermark_json(watermark: Watermark | None) -> dict[str, Any]:
     return {"watermark": watermark.to_json()["watermark"]} if watermark else {}
-
-
-@dataclass(frozen=True, slots=True)
-class Trigger:
-    """When a query looks for new data; after 0 seconds, at once when the last batch is done."""
-
-    processing_time: str = "0 seconds"
-    available_now: bool = False
-    once: bool = False
-
-    def to_json(self) -> str:
-        if self.available_now:
-            return "available now"
-        return "once" if self.once else self.processing_time
-
-    def for_spark(self) -> dict[str, Any]:
-        """The arguments of `DataStreamWriter.trigger`."""
-        if self.available_now:
-            return {"availableNow": True}
-        if self.once:
-            return {"once": True}
-        return {"processingTime": self.processing_time}
-
-    @property
-    def finite(self) -> bool:
-        """Whether the query ends by itself when it has read what there is."""
-        return self.available_now or self.once
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class Pipeline:
-    """A flow of data from sources through steps into a sink."""
-
-    name: str
-    sources: Mapping[str, Source]
-    steps: tuple[Step, ...]
-    sink: Sink
-    trigger: Trigger
-    output_mode: str
-    dead_letter: str | None
-    errors: str
-    connector: str
-    kafka: Mapping[str, str]
-    checkpoint: str | None
-    base: str
-    """The folder that relative paths of the definition are meant from."""
-    place: Place | None = field(default=None, compare=False, kw_only=True, repr=False)
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        source: Source | None = None,
-        sources: Mapping[str, Source] | None = None,
-        steps: Sequence[Step | str | Callable[..., Any]] = (),
-        sink: Sink,
-        trigger: Trigger | str | Mapping[str, Any] | None = None,
-        output_mode: str = APPEND,
-        dead_letter: str | None = None,
-        errors: str = FAIL,
-        connector: str = "auto",
-        kafka: Mapping[str, Any] | None = None,
-        checkpoint: str | None = None,
-        base: str | Path | None = None,
-        place: Place | None = None,
-    ) -> None:
-        from moldau.pipelines.definition.checks import check
-        from moldau.pipelines.definition.triggers import trigger_of
-
-        put = object.__setattr__
-        named = dict(sources or {})
-        if source is not None:
-            named = {INPUT: source, **named}
-        put(self, "name", name)
-        put(self, "sources", named)
-        put(self, "steps", tuple(_as_step(step) for step in steps))
-        put(self, "sink", sink)
-        put(self, "trigger", trigger if isinstance(trigger, Trigger) else trigger_of(trigger))
-        put(self, "output_mode", output_mode)
-        put(self, "dead_letter", dead_letter)
-        put(self, "errors", errors)
-        put(self, "connector", connector)
-        put(self, "kafka", {key: str(value) for key, value in (kafka or {}).items()})
-        put(self, "checkpoint", checkpoint)
-        put(self, "base", str(Path(base).absolute() if base is not None else Path.cwd()))
-        put(self, "place", place or place_of_caller())
-        check(self)
-
-    @property
-    def finite(self) -> bool:
-        return self.trigger.finite
-
-    @classmethod
-    def load(cls, path: str | Path, variables: Mapping[str, object] | None = None) -> Pipeline:
-        """The pipeline that a YAML file declares; `variables` are put in for `${name}`."""
-        from moldau.pipelines.definition.documents import load
-
-        return load(Path(path), variables)
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> Pipeline:
-        from moldau.pipelines.definition.reading import pipeline_of
-
-        return pipeline_of(fields)
-
-    def to_json(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {"name": self.name}
-        if list(self.sources) == [INPUT]:
-            fields["source"] = self.sources[INPUT].to_json()
-        else:
-            fields["sources"] = {name: one.to_json() for name, one in self.sources.items()}
-        fields["steps"] = [step.to_json() for step in self.steps]
-        fields["sink"] = self.sink.to_json()
-        fields["trigger"] = self.trigger.to_json()
-        fields["outputMode"] = self.output_mode
-        fields["errors"] = self.errors
-        fields["connector"] = self.connector
-        if self.dead_letter is not None:
-            fields["dead_letter"] = self.dead_letter
-        if self.kafka:
-            fields["kafka"] = dict(self.kafka)
-        if self.checkpoint is not None:
-            fields["checkpoint"] = self.checkpoint
-        fields["base"] = self.base
-        return _with_place(fields, self.place)
-
-
-def _as_step(step: Step | str | Callable[..., Any]) -> Step:
-    if isinstance(step, str):
-        return Sql(step)
-    return Python(step) if callable(step) else step  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""From plain data (a YAML document, a JSON value of the registry) to a pipeline.
+"""From plain data (a YAML document, a JSON value of the registry) to the parts of a pipeline.
 
 Data may carry places in two ways: the registry's JSON has them in `place`, a YAML document has
 them beside the data, by path. Unknown names, wrong types and contradictions are all collected
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from moldau.pipelines.definition.checks import suggestion
 from moldau.pipelines.definition.code import Code
@@ -18,7 +18,6 @@ from moldau.pipelines.definition.model import (
     FAIL,
     Cast,
     Drop,
-    Pipeline,
     Python,
     Rename,
     RowStep,
@@ -28,11 +27,10 @@ from moldau.pipelines.definition.model import (
     Step,
     Table,
     Topic,
-    Trigger,
     Watermark,
 )
 from moldau.pipelines.definition.places import Place
-from moldau.pipelines.definition.triggers import trigger_of
+from moldau.pipelines.definition.triggers import Trigger, trigger_of
 from moldau.pipelines.errors import DefinitionError, PipelineError
 from moldau.spark import tables
 
@@ -68,14 +66,33 @@ _TOPIC_KEYS = ("topic", "topics", "pattern", "assign")
 _TOPIC_TEXTS = ("topic", "pattern", "format", "schema", "key", "partition", "timestamp")
 
 
-def pipeline_of(
+class PipelineArguments(TypedDict):
+    """The arguments of a pipeline's constructor."""
+
+    name: str
+    source: Source | None
+    sources: Mapping[str, Source]
+    steps: list[Step]
+    sink: Sink
+    trigger: Trigger | None
+    output_mode: str
+    dead_letter: str | None
+    errors: str
+    connector: str
+    kafka: Mapping[str, str]
+    checkpoint: str | None
+    base: str
+    place: Place | None
+
+
+def arguments_of(
     data: object,
     *,
     places: Places | None = None,
     resolve: Callable[[str], Code] | None = None,
     base: str | None = None,
-) -> Pipeline:
-    """The pipeline that `data` describes.
+) -> PipelineArguments:
+    """The arguments for the pipeline that `data` describes.
 
     `resolve` turns `file.py:function` into code; data without YAML behind it has the code already.
     """
@@ -91,7 +108,7 @@ class _Reader:
         self._base = base
         self._mistakes: list[PipelineError] = []
 
-    def pipeline(self, data: object) -> Pipeline:
+    def pipeline(self, data: object) -> PipelineArguments:
         fields = self._mapping(data, (), "a pipeline")
         self._known(fields, (*_FIELDS, "base", "place"), (), "")
         for name in ("name", "sink"):
@@ -112,8 +129,8 @@ class _Reader:
         kafka = self._mapping(fields.get("kafka") or {}, ("kafka",), "kafka")
         if self._mistakes or sink is None:
             raise DefinitionError(sorted(self._mistakes, key=_line))
-        return Pipeline(
-            str(fields["name"]),
+        return PipelineArguments(
+            name=str(fields["name"]),
             source=source,
             sources={name: one for name, one in sources.items() if one is not None},
             steps=steps,
@@ -166,7 +183,7 @@ class _Reader:
                 return
         self._wrong(
             path,
-            f"{where}: says neither a topic nor a kind of table",
+            f"{where}: names neither a topic nor a kind of table",
             f"one of {', '.join(known)}",
         )
 
@@ -213,7 +230,7 @@ class _Reader:
         )
 
     def _settings(self, settings: Mapping[str, Any], path: PipelinePath, where: str) -> None:
-        """Unknown names are told here, where the option's own line is known."""
+        """Unknown names are reported here, where the option's own line is known."""
         from moldau.pipelines.definition.checks import unknown_settings
 
         for name, hint in unknown_settings(settings, sink=path == ("sink",)):
@@ -321,7 +338,7 @@ class _Reader:
             self._wrong(("trigger",), f"trigger: {error}")
             return Trigger()
 
-    # What is told
+    # Messages
 
     def _mapping(self, data: object, path: PipelinePath, what: str) -> Mapping[Any, Any]:
         if isinstance(data, Mapping):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from moldau.pipelines.definition.model import Trigger
 
 _INTERVAL = re.compile(
     r"(\d+)\s*(ms|s|milliseconds?|seconds?|minutes?|hours?|days?)"
@@ -15,6 +14,33 @@ _INTERVAL = re.compile(
 )
 _SHORT = {"ms": "milliseconds", "s": "seconds"}
 EXPECTED = "'1 second', 'available now' or 'once'"
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """When a query looks for new data; after 0 seconds, at once when the last batch is done."""
+
+    processing_time: str = "0 seconds"
+    available_now: bool = False
+    once: bool = False
+
+    def to_json(self) -> str:
+        if self.available_now:
+            return "available now"
+        return "once" if self.once else self.processing_time
+
+    def for_spark(self) -> dict[str, Any]:
+        """The arguments of `DataStreamWriter.trigger`."""
+        if self.available_now:
+            return {"availableNow": True}
+        if self.once:
+            return {"once": True}
+        return {"processingTime": self.processing_time}
+
+    @property
+    def finite(self) -> bool:
+        """Whether the query ends by itself when it has read what there is."""
+        return self.available_now or self.once
 
 
 def trigger_of(written: str | Mapping[str, Any] | None) -> Trigger:

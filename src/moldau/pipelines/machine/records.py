@@ -2,8 +2,8 @@
 
 Two keys per pipeline: `name` is what its users want (definition, desired state) and `name/status`
 is what the control loop made of it. Users and loop never write the same key, so neither can undo
-the other. What always holds: a `generation` grows with every change a user makes; a `revision`
-grows when the queries must be started anew for it (another definition, or `restart`).
+the other. Invariants: a `generation` grows with every change a user makes; a `revision`
+grows when the queries must be started again for it (another definition, or `restart`).
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class StatusRecord:
 
 
 class View:
-    """The registry as its records tell it, the latest of each key."""
+    """The registry as its records describe it, the latest of each key."""
 
     def __init__(self) -> None:
         self.pipelines: dict[str, PipelineRecord] = {}
@@ -200,7 +200,7 @@ class View:
         self.unreadable: dict[str, str] = {}
 
     def apply(self, key: bytes | None, value: bytes | None) -> None:
-        """Replay a record. What nobody of us wrote is passed over."""
+        """Replay a record. A record that we did not write is ignored."""
         name = (key or b"").decode("utf-8", "replace")
         if name.endswith(STATUS_SUFFIX):
             self._apply_status(name.removesuffix(STATUS_SUFFIX), value)
@@ -226,7 +226,7 @@ class View:
         try:
             self.statuses[name] = StatusRecord.from_bytes(value)
         except UnreadableRecordError:
-            # A status tells only what was; the loop finds out anew what is.
+            # A status holds only what was; the loop finds out again what is.
             return
 
 
@@ -240,7 +240,7 @@ def _fields(value: bytes) -> dict[str, Any]:
     except ValueError:
         raise UnreadableRecordError("the record is not JSON") from None
     if not isinstance(fields, dict):
-        raise UnreadableRecordError("the record is no JSON object")
+        raise UnreadableRecordError("the record is not a JSON object")
     version = fields.get("version")
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise UnreadableRecordError(

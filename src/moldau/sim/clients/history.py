@@ -50,7 +50,7 @@ class History:
         """Whether what was read but not acknowledged may be gone later."""
         self.at: dict[TopicPartition, dict[int, bytes]] = {}
         self.acknowledged: dict[TopicPartition, dict[int, bytes]] = {}
-        # Acknowledged as duplicates: at an offset that nobody told.
+        # Acknowledged as duplicates: at an offset that was not returned.
         self.acknowledged_somewhere: dict[TopicPartition, set[bytes]] = {}
         self.sent: dict[bytes, TopicPartition] = {}
         self.transactions: list[Transaction] = []
@@ -87,7 +87,7 @@ class History:
             acknowledged[base + number] = value
 
     def on_power_failure(self, ends: dict[TopicPartition, int]) -> None:
-        """Logs end here now. What nobody was told of may have gone in any run; in a lossy one
+        """Logs end here now. What was not acknowledged may be gone in any run; in a lossy one
         also what was acknowledged."""
         for where, records in self.at.items():
             known = self.acknowledged.get(where, {})
@@ -124,7 +124,7 @@ class History:
                 self.sent.get(value) == where,
                 Invariant.READERS_AGREE,
                 lambda offset=offset, value=value: (  # type: ignore[misc]
-                    f"{_name(where)} has {value!r} at {offset}, which nobody sent there"
+                    f"{_name(where)} has {value!r} at {offset}, which was never sent there"
                 ),
             )
             self._agree(where, offset, value)
@@ -159,7 +159,7 @@ class History:
         require(
             transaction.commit_sent,
             Invariant.TRANSACTIONS_ATOMIC,
-            lambda: f"{told} is visible, but nobody asked to commit it",
+            lambda: f"{told} is visible, but its commit was not requested",
         )
         require(
             transaction.outcome is not Outcome.ABORTED,

@@ -235,7 +235,7 @@ class ClassicMember(Member):
 
 
 class ConsumerMember(Member):
-    """KIP-848: owns what it was given until it tells the coordinator that it has let it go."""
+    """KIP-848: owns its assignment until it has reported its release to the coordinator."""
 
     epoch = 0
     _acknowledged: frozenset[TopicPartition] = frozenset()

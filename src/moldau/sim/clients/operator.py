@@ -1,4 +1,4 @@
-"""Somebody who changes the cluster while it is used.
+"""An operator that changes the cluster while it is in use.
 
 Replicas move, also to a broker that comes later; preferred leaders are elected; controllers leave
 the quorum and join it again.
@@ -38,7 +38,7 @@ class Operator(Actor):
         *,
         on_new: Callable[[Node], None],
     ) -> None:
-        """`on_new` hears of a broker that is to be started."""
+        """`on_new` is called with a broker that is to be started."""
         super().__init__(cluster, history, name)
         self._topics = topics
         self._on_new = on_new

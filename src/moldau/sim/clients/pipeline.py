@@ -48,10 +48,10 @@ class Pipeline(TransactionalProducer):
             )
         except Refused as error:
             if error.code is ErrorCode.UNSTABLE_OFFSET_COMMIT:
-                # Its own last transaction, or that of the one who had the id before.
+                # Its own last transaction, or that of the producer that had the id before.
                 return
             raise self.surprised("reading the input", error) from None
-        # What nobody was told of may be gone after a power failure; see faults.py.
+        # What was not acknowledged may be gone after a power failure; see faults.py.
         told = self.history.acknowledged.get(self._source, {})
         inputs = [offset for offset in sorted(fetched.records) if offset in told][:RECORDS_MAX]
         if not inputs:

@@ -56,7 +56,7 @@ class Reader(Actor):
         return fetched
 
     async def read_to_the_end(self) -> dict[TopicPartition, dict[int, bytes]]:
-        """Everything there is, once nobody writes any more."""
+        """Everything there is, once all writers have stopped."""
         deadline = self.cluster.loop.time() + FINAL_S_MAX
         found: dict[TopicPartition, dict[int, bytes]] = {}
         for where in self._partitions:

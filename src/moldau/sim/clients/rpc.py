@@ -1,4 +1,4 @@
-"""How a simulated client reaches the brokers: it learns who leads what, and asks again elsewhere.
+"""How a simulated client reaches the brokers: it learns the leaders, and retries elsewhere.
 
 The connections are the broker's own channels (`broker/network/node_channel.py`) over the simulated
 network, with versions negotiated and everything encoded and decoded as on a real one.
@@ -156,11 +156,11 @@ class Wire:
             await self.refresh([topic])
         found = self.view.leaders.get((topic, partition))
         if found is None:
-            raise Lost(f"nobody leads {topic}-{partition}")
+            raise Lost(f"{topic}-{partition} has no leader")
         return found
 
     def leader_epoch(self, topic: str, partition: int) -> int:
-        """That of the leader last heard of, -1 before."""
+        """That of the last known leader, -1 before."""
         return self._epochs.get((topic, partition), -1)
 
     async def topic_id(self, topic: str) -> UUID:

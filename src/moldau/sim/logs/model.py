@@ -136,7 +136,7 @@ class ModelPartition:
     clean_below: int = 0
     # Where the log ended when it was last cleaned, which was done by all that was known then.
     clean_end: int = 0
-    # In a folder that could not be used at the last start, so nobody knows what is left of it.
+    # In a folder that could not be used at the last start, so what is left of it is not known.
     offline: bool = False
     # The worst that has happened since the model was last compared with the log.
     crash: str = ""

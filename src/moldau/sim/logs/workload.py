@@ -8,7 +8,7 @@ from struct import pack_into
 
 from moldau.broker.config import LogConfig
 from moldau.broker.log.machine.producer_state import ProducerEntry
-from moldau.broker.log.manager import NEVER_MS
+from moldau.broker.log.registry import NEVER_MS
 from moldau.sim.logs.model import ModelBatch, ModelPartition, ModelRecord
 from moldau.wire.records import Compression, encode_batch, encode_end_txn_marker
 

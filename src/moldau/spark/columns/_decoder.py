@@ -3,7 +3,7 @@
 
 Decided here: which records of the batches belong to the range (not control records, not those of
 aborted transactions where only committed ones are wanted, none below its start or from its end on)
-and when the columns are full. What always holds: records are read only after `validate_records`
+and when the columns are full. Invariants: records are read only after `validate_records`
 has found their whole section sound, so the unchecked reads below cannot leave it; a row is in every
 column or in none; `next_offset` is the first offset that nothing is known of.
 

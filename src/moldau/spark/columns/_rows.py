@@ -2,7 +2,7 @@
 """The rows of an Arrow batch go into the producer's open batches; no object is made per row.
 
 Decided here: the partition of a row (its own, murmur2 of its key, or the sticky one) and whether
-its record fits the batch that is open there. What always holds: rows are taken in order, and where
+its record fits the batch that is open there. Invariants: rows are taken in order, and where
 one does not fit, or has no open batch, this stops before it: it goes the producer's ordinary way,
 which opens the next batch. The digest does not depend on the order of rows, nor on partitions and
 timestamps: the same rows always have the same one.

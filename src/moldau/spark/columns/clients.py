@@ -1,7 +1,7 @@
 """The clients that read ranges of topics: one per configuration, shared by the process's readers.
 
 Invariants: a reader that has a client on lease has a lane of it to itself; a client asks for the
-metadata of those topics only that somebody reads.
+metadata of those topics only that are read.
 """
 
 from __future__ import annotations

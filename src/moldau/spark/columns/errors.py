@@ -26,8 +26,8 @@ class DataLossError(ColumnsError):
         return (
             f"{self.topic}-{self.partition}: offsets {self.wanted[0]} to {self.wanted[1]} were "
             f"asked for, but the log has {self.available[0]} to {self.available[1]}: records were "
-            "deleted by retention, or the topic was made anew; set failOnDataLoss to false to go "
-            "on with what there is"
+            "deleted by retention, or the topic was deleted and created again; set failOnDataLoss "
+            "to false to go on with what there is"
         )
 
 

@@ -1,7 +1,7 @@
 """Fetches the batches of a range of one partition, one part at a time.
 
-What always holds: what fails for a reason that passes (another leader, a lost connection, a
-follower that is behind) is tried again for `default.api.timeout.ms`, counted anew with every part;
+Invariants: what fails for a reason that passes (another leader, a lost connection, a
+follower that is behind) is tried again for `default.api.timeout.ms`, counted again with every part;
 after that, and at once for what does not pass, an error says what is missing and where.
 """
 
@@ -32,7 +32,7 @@ from moldau.wire.uuids import ZERO_UUID
 
 __all__ = ["Part", "RangeFetcher"]
 
-# In place of Kafka's 1 MiB, where nothing was set: a range is read by one who wants all of it.
+# In place of Kafka's 1 MiB, where nothing was set: the reader of a range wants all of it.
 PART_BYTES: Final = 4 * 1024 * 1024
 _NO_SESSION: Final = -1
 _WAIT_MARGIN_MS: Final = 1_000
@@ -105,7 +105,7 @@ class RangeFetcher:
                 if isinstance(done, Part):
                     return done
                 if done is not None:
-                    # The log begins later: what was there is lost, and nobody minds.
+                    # The log begins later: what was there is lost, and that is allowed.
                     position = done
                     failures = 0
                     continue

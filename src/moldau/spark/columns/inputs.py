@@ -1,6 +1,6 @@
 """An Arrow batch that is to be written, checked and taken apart into buffers.
 
-What always holds: columns are found by name, as Spark's Kafka sink has them (key, value, headers,
+Invariants: columns are found by name, as Spark's Kafka sink has them (key, value, headers,
 topic, partition, and timestamp beside them); what cannot become records is refused with the column,
 and where it is a row's fault with the row, before anything of the batch is written.
 """

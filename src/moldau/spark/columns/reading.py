@@ -1,6 +1,6 @@
 """A range of a partition's offsets as Arrow batches.
 
-What always holds: the next part is being fetched while one is decoded, and no more than these two
+Invariants: the next part is being fetched while one is decoded, and no more than these two
 are in memory beside the batch that is being filled; rows are in the order of their offsets, every
 record of the range that may be seen is there once, and the range ends, also if its last offsets
 hold no records.

@@ -4,9 +4,9 @@ The producer is the client's own: its accumulator, sender and transactions. Only
 into an open batch is another (`_rows`); whatever that cannot do, for want of a batch, of memory or
 of metadata, goes the way of every record, `Producer.send`.
 
-What always holds: rows are never held beside the producer's `buffer.memory`; after `flush` every
+Invariants: rows are never held beside the producer's `buffer.memory`; after `flush` every
 row is acknowledged, or it has raised; a transaction ends by `abort`, by `close`, or, once
-`prepared` has been called, by whoever holds what that gave.
+`prepared` has been called, by the holder of its result.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ producers: Final = ClientCache(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A transaction that holds everything and waits for its end, by whoever may end it."""
+    """A transaction that holds everything and waits for its end, by any process that may end it."""
 
     transactional_id: str
     producer_id: int
@@ -262,7 +262,7 @@ class ColumnWriter:
         self._raise_failure()
 
     def prepared(self) -> Prepared:
-        """Flush, and leave the transaction open for somebody else to end."""
+        """Flush, and leave the transaction open for another process to end."""
         manager = self._core.transactions
         if self._transactional_id is None or manager is None:
             raise IllegalStateError(
@@ -304,7 +304,7 @@ class ColumnWriter:
             if self._transactional_id is not None and not self._core.keeps_transaction:
                 self.abort()
         except KafkaError:
-            # Fenced, or nobody answers: the coordinator aborts it, at its timeout at the latest.
+            # Fenced, or no answer: the coordinator aborts it, at its timeout at the latest.
             pass
         finally:
             self._is_open = False

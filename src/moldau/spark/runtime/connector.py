@@ -4,7 +4,7 @@ It is asked for by Maven coordinate only, never by address: Maven where it is in
 resolver that comes with Spark, both with the repositories that the user configured for them. What
 was had once is kept in the cache folder, and nothing is asked for again.
 
-What always holds: a folder in the cache is complete or not there.
+Invariants: a folder in the cache is complete or not there.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def fetch(cache: Path, spark_version: str, environ: Mapping[str, str] | None = N
 
 
 def _with_maven(maven: str, spark_version: str, jars: Path, environ: Mapping[str, str]) -> None:
-    """Each jar by itself: their parents' files name repositories that not everybody can reach."""
+    """Each jar by itself: the parents' files name repositories that may not be reachable."""
     for artifact in candidates(spark_version):
         problem = ""
         for version in artifact.versions:
@@ -106,7 +106,7 @@ def _with_maven(maven: str, spark_version: str, jars: Path, environ: Mapping[str
                 break
         if problem:
             raise ConnectorUnavailable(
-                f"{artifact.coordinate(artifact.versions[0])} cannot be had with Maven here "
+                f"{artifact.coordinate(artifact.versions[0])} cannot be fetched with Maven here "
                 f"({problem})"
             )
 
@@ -139,7 +139,7 @@ def maven_problem(output: str) -> str:
         if pattern.search(output):
             return words
     errors = [line.removeprefix("[ERROR] ") for line in output.splitlines() if "[ERROR]" in line]
-    return (errors or ["it failed without a word"])[0][:200]
+    return (errors or ["it failed without a message"])[0][:200]
 
 
 _MISSING = "no repository has it"
@@ -188,7 +188,7 @@ def _with_spark(
         if problem == _UNREACHABLE or "unresolved dependency" not in said:
             break
     raise ConnectorUnavailable(
-        f"{coordinate(spark_version)} cannot be had with Spark's resolver here ({problem})"
+        f"{coordinate(spark_version)} cannot be fetched with Spark's resolver here ({problem})"
     )
 
 

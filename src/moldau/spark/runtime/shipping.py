@@ -3,7 +3,7 @@
 The archive is made from this environment, compiled modules included, so executors need the same
 Python version and platform; pyspark, pyarrow and pandas they have as any executor for Python has.
 
-What always holds: an archive's name is the hash of its content, so what is cached is never stale,
+Invariants: an archive's name is the hash of its content, so what is cached is never stale,
 and two environments never overwrite each other's.
 """
 

@@ -1,8 +1,8 @@
 """The requests that a sink's driver makes of brokers, beside those of any admin client.
 
-Ending somebody else's transaction needs only its producer id and epoch, so the driver ends what its
-tasks opened. What always holds: an error that passes is waited out until `default.api.timeout.ms`;
-an answer that says that somebody else has the transactional id now is a result, not an error.
+Ending another producer's transaction needs only its producer id and epoch, so the driver ends what
+its tasks opened. Invariants: a transient error is retried until `default.api.timeout.ms`; a
+response saying that another producer has the transactional id now is a result, not an error.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class TakenOverError(SinkError):
 
     def __str__(self) -> str:
         return (
-            f"somebody else has taken over the transactional id {self.transactional_id}: this "
+            f"another producer has taken over the transactional id {self.transactional_id}: this "
             "query was started a second time, or another one has the same checkpointLocation or "
             "kafka.transactional.id; nothing of this batch was committed here"
         )
@@ -261,7 +261,7 @@ class SinkOperations(AdminBase):
         _check(key, results.errors.values())
 
     async def forget(self, partition: int, keys: Iterable[bytes]) -> None:
-        """Tombstones for what nobody will ask for again."""
+        """Tombstones for what will not be asked for again."""
         now_ms = round(time.time() * 1000)
         batch = encode_batch([(key, None, now_ms, ()) for key in keys])
         await self._produce(None, TopicPartition(TOPIC, partition), batch, _PRODUCE_BY_NAME)
@@ -309,7 +309,7 @@ class SinkOperations(AdminBase):
                 raise KafkaTimeoutError(f"{place} was not read within {deadline.timeout_ms} ms")
             found = await self._fetch(place, log.next_offset)
             if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                # Compaction has no lower end, but the topic may have been made anew.
+                # Compaction has no lower end, but the topic may have been created again.
                 log = SinksLog()
                 log.next_offset = max(0, found.log_start_offset)
                 found = await self._fetch(place, log.next_offset)

@@ -98,7 +98,7 @@ class SinkCluster:
     async def _read_log(self, prefix: str) -> SinksLog:
         await self._ensure_topic()
         partition = partition_of(prefix, PARTITION_COUNT)
-        # One that fails in the middle is read on from there: what it has been told of is whole.
+        # One that fails in the middle is read on from there: what it has received is complete.
         log = self._logs.setdefault(partition, SinksLog())
         self._logs[partition] = log = await self._admin.read_log(partition, log)
         return log
@@ -122,7 +122,7 @@ class SinkCluster:
             try:
                 found = self._thread.call(self._admin.transaction_timeout_ms_max())
             except KafkaError:
-                # Not everybody may look at the configuration of brokers.
+                # Not every user may read the configuration of brokers.
                 found = None
             self._timeout_ms = wanted_ms if found is None else min(wanted_ms, found)
         return self._timeout_ms

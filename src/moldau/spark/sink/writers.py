@@ -114,7 +114,7 @@ class TopicStreamWriter(_Writer, DataSourceStreamArrowWriter):
         batch_id = context.getLocalProperty("streaming.sql.batchId")
         if query_id is None or batch_id is None:
             raise SinkError(
-                "Spark did not tell the task which query and batch it belongs to "
+                "Spark did not give the task the query and batch it belongs to "
                 "(sql.streaming.queryId, streaming.sql.batchId); an exactly-once stream needs both"
             )
         return self._write(iterator, query_id, int(batch_id))
@@ -155,7 +155,7 @@ class TopicWriter(_Writer, DataSourceArrowWriter):
 def _context() -> Any:
     context = TaskContext.get()
     if context is None:
-        raise SinkError("rows are written by tasks of Spark, and this is none")
+        raise SinkError("only a task of Spark can write rows, and this is not one")
     return context
 
 

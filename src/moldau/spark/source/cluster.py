@@ -1,6 +1,6 @@
 """Asks a cluster about the topics of one source: which partitions, which offsets, anything new.
 
-A thin shell over the client. What always holds: every call ends in bounded time; who waits for new
+A thin shell over the client. Invariants: every call ends in bounded time; who waits for new
 records is woken by the brokers, which hold a Fetch until there are some, so that waiting costs next
 to nothing; a list of partitions is at most a second old, longer only where asking is dear.
 """

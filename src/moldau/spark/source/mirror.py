@@ -1,7 +1,7 @@
 """A consumer group that shows how far a query has read.
 
 Spark keeps what a query has read in its checkpoint, where no lag tool looks. This commits the same
-offsets to a consumer group. What always holds: the checkpoint alone decides where a query goes on;
+offsets to a consumer group. Invariants: the checkpoint alone decides where a query goes on;
 nothing here fails a query, but for a group that has members of its own, which is refused at the
 start; offsets are committed in the background, the newest of them, one commit at a time.
 
@@ -207,7 +207,7 @@ def admin_config(options: SourceOptions) -> dict[str, Any]:
 
 
 def query_group(prefix: str | None, description: str | None, query_id: str | None) -> str | None:
-    """The default group of a query, from what Spark tells its tasks; None outside of one."""
+    """The default group of a query, from the properties of Spark's tasks; None outside of one."""
     prefix = prefix or DEFAULT_PREFIX
     found = _DESCRIPTION.match(description or "")
     if found is not None and found["name"]:

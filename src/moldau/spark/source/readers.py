@@ -144,7 +144,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._running().prepare_available_now()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        # Spark takes one limit of a Python source. What comes back tells whether the trigger wants
+        # Spark takes one limit of a Python source. What comes back shows whether the trigger wants
         # limits at all; both of them are in the options.
         if self._options.max_offsets_per_trigger is not None:
             return ReadMaxRows(self._options.max_offsets_per_trigger)
@@ -174,7 +174,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _read(self._options, partition)
 
     def commit(self, end: OffsetsJson) -> None:
-        # Comes a batch late and never for the last one: `latestOffset` tells it sooner.
+        # Comes a batch late and never for the last one: `latestOffset` returns it sooner.
         pass
 
     def stop(self) -> None:

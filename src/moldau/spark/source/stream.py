@@ -1,7 +1,7 @@
 """One run of a streaming query, as its reader in Spark's driver lives through it.
 
 Spark asks for the latest offset, plans the batch up to it, and asks again when the batch is done
-for good. What always holds: offsets that were handed out only grow; with AvailableNow nothing
+for good. Invariants: offsets that were handed out only grow; with AvailableNow nothing
 beyond the offsets of the beginning is handed out; a call without news waits for some, but not for
 long, since another source of the same query may have news.
 """

@@ -1,6 +1,6 @@
 """Tables that Spark reaches through Python: its data source interface over our sinks and sources.
 
-Nothing is decided here. Spark makes a writer anew on the driver before each batch and again for the
+Nothing is decided here. Spark makes a new writer on the driver before each batch and again for the
 commit, so `prepare` runs in both; a writer that travels to tasks carries what `prepare` found.
 """
 

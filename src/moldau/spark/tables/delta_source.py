@@ -75,7 +75,7 @@ class DeltaLog:
         except FileNotFoundError:
             raise TableError(
                 f"version {number} is gone from the log of the Delta table {self._folder}",
-                "Its log was cleaned before the stream had read it: start anew with a new "
+                "Its log was cleaned before the stream had read it: start again with a new "
                 "checkpoint, or raise delta.logRetentionDuration",
             ) from None
         return parse_commit(number, text)

@@ -55,7 +55,7 @@ class IcebergLog:
             raise TableError(
                 f"snapshot {number} is no longer part of the Iceberg table "
                 f"{self._options.text('table')}: it expired or the table was rolled back",
-                "Start anew with a new checkpoint",
+                "Start again with a new checkpoint",
             )
         return self._line[self._line.index(number) + 1 :]
 

@@ -150,5 +150,5 @@ def test_a_file_that_is_wrong_is_not_written_down(pipelines: Pipelines, tmp_path
 
 
 def test_a_folder_without_a_cluster_says_so(tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match="knows no cluster yet"):
+    with pytest.raises(PipelineError, match="has no cluster yet"):
         Pipelines(folder=tmp_path)

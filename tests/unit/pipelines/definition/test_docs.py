@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moldau.pipelines import Pipeline
-from moldau.pipelines.definition.documents import loads
+from moldau.pipelines.definition.pipeline import loads
 from support.processes import ROOT
 
 EXAMPLES = ROOT / "examples" / "pipelines"

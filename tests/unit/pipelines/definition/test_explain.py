@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from moldau.pipelines import DefinitionError, Pipeline, PipelineError
-from moldau.pipelines.definition.documents import loads
-from moldau.pipelines.errors import explain, short
+from moldau.pipelines.definition.pipeline import loads
+from moldau.pipelines.machine.explaining import explain, short
 
 CAPTURED = Path(__file__).with_name("captured")
 YAML = """\
@@ -22,7 +22,7 @@ steps:
 sink: {topic: big-orders}
 """
 BAD_RECORD = (
-    "orders.yaml:2: bad record orders-0 at offset 2: the value is no JSON object: nope "
+    "orders.yaml:2: bad record orders-0 at offset 2: the value is not a JSON object: nope "
     "(dead_letter: TOPIC sends such records there, errors: ignore leaves them out)"
 )
 CAST = (

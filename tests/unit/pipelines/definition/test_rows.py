@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 from moldau.pipelines.build.rows import TAG, RowRunner, RowStepError
 from moldau.pipelines.definition.code import Code
 from moldau.pipelines.definition.model import FAIL, IGNORE
-from moldau.pipelines.errors import explain
+from moldau.pipelines.machine.explaining import explain
 
 ERROR = StructType(
     [

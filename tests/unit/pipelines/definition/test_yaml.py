@@ -22,7 +22,7 @@ from moldau.pipelines.definition import (
     Trigger,
     Watermark,
 )
-from moldau.pipelines.definition.documents import loads
+from moldau.pipelines.definition.pipeline import loads
 
 GOOD = """\
 name: big-orders
@@ -228,7 +228,8 @@ def test_tables_are_told_by_their_kind(sink: str, kind: str) -> None:
         ),
         pytest.param(
             "source: {topic: t, format: string}\nsink: {topic: out}\ndead_letter: t",
-            "orders.yaml:1: dead_letter: is also the source, so bad records would go in circles",
+            "orders.yaml:1: dead_letter: is also the source, so bad records would be read again "
+            "and again",
             id="dead letters in a circle",
         ),
         pytest.param(

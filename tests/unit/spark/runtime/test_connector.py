@@ -66,7 +66,7 @@ def test_offline_is_one_line_after_one_question(tmp_path: Path, environ: dict[st
     with pytest.raises(ConnectorUnavailable) as told:
         fetch(tmp_path / "cache", "4.3.0", environ | {"OFFLINE": "1"})
     assert str(told.value) == (
-        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0 cannot be had with Maven here "
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0 cannot be fetched with Maven here "
         "(no repository can be reached)"
     )
     assert (tmp_path / "asked").read_text().count("\n") == 1
@@ -81,7 +81,7 @@ def test_half_of_it_is_not_kept(tmp_path: Path, environ: dict[str, str]) -> None
 
 def test_other_words_of_maven() -> None:
     assert maven_problem("[INFO] x\n[ERROR] Something odd\n[ERROR] more") == "Something odd"
-    assert maven_problem("") == "it failed without a word"
+    assert maven_problem("") == "it failed without a message"
 
 
 def test_of_what_spark_resolves_only_what_it_lacks_is_kept() -> None:

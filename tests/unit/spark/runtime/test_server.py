@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.spark.runtime import probe, processes, server
+from moldau.spark.runtime import probe, processes, startup
 from moldau.spark.runtime.errors import ServerNotRunning, ServerStartError, SparkRuntimeError
 from moldau.spark.runtime.java import JavaHome
 from moldau.spark.runtime.machine.settings import ServerState
@@ -49,8 +49,8 @@ def _small_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / "bin" / "spark-submit").write_text(PROGRAM)
     (home / "bin" / "spark-submit").chmod(0o755)
     java = JavaHome("/jvm", 21, "PATH", "/usr/bin/java")
-    monkeypatch.setattr(server, "spark_home", lambda: home)
-    monkeypatch.setattr(server, "find_java", lambda environ, cache: java)
+    monkeypatch.setattr(startup, "spark_home", lambda: home)
+    monkeypatch.setattr(startup, "find_java", lambda environ, cache: java)
     monkeypatch.setattr(probe, "answers", lambda host, port, seconds_max: "4.3.0")
     monkeypatch.setenv("MOLDAU_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SPARK_HOME", "/another/spark")
@@ -146,7 +146,7 @@ def test_one_whose_starter_died_is_taken_over(folder: Path) -> None:
 
 def test_a_start_that_fails_says_why_and_leaves_nothing(folder: Path) -> None:
     failing = ConnectServer(folder, conf={"test.fails": "1"})
-    with pytest.raises(ServerStartError, match=r"ended at its start: it has to be like this\. All"):
+    with pytest.raises(ServerStartError, match=r"ended at its start: it has to be like this\. Its"):
         failing.start()
     assert not (folder / "server.json").exists()
     with pytest.raises(ServerNotRunning, match="moldau spark start --data"):

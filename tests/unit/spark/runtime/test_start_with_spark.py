@@ -28,11 +28,11 @@ with socket.create_server(("127.0.0.1", int(conf["spark.connect.grpc.binding.por
 MOLDAU = """
 import pathlib, sys
 from moldau.cli.main import main
-from moldau.spark.runtime import probe, server
+from moldau.spark.runtime import probe, startup
 from moldau.spark.runtime.java import JavaHome
 home = pathlib.Path(sys.argv[1])
-server.spark_home = lambda: home
-server.find_java = lambda environ, cache: JavaHome("/jvm", 21, "PATH", "/usr/bin/java")
+startup.spark_home = lambda: home
+startup.find_java = lambda environ, cache: JavaHome("/jvm", 21, "PATH", "/usr/bin/java")
 probe.answers = lambda host, port, seconds_max: "4.3.0"
 sys.exit(main(sys.argv[2:]))
 """

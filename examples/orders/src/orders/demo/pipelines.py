@@ -1,7 +1,7 @@
 """The pipelines of the demo: a Spark server and a control loop in a folder of their own.
 
 They are declared in YAML beside the package; only where tables and files go is filled in here. The
-server and the loop are made to outlive whoever started them, so they are ended here on purpose.
+server and the loop are made to outlive the process that started them, so they are ended here.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class Demo:
             )
 
     def _drain(self, show: Callable[[str, float], None]) -> None:
-        """Until everybody has done everything, or time is over: the checks will tell."""
+        """Until all work is done, or time is over: the checks show which."""
         deadline = time.monotonic() + _DRAIN_S_MAX
         while not self._is_drained() and time.monotonic() < deadline:
             show("no more orders, waiting for the last ones", 1.0)

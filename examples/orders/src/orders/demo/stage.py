@@ -1,7 +1,7 @@
 """Sets the scene: a broker unless there is one, the topics, and each service as its own process.
 
 Children end when their standard input does, so they end with this process however it ends. They are
-told apart by process id; nothing else is ever signalled.
+distinguished by process id; nothing else is ever signalled.
 """
 
 from __future__ import annotations

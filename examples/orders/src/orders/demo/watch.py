@@ -96,7 +96,7 @@ class Watcher:
             try:
                 work()
             except KafkaError as error:
-                log.warning("the view begins anew after %s", error)
+                log.warning("the view starts again after %s", error)
                 with self.lock:
                     self.seen = Seen(lags=self.seen.lags)
                 self._stopping.wait(_PAUSE_S)

@@ -1,8 +1,7 @@
 """The group coordinator as handlers see it: one coroutine per request.
 
-Finds the shard of a group, runs the decision there, and turns errors into the
-answer Kafka gives in that case. The broker tells it which partitions of
-`__consumer_offsets` it leads.
+Finds the shard of a group, runs the decision there, and turns errors into the response that Kafka
+sends in that case. The broker passes it the partitions of `__consumer_offsets` that it leads.
 """
 
 from __future__ import annotations
@@ -17,7 +16,12 @@ from moldau.broker.coordinator.group.machine.group import ClientInfo
 from moldau.broker.coordinator.group.machine.settings import GroupSettings
 from moldau.broker.coordinator.group.machine.shard import GroupShard
 from moldau.broker.coordinator.group.machine.transactional_commits import refused
-from moldau.broker.coordinator.machine.decision import Decision, ProducerStamp, TransactionEnding
+from moldau.broker.coordinator.machine.decision import (
+    Action,
+    Decision,
+    ProducerStamp,
+    TransactionEnding,
+)
 from moldau.broker.coordinator.machine.hashing import partition_for
 from moldau.broker.coordinator.machine.log import CoordinatorLog
 from moldau.broker.coordinator.machine.topics import ClusterTopics
@@ -66,11 +70,11 @@ class GroupCoordinator:
         settings: GroupSettings,
         partition_count: Callable[[], int],
         report_bug: Callable[[Exception], None],
-        perform: Callable[[object], None],
+        perform: Callable[[Action], None],
         clock: Clock | None = None,
         new_uuid: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
-        """`partition_count` tells how many partitions the offsets topic has, or will have;
+        """`partition_count` is how many partitions the offsets topic has, or will have;
         `perform` begins what groups want done: `InitializeShareState`, `CreateInternalTopics`."""
         self._config = config
         self._partition_count = partition_count
@@ -93,7 +97,7 @@ class GroupCoordinator:
     def partition_for(self, group_id: str) -> int:
         return partition_for(group_id, self._partition_count())
 
-    # What the broker tells it.
+    # Leadership.
 
     def on_elected(self, partition: int, leader_epoch: int, log: CoordinatorLog) -> None:
         """This broker leads the partition of the offsets topic from this epoch on."""
@@ -115,7 +119,7 @@ class GroupCoordinator:
                 continue
 
     async def loaded(self) -> None:
-        """Wait until every partition told of so far has been loaded."""
+        """Wait until every partition led here has been loaded."""
         await self._runtime.loaded()
 
     def close(self) -> None:
@@ -174,7 +178,7 @@ class GroupCoordinator:
                 lambda shard, now_ms: shard.heartbeat(request, now_ms),
             )
         except ApiError as error:
-            # While the group is being loaded nobody's session can end, so all is well.
+            # No session can expire while the group is being loaded.
             loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)
 
@@ -305,7 +309,7 @@ class GroupCoordinator:
     def report_internal_topics(
         self, group_id: str, errors: Mapping[str, str], now_ms: WallMs
     ) -> None:
-        """By topic why it was not created; members of the streams group are told."""
+        """Store by topic why it was not created, for the members of the streams group."""
         try:
             self._runtime.read(
                 self.partition_for(group_id),

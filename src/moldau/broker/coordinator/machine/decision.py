@@ -1,15 +1,13 @@
-"""What a coordinator's pure half hands to its shell.
+"""What a coordinator's pure half returns to its shell.
 
-A shard decides; the shell acts. A `Decision` names the records to append, the
-answer to give once they are committed, and effects. The order is fixed: append,
-replay, timers, and only after commit the answers and the continuation; without
-records these wait for the commit of all that was appended before, which they may
-reveal. So no client ever hears of a state that a crash could take back.
+A shard decides; the shell acts. A `Decision` has the records to append, the response to return once
+they are committed, and effects. The order is fixed: append, replay, timers, and only after commit
+the responses and the continuation; without records these wait for the commit of all that was
+appended before, which they may reveal. So no client ever sees a state that a crash could undo.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, NewType, Protocol, TypeVar
 
@@ -19,7 +17,7 @@ from moldau.wire.messages import Message
 from moldau.wire.record_values import encode_coordinator_key, encode_coordinator_value
 
 Ticket = NewType("Ticket", int)
-"""Stands for a request that the shell keeps open until an Answer names it."""
+"""A request that the shell holds open until an Answer has its ticket."""
 
 
 R = TypeVar("R")
@@ -42,30 +40,48 @@ class CoordinatorRecord:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Complete the request behind the ticket; leaves after commit."""
+    """Complete the request of the ticket, after commit."""
 
     ticket: Ticket
     response: Message
+
+
+class Timer:
+    """Base of what a shard is woken by; equal values are one timer, so subclasses are frozen."""
+
+    __slots__ = ()
+
+
+class Action:
+    """Base of what a shard has done outside of it."""
+
+    __slots__ = ()
+
+
+class Continuation:
+    """Base of what a shard gets back when the records of a decision are committed, or failed."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Call `on_timer(timer)` after the delay; replaces an earlier deadline of the timer."""
 
-    timer: Hashable
+    timer: Timer
     delay_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    timer: Hashable
+    timer: Timer
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Something to be done outside the shard once the records are committed."""
+    """Have something done outside the shard once the records are committed."""
 
-    action: object
+    action: Action
 
 
 Effect = Answer | Schedule | Cancel | Act
@@ -73,12 +89,12 @@ Effect = Answer | Schedule | Cancel | Act
 
 @dataclass(frozen=True, slots=True)
 class ProducerStamp:
-    """Whose transaction the records of a decision belong to."""
+    """The producer whose transaction the records of a decision belong to."""
 
     producer_id: int
     producer_epoch: int
     guard: object | None = None
-    """The log's proof that the transaction is open there; None where none is asked for."""
+    """The log's proof that the transaction is open there; None where none is required."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +116,16 @@ class Decision(Generic[R]):
     response: R
     records: tuple[CoordinatorRecord, ...] = ()
     effects: tuple[Effect, ...] = ()
-    continuation: object | None = None
-    """Handed back through `on_written` once the records are committed or have failed."""
+    continuation: Continuation | None = None
+    """Passed to `on_written` once the records are committed or have failed."""
     atomic: bool = True
     """False allows the shell to spread many independent records over several batches."""
     producer: ProducerStamp | None = None
     """Write the records in this producer's transaction: they count once its marker follows."""
 
     @property
-    def tells(self) -> bool:
-        """Whether anybody hears of it but who asked for it."""
+    def has_audience(self) -> bool:
+        """Whether it has effects for others than its caller."""
         return self.continuation is not None or any(
             isinstance(effect, Answer | Act) for effect in self.effects
         )
@@ -117,14 +133,14 @@ class Decision(Generic[R]):
 
 @dataclass(slots=True)
 class Outbox:
-    """Collects what one step of a machine wants done, in order."""
+    """Collects the records and effects of one step of a machine, in order."""
 
     now_ms: WallMs
     records: list[CoordinatorRecord] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
-    continuation: object | None = None
+    continuation: Continuation | None = None
 
-    def write(self, record: CoordinatorRecord, continuation: object | None = None) -> None:
+    def write(self, record: CoordinatorRecord, continuation: Continuation | None = None) -> None:
         self.records.append(record)
         if continuation is not None:
             self.continuation = continuation
@@ -132,13 +148,13 @@ class Outbox:
     def answer(self, ticket: Ticket, response: Message) -> None:
         self.effects.append(Answer(ticket, response))
 
-    def schedule(self, timer: Hashable, delay_ms: int) -> None:
+    def schedule(self, timer: Timer, delay_ms: int) -> None:
         self.effects.append(Schedule(timer, delay_ms))
 
-    def cancel(self, timer: Hashable) -> None:
+    def cancel(self, timer: Timer) -> None:
         self.effects.append(Cancel(timer))
 
-    def act(self, action: object) -> None:
+    def act(self, action: Action) -> None:
         self.effects.append(Act(action))
 
     def decision(

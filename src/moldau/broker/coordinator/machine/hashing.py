@@ -1,8 +1,8 @@
 """Which partition of an internal topic owns a group or a transactional id.
 
-The hash is Java's `String.hashCode`, because existing data folders and other
-brokers of the cluster place their records with it. What always holds: the
-answer is in `range(partition_count)` and equals Kafka's for every string.
+The hash is Java's `String.hashCode`, because existing log directories and other brokers of the
+cluster place their records with it. Invariant: the result is in `range(partition_count)` and equals
+Kafka's for every string.
 """
 
 from __future__ import annotations

@@ -1,35 +1,38 @@
 """Deadlines of many timers, of which most are moved before they are due.
 
-Every heartbeat moves one session deadline, so moving must be cheap: the map
-holds the truth, the heap may hold older, earlier entries that are dropped or
-put back when they surface. What always holds: a timer fires at most once per
-schedule, never before its latest deadline, and in order of deadlines.
+Every heartbeat moves one session deadline, so moving must be cheap: the map is authoritative, and
+the heap may hold older, earlier entries that are dropped or put back when they surface. Invariants:
+a timer fires at most once per schedule, never before its latest deadline, and in the order of
+deadlines.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable
+from typing import Generic, TypeVar
 
 from moldau.times import ElapsedMs
 
-# Below this size stale entries are not worth a thought.
+T = TypeVar("T", bound=Hashable)
+
+# Below this size stale entries are not worth removing.
 _COMPACT_FROM = 64
 
 
-class TimerQueue:
+class TimerQueue(Generic[T]):
     __slots__ = ("_deadlines", "_heap", "_sequence")
 
     def __init__(self) -> None:
         # timer -> (deadline, the heap entry that stands for it)
-        self._deadlines: dict[Hashable, tuple[ElapsedMs, int]] = {}
-        self._heap: list[tuple[ElapsedMs, int, Hashable]] = []
+        self._deadlines: dict[T, tuple[ElapsedMs, int]] = {}
+        self._heap: list[tuple[ElapsedMs, int, T]] = []
         self._sequence = 0
 
     def __len__(self) -> int:
         return len(self._deadlines)
 
-    def schedule(self, timer: Hashable, at_ms: ElapsedMs) -> None:
+    def schedule(self, timer: T, at_ms: ElapsedMs) -> None:
         current = self._deadlines.get(timer)
         if current is not None and current[0] <= at_ms:
             # The entry surfaces early and is put back then: no heap work per heartbeat.
@@ -37,7 +40,7 @@ class TimerQueue:
             return
         self._push(timer, at_ms)
 
-    def cancel(self, timer: Hashable) -> None:
+    def cancel(self, timer: T) -> None:
         self._deadlines.pop(timer, None)
         self._compact()
 
@@ -50,7 +53,7 @@ class TimerQueue:
         self._drop_stale()
         return self._heap[0][0] if self._heap else None
 
-    def pop_due(self, now_ms: ElapsedMs) -> Hashable | None:
+    def pop_due(self, now_ms: ElapsedMs) -> T | None:
         """Take one timer that is due, the oldest deadline first."""
         while True:
             self._drop_stale()
@@ -63,7 +66,7 @@ class TimerQueue:
                 return timer
             self._push(timer, deadline)
 
-    def _push(self, timer: Hashable, at_ms: ElapsedMs) -> None:
+    def _push(self, timer: T, at_ms: ElapsedMs) -> None:
         self._sequence += 1
         self._deadlines[timer] = (at_ms, self._sequence)
         heapq.heappush(self._heap, (at_ms, self._sequence, timer))

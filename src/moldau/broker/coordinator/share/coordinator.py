@@ -1,8 +1,8 @@
 """The share coordinator as the rest of the broker sees it: one attempt of each `Persister` call.
 
-Finds the shard of a share partition and runs the decision there. The broker tells it which
-partitions of `__share_group_state` it leads, and when topics are deleted. What always holds: the
-topic's records are deleted only below the oldest snapshot that is still needed.
+Finds the shard of a share partition and runs the decision there. The broker passes it the
+partitions of `__share_group_state` that it leads, and deleted topics. Invariant: the topic's
+records are deleted only below the oldest snapshot that is still needed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
-from moldau.broker.coordinator.machine.decision import Decision
+from moldau.broker.coordinator.machine.decision import Action, Decision
 from moldau.broker.coordinator.machine.hashing import partition_for
 from moldau.broker.coordinator.machine.log import CoordinatorLog
 from moldau.broker.coordinator.machine.topics import ClusterTopics
@@ -31,7 +31,7 @@ from moldau.wire.errors import ApiError
 
 
 class ShareCoordinator:
-    """Implements `Persister` without retries: whoever asks may have to look elsewhere first."""
+    """Implements `Persister` without retries: the caller has to find the coordinator again."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class ShareCoordinator:
         report_bug: Callable[[Exception], None],
         clock: Clock | None = None,
     ) -> None:
-        """`partition_count` tells how many partitions the state topic has, or will have;
+        """`partition_count` is how many partitions the state topic has, or will have;
         `delete_records(partition, offset)` deletes its records below the offset, or ApiError."""
         self._partition_count = partition_count
         self._delete_records = delete_records
@@ -62,7 +62,7 @@ class ShareCoordinator:
         """The partition of the state topic; the key as FindCoordinator spells it, or its parts."""
         return partition_for(str(key), self._partition_count())
 
-    # What the broker tells it.
+    # Leadership.
 
     def on_elected(self, partition: int, leader_epoch: int, log: CoordinatorLog) -> None:
         """This broker leads the partition of the state topic from this epoch on."""
@@ -79,17 +79,17 @@ class ShareCoordinator:
             try:
                 await self._runtime.run(index, lambda shard, now_ms: shard.forget_topics(topic_ids))
             except ApiError:
-                # Leadership is moving or the log fails: a few records stay, and nobody asks.
+                # Leadership is moving or the log has failed: a few unused records stay.
                 continue
 
     async def loaded(self) -> None:
-        """Wait until every partition told of so far has been loaded."""
+        """Wait until every partition led here has been loaded."""
         await self._runtime.loaded()
 
     def close(self) -> None:
         self._runtime.close()
 
-    def _perform(self, partition: int, action: object) -> None:
+    def _perform(self, partition: int, action: Action) -> None:
         invariant(isinstance(action, PruneUpTo), f"{action!r} is no action of share shards")
         if not isinstance(action, PruneUpTo) or (
             self._pruned_offsets.get(partition, 0) >= action.offset

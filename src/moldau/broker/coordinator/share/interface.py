@@ -30,7 +30,7 @@ class Persister(Protocol):
     async def initialize_state(
         self, key: SharePartitionKey, *, state_epoch: int, start_offset: int
     ) -> None:
-        """Begin anew from `start_offset`, with no batches."""
+        """Reset the state to `start_offset`, with no batches."""
         ...
 
     async def read_state(self, key: SharePartitionKey, *, leader_epoch: int) -> ShareState:

@@ -1,1 +1,1 @@
-"""The transaction coordinator: who may write in which transaction, and how it ends."""
+"""The transaction coordinator: which producer may write in which transaction, and how it ends."""

@@ -1,9 +1,9 @@
 """The transaction coordinator as handlers see it: one coroutine per request.
 
-Finds the shard of a transactional id, runs the decision there, fetches producer ids that a
-decision needs, and carries out what the shards want done: sending markers, aborting what is
-overdue. The broker tells it which partitions of `__transaction_state` it leads; the leader
-epoch goes into the markers, so that of two coordinators the older one is refused.
+Finds the shard of a transactional id, runs the decision there, fetches producer ids that a decision
+needs, and performs the actions of the shards: sending markers, aborting what is overdue. The broker
+passes it the partitions of `__transaction_state` that it leads; the leader epoch is in the markers,
+so that of two coordinators the older one is rejected.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from moldau.broker.coordinator.machine.decision import Decision
+from moldau.broker.coordinator.machine.decision import Action, Decision
 from moldau.broker.coordinator.machine.hashing import partition_for
 from moldau.broker.coordinator.machine.log import CoordinatorLog
 from moldau.broker.coordinator.runtime import CoordinatorRuntime
@@ -90,7 +90,7 @@ class TransactionCoordinator:
         clock: Clock | None = None,
         seen_epochs: SeenEpochs = lambda producer_ids: {},
     ) -> None:
-        """`partition_count` tells how many partitions the state topic has, or will have;
+        """`partition_count` is how many partitions the state topic has, or will have;
         `transaction_version` the finalized level of that feature; `seen_epochs` the newest
         epochs that partitions have seen of some producer ids."""
         self._config = config
@@ -113,7 +113,7 @@ class TransactionCoordinator:
     def partition_for(self, transactional_id: str) -> int:
         return partition_for(transactional_id, self._partition_count())
 
-    # What the broker tells it.
+    # Leadership.
 
     def on_elected(self, partition: int, leader_epoch: int, log: CoordinatorLog) -> None:
         """This broker leads the partition of the state topic from this epoch on."""
@@ -133,11 +133,11 @@ class TransactionCoordinator:
         self._runtime.unload(partition, leader_epoch)
 
     async def loaded(self) -> None:
-        """Wait until every partition told of so far has been loaded."""
+        """Wait until every partition led here has been loaded."""
         await self._runtime.loaded()
 
     def transactions(self) -> list[TransactionMetadata] | None:
-        """All that is known here; None if a partition told of cannot be looked at."""
+        """All transactions of the partitions led here; None if one of these is not loaded."""
         found: list[TransactionMetadata] = []
         for partition in self._leaderships:
             try:
@@ -165,7 +165,7 @@ class TransactionCoordinator:
         enable_two_phase_commit: bool = False,
         keep_prepared: bool = False,
     ) -> ProducerIdAndEpoch:
-        """A producer begins; `expected` is who it was until now, if it recovers (KIP-360)."""
+        """Begin a producer; `expected` is its present id and epoch, if it recovers (KIP-360)."""
         _check_transactional_id(transactional_id)
         timeout_ms = self._checked_timeout_ms(
             transaction_timeout_ms, enable_two_phase_commit, keep_prepared
@@ -228,7 +228,8 @@ class TransactionCoordinator:
         committed: bool,
         client_transaction_version: int = TV_2,
     ) -> ProducerIdAndEpoch:
-        """Whom the client continues as; NO_PRODUCER says unchanged (transaction version 1)."""
+        """The producer id and epoch with which the client continues; NO_PRODUCER if they are the
+        same (transaction version 1)."""
         _check_transactional_id(transactional_id)
         producer = ProducerIdAndEpoch(producer_id, producer_epoch)
         return await self._run(
@@ -292,7 +293,7 @@ class TransactionCoordinator:
         return timeout_ms
 
     async def _run(self, transactional_id: str, decide: Decide) -> ProducerIdAndEpoch:
-        """Decide, and if that takes a fresh producer id, decide anew with one in hand."""
+        """Decide, and if that needs a new producer id, fetch one and decide again."""
         outcome = await self._decide(transactional_id, decide, None)
         if isinstance(outcome, NeedProducerId):
             outcome = await self._decide(transactional_id, decide, await self._fresh_id())
@@ -316,12 +317,12 @@ class TransactionCoordinator:
         except ApiError as error:
             # The controller cannot be asked right now: as Kafka, have the client retry.
             raise ApiError(
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no producer id to be had: {error}"
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"no producer id is available: {error}"
             ) from error
 
-    # What shards want done.
+    # Actions of the shards.
 
-    def _perform(self, partition: int, action: object) -> None:
+    def _perform(self, partition: int, action: Action) -> None:
         leadership = self._leaderships.get(partition)
         if leadership is None:
             return
@@ -333,7 +334,7 @@ class TransactionCoordinator:
             leadership.aborting = True
             work = self._abort_timed_out(leadership, action.transactional_ids)
         else:
-            raise InvariantError(f"{action!r} is nothing that this coordinator does")
+            raise InvariantError(f"{action!r} is no action of this coordinator")
         task = asyncio.get_running_loop().create_task(work)
         leadership.tasks.add(task)
         task.add_done_callback(lambda task: self._on_done(leadership, task))

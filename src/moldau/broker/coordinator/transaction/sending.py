@@ -1,8 +1,8 @@
-"""Brings the decision about a transaction to all its partitions.
+"""Sends the decision about a transaction to all its partitions.
 
-Goes on until every partition has its marker, however often that fails: until then readers of
-the partition wait. What always holds: nothing is written once the shard has moved on from the
-decision, because a late marker could end the next transaction of the same producer.
+Continues until every partition has its marker, however often that fails: until then readers of the
+partition wait. Invariant: nothing is sent once the shard has moved on from the decision, because a
+late marker could end the next transaction of the same producer.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ logger = logging.getLogger(__name__)
 _DELAY_MS_MIN = 20
 _DELAY_MS_MAX = 1_000
 
-# A newer coordinator has written there: what this one decided is a thing of the past.
+# A newer coordinator has written there: the decision of this one is obsolete.
 _SUPERSEDED = frozenset({ErrorCode.TRANSACTION_COORDINATOR_FENCED})
-# The partition has seen a newer epoch, which nobody was given before this transaction had ended
+# The partition has seen a newer epoch, which no producer gets before this transaction has ended
 # there. Either this coordinator has a successor, and then it can complete nothing; or a power
-# failure took the end of its log, and to give up would keep the transaction prepared for ever.
+# failure took the end of its log, and giving up would leave the transaction prepared for ever.
 _ENDED_BEFORE = ErrorCode.INVALID_PRODUCER_EPOCH
 # The others take no markers, so they cannot have taken transactional records either.
 _SETTLED = frozenset(
@@ -93,7 +93,7 @@ class MarkerSending:
         coordinator_epoch: int,
         is_current: Callable[[], bool],
     ) -> bool:
-        """Whether every partition has been told; False if that is no longer ours to do."""
+        """Whether every partition has its marker; False if another coordinator sends them now."""
         remaining = prepared.partitions
         backoff = marker_backoff(self._clock)
         while True:
@@ -124,7 +124,7 @@ class MarkerSending:
         try:
             (result,) = await self._markers.write([marker])
         except Exception as bug:
-            # Readers must not wait for ever because of it: as if no partition had answered.
+            # Readers must not wait for ever because of it: retry as if no partition had responded.
             self._report_bug(bug)
             return {}
         return result
@@ -132,7 +132,7 @@ class MarkerSending:
 
 def _log_superseded(prepared: TransactionMetadata, result: MarkerResult) -> None:
     logger.warning(
-        "no more markers for %r, producer %s: %s",
+        "stopped sending markers of %r, producer %s: %s",
         prepared.transactional_id,
         prepared.producer,
         {place: error.name for place, error in result.items() if error in _SUPERSEDED},
@@ -143,14 +143,14 @@ def _log_unexpected(prepared: TransactionMetadata, result: MarkerResult) -> None
     for place, error in result.items():
         if error is _ENDED_BEFORE:
             logger.warning(
-                "%s-%d has seen a newer epoch than %s of %r, and needs no marker of it",
+                "%s-%d has seen a newer epoch than %s of %r and needs no marker",
                 *place,
                 prepared.producer,
                 prepared.transactional_id,
             )
         elif error not in _SETTLED and error not in _PASSING:
             logger.error(
-                "the marker for %r in %s-%d failed with %s and is tried again",
+                "writing the marker of %r to %s-%d failed with %s; retrying",
                 prepared.transactional_id,
                 *place,
                 error.name,

@@ -42,7 +42,7 @@ class ShutdownTimeout:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryTimeout:
-    """The controller must have heard of this failed folder by then."""
+    """The controller must have received this failed log directory by then."""
 
     directory_id: UUID
 
@@ -63,7 +63,7 @@ class TimerFired:
     timer: Timer
     #: Of the last image that all parts of this broker have taken over.
     metadata_offset: int
-    #: Whether the cluster's metadata version knows cordoned folders.
+    #: Whether the cluster's metadata version has cordoned log directories.
     cordoning_supported: bool
 
 
@@ -113,7 +113,7 @@ class RegistrationOutdated:
 
 @dataclass(frozen=True, slots=True)
 class ControllerChanged:
-    """Another controller is the active one: it has not heard from this broker yet."""
+    """Another controller is the active one: it has no heartbeat of this broker yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,12 @@
-"""Decides what a broker tells the controller, and in which state of its life it is.
+"""Decides what a broker sends to the controller, and the state of its lifecycle.
 
-Transitions are in README.md, the events and effects in events.py. Time is not known here: delays
-go out as SetTimer and come back as TimerFired. As in Kafka a broker registers until it is
-registered, then sends heartbeats; one request is under way at a time, and one that becomes due
-meanwhile follows at once.
+Transitions are in README.md, the events and effects in events.py. Delays are returned as SetTimer
+and come back as TimerFired. As in Kafka a broker sends registrations until one is accepted, then
+heartbeats; one request is in flight at a time, and one that becomes due meanwhile follows at once.
 
-Unlike Kafka's broker, which goes on with heartbeats that the controller refuses, one whose epoch
-is stale registers again: it is told DUPLICATE_BROKER_REGISTRATION as long as another process with
-its id is alive, and otherwise takes its place back.
+Unlike Kafka's broker, which continues with heartbeats that the controller rejects, one whose epoch
+is stale registers again: it gets DUPLICATE_BROKER_REGISTRATION as long as another process with its
+id is alive, and is registered otherwise.
 """
 
 from __future__ import annotations
@@ -113,11 +112,11 @@ class BrokerLifecycle:
         self._was_registered = False
         self._ready_to_unfence = False
         self._fenced = True
-        # By id, whether the controller has heard of it.
+        # By id, whether the controller has received it.
         self._failed_directories: dict[UUID, bool] = {}
-        # None as long as nobody has said which: the controller then keeps what it knows.
+        # None until it is known: the controller then keeps what it has.
         self._cordoned: frozenset[UUID] | None = None
-        # What is under way, None or the failed folders that it tells of.
+        # The failed log directories in the request that is in flight, None without a request.
         self._under_way: frozenset[UUID] | None = None
         self._next_is_immediate = False
         self._shutdown_heard = False
@@ -175,7 +174,7 @@ class BrokerLifecycle:
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             return []
         if self.state is not BrokerState.RUNNING:
-            # Nobody relies on this broker yet.
+            # No other node relies on this broker yet.
             return self._stop()
         self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
         deadline = SetTimer(ShutdownTimeout(), timeout_ms)
@@ -206,8 +205,8 @@ class BrokerLifecycle:
                 if self._failed_directories.get(directory_id):
                     return []
                 return self._stop(
-                    f"the controller could not be told that log folder {directory_id} has failed "
-                    "(log.dir.failure.timeout.ms)"
+                    f"the failure of log directory {directory_id} could not be reported to the "
+                    "controller in time (log.dir.failure.timeout.ms)"
                 )
             case _:
                 assert_never(event.timer)
@@ -248,7 +247,7 @@ class BrokerLifecycle:
         )
 
     def _heartbeat(self, event: TimerFired) -> BrokerHeartbeatRequest:
-        # Which folders are cordoned is read from the metadata, so not known before it is.
+        # The cordoned log directories are in the metadata, so they are not known before that is.
         caught_up = self.state > BrokerState.STARTING
         cordoned = self._cordoned if caught_up and event.cordoning_supported else None
         return BrokerHeartbeatRequest(
@@ -281,14 +280,14 @@ class BrokerLifecycle:
         return [Report(epoch), *self._communicate_now()]
 
     def _on_heartbeat(self, event: HeartbeatAnswered) -> list[Effect]:
-        told, self._under_way = self._under_way or frozenset(), None
+        reported, self._under_way = self._under_way or frozenset(), None
         if event.error is ErrorCode.STALE_BROKER_EPOCH:
             self._registered = False
             return [*self._refused("heartbeat", event.error), self._next_after_failure()]
         if event.error is not ErrorCode.NONE:
             return [*self._refused("heartbeat", event.error), self._next_after_failure()]
         self._problem = ""
-        for directory_id in told:
+        for directory_id in reported:
             self._failed_directories[directory_id] = True
         effects = self._note_fencing(event.is_fenced)
         match self.state:
@@ -326,7 +325,7 @@ class BrokerLifecycle:
         return self._trouble(f"the controller refused the {what} with {error.name}: {advice}")
 
     def _trouble(self, problem: str) -> list[Effect]:
-        """The same problem is told once, not at every try."""
+        """The same problem is logged once, not at every attempt."""
         if problem == self._problem:
             return []
         self._problem = problem

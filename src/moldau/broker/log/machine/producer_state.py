@@ -137,9 +137,7 @@ class Verification:
             self.lowest_sequence = sequence
 
 
-ONGOING = Verification(
-    epoch=NO_PRODUCER_EPOCH, sequence=0, supports_epoch_bump=False, started_ms=0
-)
+ONGOING = Verification(epoch=NO_PRODUCER_EPOCH, sequence=0, supports_epoch_bump=False, started_ms=0)
 """Held for a batch of a transaction that was open already: it must still be when appended."""
 
 

@@ -1,7 +1,8 @@
-"""BrokerHeartbeat: a broker says how far it is and what it wants, and hears what it may.
+"""BrokerHeartbeat: a broker reports how far it has read the metadata and which state it wants, and
+gets the state that it may have.
 
-A heartbeat is the one request that also changes something at once: what the controller knows of
-the broker's session. That is not in the log, so nothing has to be undone if the records fail.
+A heartbeat is the only request that also changes something immediately: the broker's session. That
+is not in the log, so nothing has to be undone if the records fail.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def process_heartbeat(
     if after == BrokerState.SHUTDOWN_NOW:
         # It stops on its own word, so the next process with its id need not wait.
         heartbeats.end_session(broker.id, broker.epoch)
-    records += _about_folders(controller, broker, request, changes)
+    records += _log_dir_records(controller, broker, request, changes)
     if after == BrokerState.CONTROLLED_SHUTDOWN:
         _begin_shutdown(controller, heartbeats, broker, len(records))
     response = BrokerHeartbeatResponse(
@@ -85,7 +86,7 @@ def _transition(
 ) -> list[Any]:
     match after:
         case BrokerState.UNFENCED:
-            # What lies in a folder that has failed meanwhile is not led from here.
+            # A replica in a log directory that has failed meanwhile does not lead.
             return unfencing_records(controller, broker, lost=request.offline_log_dirs)
         case BrokerState.CONTROLLED_SHUTDOWN:
             records: list[Any] = [*shutdown_records(controller, broker, changes)]
@@ -95,7 +96,7 @@ def _transition(
             return [*changes.records, *fencing]
 
 
-def _about_folders(
+def _log_dir_records(
     controller: ControllerView,
     broker: Broker,
     request: BrokerHeartbeatRequest,
@@ -114,5 +115,5 @@ def _about_folders(
 def _begin_shutdown(
     controller: ControllerView, heartbeats: BrokerHeartbeats, broker: Broker, record_count: int
 ) -> None:
-    # The broker may go when everybody who lives has seen who leads instead.
+    # The broker may stop when every live broker has read the records of the new leaders.
     heartbeats.begin_shutdown(broker.id, controller.next_offset + record_count - 1)

@@ -1,10 +1,10 @@
-"""Broker registrations: who is in the cluster, who is alive, and what that does to partitions.
+"""Broker registrations: which brokers are registered and fenced, and what follows for partitions.
 
-One id belongs to one process: another incarnation is refused while the registered one has a
-session, unless that one has certainly ended. A broker that registers is fenced until it has caught
-up with the metadata. A new incarnation gets a new epoch, the offset at which the records of its
-registration begin, and whatever the old one led is taken from it first. A replica whose log folder
-is not online neither leads nor is in sync.
+Invariants: one id belongs to one process, so another incarnation is rejected while the registered
+one has a session, unless that one has certainly ended; a broker that registers is fenced until it
+has caught up with the metadata; a new incarnation gets a new epoch, the offset of the first record
+of its registration, after the leaderships of the old one are taken away; a replica whose log
+directory is not online neither leads nor is in the ISR.
 """
 
 from __future__ import annotations
@@ -193,10 +193,10 @@ def _records_for_restart(
     for topic, index, partition in _partitions_of(controller, new.id):
         sole = partition.replicas == (new.id,)
         if not sole or not new.has_online(partition.directory_of(new.id)):
-            # A sole replica stays eligible: nobody else can ever have more than it has.
+            # A sole replica stays eligible: no other replica can ever have more than it has.
             changes.remove(topic, index, partition, clean=clean or sole)
         elif not clean and partition.leader == new.id:
-            # Nobody else has this partition, so its leader stays; but a crash may have cost it
+            # No other broker has this partition, so its leader stays; but a crash may have cost it
             # unsynced records, and only a new leader epoch lets consumers notice.
             record = PartitionChangeRecord(
                 partition_id=index, topic_id=topic.id, leader=partition.leader
@@ -208,10 +208,11 @@ def _records_for_restart(
 def unfencing_records(
     controller: ControllerView, broker: Broker, *, lost: Collection[UUID] = ()
 ) -> list[Any]:
-    """The broker lives, and leads what nobody else can; nothing in its `lost` folders.
+    """Unfence the broker, which then leads what has no other leader, but nothing in its `lost` log
+    directories.
 
-    Everything without a leader is looked at, also what is not the broker's: whatever was missed
-    for whatever reason is made good when the next broker comes.
+    Every partition without a leader is checked, also those of other brokers, so that an election
+    that was missed for any reason is made when the next broker is unfenced.
     """
     changes = PartitionChanges(controller, added=broker.id)
     for topic_id, index in controller.index.leaderless():

@@ -1,8 +1,8 @@
-"""Deltas to whole images, where no single changes are known.
+"""Deltas between whole images, where single changes are not known.
 
-What always holds: such a delta names everything that is in the new image, and everything of the old
-one that is gone, each with what was there before. A listener that knows nothing yet, or only the
-old image, is complete after it.
+Invariant: such a delta has everything that is in the new image, and everything of the old one that
+is gone, each with its previous value. A listener that has no image yet, or only the old one, is
+complete after it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from moldau.broker.metadata.machine.model import ResourceType
 
 
 def whole_image_delta(image: MetadataImage) -> MetadataDelta:
-    """Everything in `image`, told to a listener that knows nothing yet."""
+    """Everything in `image`, for a listener that has no image yet."""
     return delta_between(MetadataImage(), image)
 
 

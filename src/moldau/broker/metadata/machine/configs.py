@@ -201,7 +201,7 @@ def _alter(
             _check_value_size(value)
             after[key] = value
         # A broker's unchanged value is written again on purpose: it makes the broker read files
-        # such as key stores anew.
+        # such as key stores again.
         if value != current.get(key) or resource_type == ResourceType.BROKER:
             records.append(
                 ConfigRecord(
@@ -215,7 +215,7 @@ def _alter(
     _check_exists(controller, resource_type, resource_name)
     _check_min_isr(controller, resource_type, resource_name, records)
     if controller.elr_enabled and any(record.name == MIN_INSYNC_REPLICAS for record in records):
-        # Who was eligible was decided by the old minimum (KIP-966).
+        # Which replicas are eligible was decided by the old minimum (KIP-966).
         topic_name = resource_name if resource_type == ResourceType.TOPIC else ""
         records.append(ClearElrRecord(topic_name=topic_name))
     return records

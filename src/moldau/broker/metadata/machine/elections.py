@@ -30,8 +30,8 @@ from moldau.wire.messages import PartitionChangeRecord
 
 
 class Election(Enum):
-    """PREFERRED: the first replica if it can. ONLINE: whoever is sure to have everything.
-    UNCLEAN: rather anybody than nobody."""
+    """PREFERRED: the first replica if it can. ONLINE: only a replica that has everything committed.
+    UNCLEAN: any replica rather than none."""
 
     PREFERRED = "preferred"
     ONLINE = "online"
@@ -44,7 +44,7 @@ class ElectionRules:
 
     `min_isr` is the effective minimum, no more than a partition of the topic has replicas. Before
     metadata.version 3.6-IV0 brokers needed a new leader epoch when the ISR shrank, and before
-    3.7-IV2 nobody knew directories.
+    3.7-IV2 records had no directories.
     """
 
     min_isr: int = 1
@@ -176,7 +176,7 @@ def _complete_reassignment(draft: _Draft) -> None:
         return
     if len(draft.adding) < len(draft.removing) and not set(replicas) <= set(isr):
         # With fewer replicas in the end, those that leave may be most of the ISR: they wait until
-        # everybody who stays is in sync.
+        # all that stay are in sync.
         return
     draft.isr, draft.replicas = isr, replicas
     draft.adding = draft.removing = ()
@@ -188,10 +188,11 @@ def _eligible(
     rules: ElectionRules,
     unclean_shutdown: Collection[int],
 ) -> tuple[int, ...]:
-    """Who was in sync when the ISR fell below its minimum, and so has everything committed.
+    """The replicas that were in sync when the ISR fell below its minimum, and so have everything
+    committed.
 
-    Whoever is no longer a replica deletes what it has, so it must not be eligible should it ever
-    become one again.
+    A broker that is no longer a replica deletes its log, so it must not be eligible if it ever
+    becomes one again.
     """
     if not rules.elr_enabled:
         return partition.elr
@@ -275,7 +276,7 @@ def _set_isr(
 def _set_last_known_leader(
     record: PartitionChangeRecord, partition: Partition, rules: ElectionRules
 ) -> None:
-    """Who led last is remembered from when there is no leader until there is one again."""
+    """Record the last leader while there is none."""
     if not rules.elr_enabled:
         return
     if record.leader == NO_LEADER:

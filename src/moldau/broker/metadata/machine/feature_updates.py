@@ -76,7 +76,8 @@ def update_features(
 
 
 def _records_before_elr(controller: ControllerView) -> list[ConfigRecord]:
-    """With ELR the minimum decides who is eligible, so it must be one for all (KIP-966)."""
+    """With ELR the minimum decides which replicas are eligible, so it must be the same for all
+    (KIP-966)."""
     records = []
     image = controller.image
     if MIN_INSYNC_REPLICAS not in image.cluster_configs():
@@ -195,12 +196,12 @@ def _reason_not_supported(controller: ControllerView, feature: str, level: int) 
     return None
 
 
-def _range_problem(who: str, levels: VersionRange | None, level: int) -> str | None:
+def _range_problem(node: str, levels: VersionRange | None, level: int) -> str | None:
     if levels is None:
-        return None if level == 0 else f"{who} does not support this feature."
+        return None if level == 0 else f"{node} does not support this feature."
     if level in levels or level == 0 == levels.min_version:
         return None
-    return f"{who} only supports versions {levels.min_version}-{levels.max_version}"
+    return f"{node} only supports versions {levels.min_version}-{levels.max_version}"
 
 
 def _refuse_metadata_downgrade(current: int, level: int, upgrade_type: int) -> NoReturn:

@@ -1,9 +1,9 @@
 """The cluster's metadata as one value built from records.
 
-`replay` is the only thing that changes an image; live decisions, restarts and snapshots all go
-through it. It costs what the record costs, never what the image holds, and tells a delta what
-changed. Records between BeginTransaction and EndTransaction take effect together at the end, or
-not at all after AbortTransaction.
+Only `replay` changes an image; live decisions, restarts and snapshots all use it. Its cost depends
+on the record, not on the size of the image, and it adds what changed to a delta. Records between
+BeginTransaction and EndTransaction take effect together at the end, or not at all after
+AbortTransaction.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Elections that somebody asked for (ElectLeaders), or that come from time to time.
+"""Elections on request (ElectLeaders), and periodic ones.
 
-Every so often leadership goes back to preferred replicas, and partitions without a leader get an
+Periodically leadership returns to preferred replicas, and partitions without a leader get an
 unclean one where their topic allows it. One round makes a bounded number of elections.
 """
 

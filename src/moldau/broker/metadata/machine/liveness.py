@@ -1,4 +1,4 @@
-"""BrokerLiveness: tells a broker whose process is gone from one that cannot be reached.
+"""BrokerLiveness: distinguishes a broker whose process is gone from one that cannot be reached.
 
 A controller connects to each broker that registers, to learn which of its advertised endpoints it
 can reach at all. The active controller suspects a broker when the connection closes over which its

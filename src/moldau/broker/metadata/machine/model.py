@@ -202,7 +202,7 @@ class ControllerNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """Where a partition lives, who leads it and who is in sync.
+    """A partition's replicas, leader and ISR.
 
     `directories` runs parallel to `replicas`. The leader epoch rises with every leader change, the
     partition epoch with every change.

@@ -1,4 +1,4 @@
-"""What partition leaders and log directories tell the controller about existing partitions."""
+"""Changes of existing partitions that brokers propose: ISRs, and log directories of replicas."""
 
 from __future__ import annotations
 
@@ -185,8 +185,8 @@ def _assign(
     if broker.id not in partition.replicas:
         raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if partition.directory_of(broker.id) != directory or not broker.has_online(directory):
-        # A replica that was left in a folder that is gone may lead again from its new one; one
-        # that went where the broker sees nothing is not in sync.
+        # A replica whose log directory failed may lead again from its new one; one in a log
+        # directory that is not online is not in sync.
         isr = partition.isr
         if not broker.has_online(directory):
             isr = tuple(replica for replica in isr if replica != broker.id)

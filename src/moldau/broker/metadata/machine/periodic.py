@@ -1,8 +1,8 @@
-"""What the active controller does by itself from time to time, and when.
+"""Periodic tasks of the active controller.
 
-The shell asks `due_at_ms` when to wake up and then runs `on_time` until nothing is due any more.
-Brokers are fenced one by one, so that each decision sees what the one before it changed; a round
-of elections that reached its bound goes on shortly after.
+The shell wakes up at `due_at_ms` and then runs `on_time` until nothing is due. Brokers are fenced
+one by one, so that each decision sees the changes of the one before; a round of elections that has
+reached its bound continues shortly after.
 """
 
 from __future__ import annotations

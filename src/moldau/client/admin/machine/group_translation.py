@@ -40,6 +40,7 @@ from moldau.wire.messages import (
 
 __all__ = [
     "CONSUMER_PROTOCOL",
+    "assigned_partitions",
     "classic_group",
     "consumer_group",
     "consumer_group_of_classic",
@@ -163,7 +164,7 @@ def streams_group(
 def _classic_member(
     found: DescribeGroupsResponse.DescribedGroupMember, *, of_consumers: bool
 ) -> MemberDescription:
-    assigned = _assigned(found.member_assignment) if of_consumers else frozenset()
+    assigned = assigned_partitions(found.member_assignment) if of_consumers else frozenset()
     return MemberDescription(
         found.member_id,
         found.group_instance_id,
@@ -174,7 +175,7 @@ def _classic_member(
     )
 
 
-def _assigned(data: bytes) -> frozenset[TopicPartition]:
+def assigned_partitions(data: bytes) -> frozenset[TopicPartition]:
     """The partitions in a member's assignment of the consumer protocol."""
     if len(data) < _VERSION.size:
         return frozenset()

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from moldau.client.machine.metadata import PartitionView
 from moldau.client.topics import OffsetAndMetadata
+from moldau.times import WallMs
 
 __all__ = [
     "FetchState",
@@ -47,7 +48,7 @@ class ResetStrategy(NamedTuple):
     kind: ResetKind
     duration_ms: int = 0
 
-    def timestamp(self, now_ms: int) -> int:
+    def timestamp(self, now_ms: WallMs) -> int:
         """What to ask ListOffsets for."""
         if self.kind is ResetKind.EARLIEST:
             return EARLIEST_TIMESTAMP

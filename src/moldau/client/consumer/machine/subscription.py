@@ -26,6 +26,7 @@ from moldau.client.consumer.machine.positions import (
 from moldau.client.errors import IllegalStateError, KafkaError, LogTruncationError
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from moldau.times import ElapsedMs
 
 __all__ = ["SubscriptionKind", "SubscriptionState"]
 
@@ -279,7 +280,7 @@ class SubscriptionState:
 
     # Questions.
 
-    def waiting(self, kind: FetchState, now_ms: int) -> dict[TopicPartition, PositionState]:
+    def waiting(self, kind: FetchState, now_ms: ElapsedMs) -> dict[TopicPartition, PositionState]:
         """Unready partitions of a kind that may be worked on now."""
         with self.lock:
             found = {}

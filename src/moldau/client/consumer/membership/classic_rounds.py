@@ -256,6 +256,10 @@ class ClassicRounds:
         self._metrics.rebalanced(0 if began_ms is None else now_ms - began_ms)
         return response.assignment
 
+    def forget_coordinator(self) -> None:
+        """It has moved: the next request looks for it."""
+        self._cluster.forget_coordinator(CoordinatorType.GROUP, self._group_id)
+
     async def call(
         self, request: Message, *, timeout_ms: int | None = None, lane: str = LANE_COORDINATOR
     ) -> Any:

@@ -1,8 +1,9 @@
 """A member of a classic group: sends what `classic.ClassicMember` decides.
 
 Two tasks run beside the application: one joins, round after round (`classic_rounds.py`), and ends
-with an assignment or the need to be polled; the other sends heartbeats and notices when the
-application stays away for longer than `max.poll.interval.ms`. Partitions change hands in `poll`.
+with an assignment or the need to be polled; the other sends heartbeats (`classic_heartbeats.py`)
+and notices when the application stays away for longer than `max.poll.interval.ms`. Partitions
+change hands in `poll`.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from typing import Final
 
 from moldau.client.consumer.assignors.embedded import read_assignment
 from moldau.client.consumer.assignors.interface import RebalanceProtocol
+from moldau.client.consumer.membership.classic_heartbeats import ClassicHeartbeats
 from moldau.client.consumer.membership.classic_rounds import ClassicRounds, RoundFailed
 from moldau.client.consumer.membership.machine.classic import (
     After,
-    Beat,
     ClassicMember,
     ClassicSettings,
     MemberState,
 )
-from moldau.client.consumer.membership.waiting import Doorbell, warn_late
+from moldau.client.consumer.membership.waiting import Doorbell
 from moldau.client.consumer.membership_interface import (
     ConsumerGroupMetadata,
     GroupHost,
@@ -33,16 +34,11 @@ from moldau.client.errors import (
     ConfigError,
     KafkaError,
     SerializationError,
-    code_of,
-    error_for,
 )
-from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.topics import TopicPartition
 from moldau.clock import pause
-from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode, WireError
-from moldau.wire.messages import HeartbeatRequest, LeaveGroupRequest
 
 __all__ = ["ClassicMembership"]
 
@@ -62,24 +58,30 @@ class ClassicMembership:
         self._clock = host.cluster.clock
         self._group_id: str = values["group.id"]
         self._instance_id: str | None = values["group.instance.id"]
-        self._session_timeout_ms: int = values["session.timeout.ms"]
         self._max_poll_interval_ms: int = values["max.poll.interval.ms"]
         self._member = ClassicMember(
             ClassicSettings(
-                self._session_timeout_ms,
+                values["session.timeout.ms"],
                 values["heartbeat.interval.ms"],
                 self._max_poll_interval_ms,
             )
         )
-        self._doorbell = Doorbell(self._clock)
-        self._rounds = ClassicRounds(host, self._member, self._doorbell.ring)
+        doorbell = Doorbell(self._clock)
+        self._rounds = ClassicRounds(host, self._member, doorbell.ring)
+        self._beats = ClassicHeartbeats(
+            host,
+            self._member,
+            self._rounds,
+            doorbell,
+            on_changed=self._update,
+            on_error=self._fail,
+        )
         self._last_metadata = ConsumerGroupMetadata(
             self._group_id, group_instance_id=self._instance_id
         )
         self.needs_poll = False
         self._subscribed = False
         self._joining: asyncio.Task[bytes | None] | None = None
-        self._beating: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
         self._cluster.on_metadata.append(self._on_metadata)
 
@@ -146,10 +148,7 @@ class ClassicMembership:
         try:
             await self._leave(deadline, operation, "the consumer is being closed")
         finally:
-            if self._beating is not None:
-                self._beating.cancel()
-                await asyncio.gather(self._beating, return_exceptions=True)
-                self._beating = None
+            await self._beats.stop()
 
     # Changes.
 
@@ -194,9 +193,7 @@ class ClassicMembership:
             loop = asyncio.get_running_loop()
             self._joining = loop.create_task(self._join())
             self._joining.add_done_callback(lambda done: self._update())
-            if self._beating is None:
-                self._beating = loop.create_task(self._beat())
-                self._beating.add_done_callback(self._on_beating_ended)
+            self._beats.start()
         return True
 
     def _to_give_up(self) -> list[TopicPartition]:
@@ -249,7 +246,7 @@ class ClassicMembership:
             if self._member.needs_prepare:
                 return None
             if after is After.FIND_COORDINATOR:
-                self._forget_coordinator()
+                self._rounds.forget_coordinator()
             if after is not After.RETRY or failures > _ROUNDS_AT_ONCE:
                 delay_ms = self._cluster.backoff.delay_ms(failures, self._cluster.random)
                 await pause(self._clock, delay_ms)
@@ -321,77 +318,10 @@ class ClassicMembership:
             raise problems[0]
         return True
 
-    # Heartbeats.
-
-    async def _beat(self) -> None:
-        while True:
-            now_ms = self._clock.elapsed_ms()
-            beat, wait_ms = self._member.next_beat(now_ms, self._host.poll_idle_ms())
-            if beat is Beat.SLEEP or beat is Beat.WAIT:
-                await self._doorbell.wait(wait_ms)
-            elif beat is Beat.FIND_COORDINATOR:
-                _log.warning("group %s: no heartbeat was answered for a session", self._group_id)
-                self._forget_coordinator()
-            elif beat is Beat.LEAVE:
-                await self._leave_late_application()
-            else:
-                await self._send_beat(now_ms)
-
-    def _on_beating_ended(self, task: asyncio.Task[None]) -> None:
-        if task is self._beating:
-            self._beating = None
-        if not task.cancelled():
-            # A fault of ours: the application must not go on as if it was a member.
-            self._fail(task.exception())
-
-    async def _send_beat(self, now_ms: ElapsedMs) -> None:
-        sent = self._member.on_beat_sent(now_ms)
-        request = HeartbeatRequest(
-            group_id=self._group_id,
-            generation_id=sent.generation_id,
-            member_id=sent.member_id,
-            group_instance_id=self._instance_id,
-        )
-        limit_ms = min(self._session_timeout_ms, self._cluster.settings.request_timeout_ms)
-        self._host.metrics.heartbeat_sent()
-        try:
-            response = await self._rounds.call(request, timeout_ms=limit_ms)
-        except KafkaError as error:
-            if not error.retriable:
-                self._fail(error)
-            self._retry_beat()
-            return
-        code = code_of(response.error_code)
-        answered_ms = self._clock.elapsed_ms()
-        self._host.metrics.heartbeat_answered(answered_ms - now_ms)
-        after = self._member.on_beat_answered(code, sent, answered_ms)
-        if after is After.FAIL:
-            self._fail(error_for(code, f"Heartbeat of group {self._group_id}"))
-        elif after is After.FIND_COORDINATOR:
-            self._forget_coordinator()
-        if after is not None:
-            self._retry_beat()
-        self._update()
-
-    def _retry_beat(self) -> None:
-        failures = self._member.beat_failures + 1
-        delay_ms = self._cluster.backoff.delay_ms(failures, self._cluster.random)
-        self._member.on_beat_failed(self._clock.elapsed_ms(), delay_ms)
-
     def _fail(self, error: BaseException | None) -> None:
         """What the next poll raises."""
         self._error = error
         self._update()
-
-    async def _leave_late_application(self) -> None:
-        warn_late(self._group_id, self._max_poll_interval_ms)
-        member_id = self._member.leave(remain=self._instance_id is not None)
-        self._update()
-        await self._send_leave(
-            member_id,
-            "consumer poll timeout has expired.",
-            self._cluster.settings.request_timeout_ms,
-        )
 
     # Leaving.
 
@@ -422,20 +352,4 @@ class ClassicMembership:
             )
             member_id = self._member.leave(remain=remain)
             self._update()
-            await self._send_leave(member_id, reason, deadline.left_ms())
-
-    async def _send_leave(self, member_id: str | None, reason: str, limit_ms: int) -> None:
-        """Once: a group that does not hear of it notices when the session ends."""
-        if member_id is None or limit_ms <= 0:
-            return
-        identity = LeaveGroupRequest.MemberIdentity(member_id=member_id, reason=reason)
-        limit_ms = min(limit_ms, self._cluster.settings.request_timeout_ms)
-        request = LeaveGroupRequest(group_id=self._group_id, members=[identity])
-        try:
-            async with asyncio.timeout(limit_ms / 1000):
-                await self._rounds.call(request, timeout_ms=limit_ms)
-        except (KafkaError, TimeoutError) as error:
-            _log.info("group %s: LeaveGroup failed: %s", self._group_id, error)
-
-    def _forget_coordinator(self) -> None:
-        self._cluster.forget_coordinator(CoordinatorType.GROUP, self._group_id)
+            await self._beats.send_leave(member_id, reason, deadline.left_ms())

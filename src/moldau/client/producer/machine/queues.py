@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from moldau.client.producer.machine.partitioners import StickyPartition
 from moldau.client.producer.machine.sequences import PartitionSequences
 from moldau.client.topics import TopicPartition
+from moldau.times import ElapsedMs
 from moldau.wire.compression import Compression
 from moldau.wire.constants import NO_EPOCH
 
@@ -153,6 +154,6 @@ class NodeLatency:
 
     __slots__ = ("drained_ms", "ready_ms")
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: ElapsedMs) -> None:
         self.ready_ms = now_ms
         self.drained_ms = now_ms

@@ -16,6 +16,7 @@ from moldau.client.producer.machine.queues import (
     TopicQueues,
 )
 from moldau.peers.machine.backoff import RandomSource
+from moldau.times import ElapsedMs
 from moldau.wire.compression import Compression
 
 __all__ = ["TopicTable"]
@@ -76,7 +77,7 @@ class TopicTable:
             topic.put_away = topic.queues or topic.put_away
             topic.queues = []
 
-    def idle_topics(self, now_ms: int, idle_ms: int) -> list[str]:
+    def idle_topics(self, now_ms: ElapsedMs, idle_ms: int) -> list[str]:
         """Topics without batches that nothing was sent to for `metadata.max.idle.ms`."""
         return [
             topic.name
@@ -98,7 +99,7 @@ class TopicTable:
         else:
             topic.ratio = max(topic.ratio - _RATIO_STEP_DOWN, observed)
 
-    def note_latency(self, node_id: int, now_ms: int, *, drained: bool) -> None:
+    def note_latency(self, node_id: int, now_ms: ElapsedMs, *, drained: bool) -> None:
         if self._limits.availability_timeout_ms <= 0:
             return
         latency = self._latencies.get(node_id)

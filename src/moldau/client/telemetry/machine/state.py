@@ -19,6 +19,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode
 from moldau.wire.uuids import ZERO_UUID
 
@@ -92,7 +93,7 @@ class TelemetryState:
             return None
         return Push(subscription, terminating=self._phase is _Phase.LAST_PUSH)
 
-    def on_granted(self, granted: Subscription, *, now_ms: int, jitter: float) -> None:
+    def on_granted(self, granted: Subscription, *, now_ms: ElapsedMs, jitter: float) -> None:
         """A subscription came. `jitter`, from 0 to 1, spreads the first pushes of many clients."""
         if self._phase is not _Phase.NEEDED:
             return
@@ -105,13 +106,13 @@ class TelemetryState:
             interval_ms = round(interval_ms * (0.5 + jitter))
         self._due_ms = now_ms + interval_ms
 
-    def on_pushed(self, *, now_ms: int) -> None:
+    def on_pushed(self, *, now_ms: ElapsedMs) -> None:
         if self._phase is _Phase.LAST_PUSH or self.subscription is None:
             self._end()
         elif self._phase is _Phase.SUBSCRIBED:
             self._due_ms = now_ms + self.subscription.push_interval_ms
 
-    def on_error(self, code: int, *, now_ms: int) -> None:
+    def on_error(self, code: int, *, now_ms: ElapsedMs) -> None:
         """The broker refused a request."""
         if self._phase is _Phase.LAST_PUSH:
             self._end()
@@ -122,14 +123,14 @@ class TelemetryState:
         else:
             self._end()
 
-    def on_failure(self, *, passes: bool, now_ms: int) -> None:
+    def on_failure(self, *, passes: bool, now_ms: ElapsedMs) -> None:
         """A request was not answered."""
         if passes and self._phase is not _Phase.LAST_PUSH:
             self._ask_again(now_ms + DEFAULT_INTERVAL_MS)
         else:
             self._end()
 
-    def close(self, *, now_ms: int) -> None:
+    def close(self, *, now_ms: ElapsedMs) -> None:
         """The client closes: what was counted since the last push is pushed now."""
         if self._phase is _Phase.SUBSCRIBED:
             self._phase = _Phase.LAST_PUSH

@@ -1,13 +1,13 @@
-"""Decides what is to be started, stopped, adopted or removed, and when a failure is tried again.
+"""Decides what is to be started, stopped, adopted or removed, and when a failure is retried.
 
-Events in, effects out; after every event the whole is compared with what is wanted, so that no
-single event can be missed. What always holds:
+Events in, effects out; after every event all pipelines are compared with what is wanted, so that
+no single event can be missed. Invariants:
 
-- Start is decided only while no query of the pipeline can live: after its Stop has been reported,
-  or after the server that ran it has gone.
+- Start is decided only while no query of the pipeline can run: after its Stop has been reported,
+  or after the server that ran it has ended.
 - One effect per pipeline is under way at a time; its report is the next event about it.
-- A failure is tried again after 1 s, 2 s, ... up to a minute, and for ever; a fault of the
-  definition is not, until the definition changes or a restart is asked for (another revision).
+- A failure is retried after 1 s, 2 s, ... up to a minute, for ever; an error in the definition is
+  not, until the definition changes or a restart is requested (another revision).
 
 A pipeline: starting -> running -> stopping -> stopped | finished | restarting -> starting, or
 failed. After a crash of the loop it is first reattached (running) or stopped (half started).
@@ -43,43 +43,54 @@ from moldau.pipelines.control.machine.events import (
     Stopped,
     Tick,
 )
+from moldau.pipelines.control.machine.server import ServerReconciler
 from moldau.pipelines.machine.records import Desired, ErrorRecord, State, StatusRecord
 
 __all__ = ["Reconciler"]
 
 BACKOFF: Final = ExponentialBackoff(1_000, 60_000)
-# Whoever ran this long has recovered: its next failure counts as the first.
+# What has run this long has recovered: its next failure counts as the first.
 WELL_AFTER_MS: Final = 60_000
 STARTS_AT_ONCE_MAX: Final = 2
 
 
 @dataclass(slots=True)
 class _Run:
-    """What is known of a pipeline's queries."""
+    """The state of a pipeline's queries."""
 
     status: StatusRecord
     #: An effect is under way.
     busy: bool = False
-    #: Remembered from the registry, not yet looked at.
+    #: Read from the registry, not yet looked at.
     remembered: bool = False
     #: What it becomes once it has stopped.
     after_stop: State = State.STOPPED
 
+    def set(
+        self, state: State, now_ms: int, *, retry_at_ms: int | None = None, keep: bool = True
+    ) -> None:
+        """`keep` says whether its session and queries may still exist."""
+        since_ms = self.status.since_ms if self.status.state is state else now_ms
+        self.status = replace(self.status, state=state, since_ms=since_ms, retry_at_ms=retry_at_ms)
+        if not keep:
+            self.status = replace(self.status, session_id=None, server_id=None, queries=())
 
-@dataclass(slots=True)
-class _Server:
-    known: bool = False
-    id: str | None = None
-    busy: bool = False
-    attempts: int = 0
-    retry_at_ms: int = 0
-    since_ms: int = 0
-    #: It ran once in this life of the loop, so it is kept.
-    seen: bool = False
+    def is_lost(self, server_id: str | None) -> bool:
+        """Whether it ran on another server than the one that runs now."""
+        if self.busy or self.status.server_id == server_id:
+            return False
+        return self.status.session_id is not None
+
+    def lose(self, now_ms: int) -> None:
+        """Its server is gone. That is no failure of the pipeline: it goes on with the next one."""
+        after = self.after_stop if self.status.state is State.STOPPING else State.RESTARTING
+        retry_at_ms = now_ms if after is State.RESTARTING else None
+        self.set(after, now_ms, retry_at_ms=retry_at_ms, keep=False)
+        self.remembered = False
 
 
 class Reconciler:
-    """Brings what runs to what is wanted; owned by one thread."""
+    """Makes what runs match what is wanted; owned by one thread."""
 
     def __init__(
         self,
@@ -98,16 +109,15 @@ class Reconciler:
         self._starts_at_once_max = starts_at_once_max
         self._specs: Mapping[str, Spec] = {}
         self._keep_server = False
-        self._server = _Server()
+        self._server = ServerReconciler(random, backoff, well_after_ms=well_after_ms)
         self._ending = False
-        self.server_error: ErrorRecord | None = None
         self._runs = {
             name: _Run(status, remembered=status.session_id is not None)
             for name, status in (remembered or {}).items()
         }
 
     def status(self, name: str) -> StatusRecord | None:
-        """What is known of a pipeline; None of one that is not."""
+        """The status of a pipeline; None if it is not known."""
         run = self._runs.get(name)
         return None if run is None else run.status
 
@@ -120,9 +130,9 @@ class Reconciler:
         )
 
     @property
-    def server_attempts(self) -> int:
-        """How often in a row the server could not be started, or died."""
-        return self._server.attempts
+    def server_error(self) -> ErrorRecord | None:
+        """Why the server could not be started, until it runs."""
+        return self._server.error
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         effects = list(self._take(event, now_ms))
@@ -137,9 +147,7 @@ class Reconciler:
             case ServerSeen():
                 yield from self._on_server_seen(event, now_ms)
             case ServerStartFailed():
-                self._server.busy = False
-                self._server_failed(now_ms)
-                self.server_error = event.error
+                self._server.on_start_failed(event, now_ms)
             case Started():
                 yield from self._on_started(event, now_ms)
             case StartFailed():
@@ -162,43 +170,15 @@ class Reconciler:
     # The server.
 
     def _on_server_seen(self, event: ServerSeen, now_ms: int) -> Iterator[Effect]:
-        server = self._server
-        server.known = True
-        if event.server_id is not None:
-            server.busy = False
-            server.seen = True
-            self.server_error = None
-        if event.server_id == server.id:
+        if not self._server.on_seen(event, now_ms):
             return
-        if server.id is not None and event.server_id is None:
-            self._server_failed(now_ms)
-        server.id = event.server_id
-        server.since_ms = now_ms
         for name, run in self._runs.items():
-            if self._is_lost(run):
-                self._lose(run, now_ms)
+            if run.is_lost(self._server.id):
+                run.lose(now_ms)
                 yield Report(name)
 
-    def _is_lost(self, run: _Run) -> bool:
-        """Whether it ran on a server that is not there any more."""
-        if run.busy or run.status.server_id == self._server.id:
-            return False
-        return run.status.session_id is not None
-
-    def _lose(self, run: _Run, now_ms: int) -> None:
-        """It is no failure of the pipeline's: it goes on as soon as a server is there."""
-        after = run.after_stop if run.status.state is State.STOPPING else State.RESTARTING
-        retry_at_ms = now_ms if after is State.RESTARTING else None
-        self._set(run, after, now_ms, retry_at_ms=retry_at_ms, keep=False)
-        run.remembered = False
-
-    def _server_failed(self, now_ms: int) -> None:
-        self._server.attempts += 1
-        delay_ms = self._backoff.delay_ms(self._server.attempts, self._random)
-        self._server.retry_at_ms = now_ms + delay_ms
-
     def _server_wanted(self) -> bool:
-        if self._keep_server or self._server.seen:
+        if self._keep_server or self._server.has_run:
             return True
         return any(
             spec.desired is Desired.RUNNING and self._may_run(name, spec)
@@ -206,7 +186,7 @@ class Reconciler:
         )
 
     def _may_run(self, name: str, spec: Spec) -> bool:
-        """Whether a server would be of use to it: not after it failed for good or finished."""
+        """Whether it needs a server: not after it has failed for good or finished."""
         run = self._runs.get(name)
         if run is None or run.status.revision != spec.revision:
             return True
@@ -220,32 +200,32 @@ class Reconciler:
         run.status = replace(
             run.status, queries=event.queries, connector=event.connector, progress=None
         )
-        if self._is_lost(run):
-            self._lose(run, now_ms)
+        if run.is_lost(self._server.id):
+            run.lose(now_ms)
         else:
-            self._set(run, State.RUNNING, now_ms)
+            run.set(State.RUNNING, now_ms)
         yield Report(event.name)
 
     def _on_start_failed(self, event: StartFailed, now_ms: int) -> Iterator[Effect]:
         run = self._runs[event.name]
         run.busy = False
-        if self._is_lost(run):
-            self._lose(run, now_ms)
+        if run.is_lost(self._server.id):
+            run.lose(now_ms)
         else:
             attempts = run.status.attempts + 1
             run.status = replace(run.status, last_error=event.error, attempts=attempts)
             # Part of it may run, or be about to: what comes next comes after its session is closed.
             run.after_stop = State.FAILED if event.lasting else State.RESTARTING
-            self._set(run, State.STOPPING, now_ms)
+            run.set(State.STOPPING, now_ms)
         yield Report(event.name)
 
     def _on_reattached(self, event: Reattached, now_ms: int) -> Iterator[Effect]:
         run = self._runs[event.name]
         run.busy = run.remembered = False
         if not event.found:
-            # Some of it may still run: its session is closed before it is started anew.
+            # Some of it may still run: its session is closed before it is started again.
             run.after_stop = State.RESTARTING
-            self._set(run, State.STOPPING, now_ms)
+            run.set(State.STOPPING, now_ms)
         yield Report(event.name)
 
     def _on_ended(self, event: Ended, now_ms: int) -> Iterator[Effect]:
@@ -259,10 +239,10 @@ class Reconciler:
         else:
             run.after_stop = State.RESTARTING
             error = event.error or ErrorRecord(
-                message="its query was stopped by somebody else", at_ms=now_ms
+                message="its query was stopped by another program", at_ms=now_ms
             )
             run.status = replace(run.status, attempts=run.status.attempts + 1, last_error=error)
-        self._set(run, State.STOPPING, now_ms)
+        run.set(State.STOPPING, now_ms)
         yield Report(event.name)
 
     def _on_stopped(self, event: Stopped, now_ms: int) -> Iterator[Effect]:
@@ -270,7 +250,7 @@ class Reconciler:
         run.busy = run.remembered = False
         server_runs = self._server.id is not None and self._server.id == run.status.server_id
         if event.error is not None and server_runs:
-            # Nothing else may be done while it could still run; it is asked again.
+            # Nothing else may be done while it could still run: the stop is retried.
             attempts = run.status.attempts + 1
             delay_ms = self._backoff.delay_ms(attempts, self._random)
             run.status = replace(
@@ -281,10 +261,10 @@ class Reconciler:
             )
         elif run.after_stop is State.RESTARTING and run.status.attempts:
             delay_ms = self._backoff.delay_ms(run.status.attempts, self._random)
-            self._set(run, State.RESTARTING, now_ms, retry_at_ms=now_ms + delay_ms, keep=False)
+            run.set(State.RESTARTING, now_ms, retry_at_ms=now_ms + delay_ms, keep=False)
         else:
             retry_at_ms = now_ms if run.after_stop is State.RESTARTING else None
-            self._set(run, run.after_stop, now_ms, retry_at_ms=retry_at_ms, keep=False)
+            run.set(run.after_stop, now_ms, retry_at_ms=retry_at_ms, keep=False)
         yield Report(event.name)
 
     def _on_removed(self, event: Removed, now_ms: int) -> Iterator[Effect]:
@@ -307,48 +287,24 @@ class Reconciler:
             running = run.status.state is State.RUNNING and not run.remembered
             if running and now_ms - run.status.since_ms >= self._well_after_ms:
                 run.status = replace(run.status, attempts=0)
-        server = self._server
-        if server.id is not None and now_ms - server.since_ms >= self._well_after_ms:
-            server.attempts = 0
+        self._server.on_tick(now_ms)
 
-    def _set(
-        self,
-        run: _Run,
-        state: State,
-        now_ms: int,
-        *,
-        retry_at_ms: int | None = None,
-        keep: bool = True,
-    ) -> None:
-        """`keep` says whether its session and queries may still be there."""
-        since_ms = run.status.since_ms if run.status.state is state else now_ms
-        run.status = replace(run.status, state=state, since_ms=since_ms, retry_at_ms=retry_at_ms)
-        if not keep:
-            run.status = replace(run.status, session_id=None, server_id=None, queries=())
-
-    # What is wanted against what is.
+    # Comparing what is wanted with what runs.
 
     def _reconcile(self, now_ms: int) -> Iterator[Effect]:
         for name in sorted({*self._specs, *self._runs}):
             yield from self._reconcile_one(name, now_ms)
-        yield from self._reconcile_server(now_ms)
+        if not self._ending and self._server.start(now_ms, wanted=self._server_wanted()):
+            yield StartServer()
         if self._ending and not any(
             run.busy or run.status.session_id is not None for run in self._runs.values()
         ):
             yield Exit()
 
-    def _reconcile_server(self, now_ms: int) -> Iterator[Effect]:
-        server = self._server
-        if self._ending or server.busy or not server.known or server.id is not None:
-            return
-        if self._server_wanted() and now_ms >= server.retry_at_ms:
-            server.busy = True
-            yield StartServer()
-
     def _reconcile_one(self, name: str, now_ms: int) -> Iterator[Effect]:
         spec = self._specs.get(name)
         run = self._runs.get(name)
-        if run is not None and (run.busy or not self._server.known):
+        if run is not None and (run.busy or not self._server.is_known):
             return
         if run is not None and run.remembered:
             yield from self._look_at_remembered(name, run, now_ms)
@@ -363,16 +319,16 @@ class Reconciler:
             yield from self._want_stopped(name, run, spec, now_ms)
 
     def _look_at_remembered(self, name: str, run: _Run, now_ms: int) -> Iterator[Effect]:
-        if self._is_lost(run):
-            self._lose(run, now_ms)
+        if run.is_lost(self._server.id):
+            run.lose(now_ms)
             yield Report(name)
             yield from self._reconcile_one(name, now_ms)
         elif run.status.state is State.RUNNING:
             run.busy = True
             yield Reattach(name)
         else:
-            # The loop ended between writing a session down and knowing its queries: they may be
-            # about to start. Closing the session ends them whenever they do.
+            # The loop ended after it wrote the session to the registry and before it knew the
+            # queries: they may be about to start. Closing the session ends them whenever they do.
             run.remembered = False
             run.after_stop = State.RESTARTING
             yield from self._stop(name, run, now_ms)
@@ -382,7 +338,7 @@ class Reconciler:
             return
         run.busy = True
         if run.status.state is not State.STOPPING:
-            self._set(run, State.STOPPING, now_ms)
+            run.set(State.STOPPING, now_ms)
             yield Report(name)
         yield Stop(name)
 
@@ -415,7 +371,7 @@ class Reconciler:
             session_id=session_id,
             queries=(),
         )
-        self._set(run, State.STARTING, now_ms)
+        run.set(State.STARTING, now_ms)
         yield Report(name)
         yield Start(name, spec.revision, self._server.id, session_id)
 
@@ -426,7 +382,7 @@ class Reconciler:
         self, name: str, run: _Run | None, spec: Spec | None, now_ms: int
     ) -> Iterator[Effect]:
         if spec is None:
-            # Somebody else removed its record: there is nothing left to report about.
+            # Its record was removed by another program: there is nothing left to report about.
             self._runs.pop(name, None)
             return
         if run is None:
@@ -439,7 +395,7 @@ class Reconciler:
                 yield Report(name)
         if run.status.state is not State.STOPPED:
             run.status = replace(run.status, attempts=0)
-            self._set(run, State.STOPPED, now_ms, keep=False)
+            run.set(State.STOPPED, now_ms, keep=False)
             yield Report(name)
         if spec.desired is Desired.DELETED and now_ms >= (run.status.retry_at_ms or 0):
             run.busy = True

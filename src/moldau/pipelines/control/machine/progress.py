@@ -110,7 +110,7 @@ def _offsets(value: Any) -> dict[TopicPartition, int]:
 
 
 def _total(progress: Mapping[str, Any], name: str) -> float | None:
-    """Of all sources: Spark's client leaves the sums out. NaN is what nobody measured."""
+    """Of all sources: Spark's client leaves the sums out. NaN is what was not measured."""
     values = [source.get(name) for source in _sources(progress)]
     numbers = [
         float(value)

@@ -1,6 +1,6 @@
 """What a Fetch response means for a range of offsets: go on, wait, look elsewhere or give up.
 
-Pure. What always holds: a range ends for one of three reasons: its records were seen up to its end,
+Pure. Invariants: a range ends for one of three reasons: its records were seen up to its end,
 the log has nothing more below its end, or an error says what is missing.
 """
 
@@ -30,9 +30,9 @@ class Meaning(Enum):
     SHORT = "the log ends below the end"
     ELSEWHERE = "another replica is to be asked"
     OUT_OF_RANGE = "the log does not have the position"
-    STALE = "somebody else leads the partition"
-    PASSING = "an error that passes"
-    REFUSED = "an error that stays"
+    STALE = "another broker leads the partition"
+    PASSING = "a transient error"
+    REFUSED = "a permanent error"
 
 
 def meaning_of(part: FetchedPart, *, position: int, end: int, read_committed: bool) -> Meaning:

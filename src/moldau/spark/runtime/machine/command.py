@@ -75,7 +75,7 @@ def server_conf(
         "spark.connect.grpc.binding.address": settings.host,
         "spark.connect.grpc.binding.port": str(environment.port),
         # With a session end its queries, and after an hour without a word from its client it ends:
-        # they are to outlive a control loop that nobody has started again yet.
+        # they must outlive a control loop that has not been started again yet.
         "spark.connect.session.manager.defaultSessionTimeout": "7d",
         CONNECTOR_KEY: connector_of(settings, environment.jars),
         # A busy machine needs longer than Spark's 15 s to start a Python worker.
@@ -128,7 +128,7 @@ def _history(places: Places) -> dict[str, str]:
 
 
 def _java_options(places: Places) -> str:
-    # A server without memory left answers nobody; one that has ended is started again.
+    # A server without memory does not answer; one that has ended is started again.
     return f'-XX:+ExitOnOutOfMemoryError "-Dlog4j2.configurationFile={places.log_settings}"'
 
 

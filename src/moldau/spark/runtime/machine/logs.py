@@ -1,4 +1,4 @@
-"""What of a server's log tells a user why it did not start, and where its UI is.
+"""Finds in a server's log why it did not start, and where its UI is.
 
 Pure: text in, a line out. Known failures are put into words; of others the innermost cause of the
 first error is shown, not the page of frames around it and not what failed while all was ending.
@@ -33,7 +33,7 @@ _KNOWN = (
     ),
     (
         re.compile(r"All masters are unresponsive"),
-        "nobody answers at the address of --master: is the cluster running there?",
+        "no cluster answers at the address of --master: is it running there?",
     ),
     (
         re.compile(r"HADOOP_CONF_DIR or YARN_CONF_DIR must be set"),

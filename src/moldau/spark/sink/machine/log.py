@@ -6,10 +6,10 @@ Two kinds of records, by their keys:
   transactions that make up a batch, all of which are to be committed.
 - `part:<transactional id>`, written by a task inside the very transaction that holds its rows. It
   can be read as committed if and only if the rows are, so it proves what became of them, also after
-  the coordinator of transactions has forgotten or somebody else has used the transactional id.
+  the coordinator of transactions has forgotten or another producer has used the transactional id.
 
 The topic is read with its markers and whatever is not committed, for open transactions of other
-queries would hide what is behind them from readers of committed records. What always holds: a
+queries would hide what is behind them from readers of committed records. Invariants: a
 transaction's records count from its commit marker on, an aborted one's never; the newest record of
 a key counts, which is what compaction leaves. Pure.
 """

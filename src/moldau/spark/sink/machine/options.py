@@ -1,6 +1,6 @@
 """The options and columns of the sink: those of Spark's Kafka sink, and what exactly once adds.
 
-Pure. What always holds: names are compared without regard to case, as Spark does; whatever is wrong
+Pure. Invariants: names are compared without regard to case, as Spark does; whatever is wrong
 with options or columns is said before anything is written.
 """
 

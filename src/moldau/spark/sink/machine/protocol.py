@@ -11,7 +11,7 @@ transactional id `<prefix>-<partition id>`, and leaves it open. The driver
 3. or gives up (`abort`).
 
 These are generators: they yield what is to be done and are sent what came of it, so that a test can
-stop them at every step. What always holds:
+stop them at every step. Invariants:
 
 - A task's transaction is committed only if a decision names it. A decision is written only with the
   newest token, and after all transactions of the decision before have come to their end.
@@ -233,7 +233,7 @@ class TaskResult:
 
 class InitProducer(NamedTuple):
     """The next epoch of the coordinator's transactional id -> Token. If `expected` is given and
-    somebody has a later one: None."""
+    another attempt has a later one: None."""
 
     transactional_id: str
     expected: Token | None = None
@@ -253,7 +253,7 @@ class EndTransactions(NamedTuple):
 
 
 class Fence(NamedTuple):
-    """Abort what is open of transactional ids, shut out who uses them, and wait for the end."""
+    """Abort what is open of transactional ids, fence their users, and wait for the end."""
 
     transactional_ids: tuple[str, ...]
 
@@ -271,7 +271,7 @@ class StillOpen(NamedTuple):
 
 
 class WriteDecision(NamedTuple):
-    """In a transaction with the token's id and epoch; raises if somebody has a later one."""
+    """In a transaction with the token's id and epoch; raises if another attempt has a later one."""
 
     prefix: str
     decision: Decision

@@ -2,7 +2,7 @@
 
 Pure. The source puts it into the query's progress under a name that no topic can have, beside the
 latest offsets, which stay as Spark's Kafka source writes them; `lag` reads it from there. Records
-can also be told of the official connector's progress, from its offsets.
+can also be computed for the official connector's progress, from its offsets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LAG_KEY: Final = "moldau:lag"
 @dataclass(frozen=True, slots=True)
 class Lag:
     """`records` that are not read yet; `seconds` is the age of the oldest of them, None where
-    nobody knows it (the official connector). `partitions` has the records by "topic-partition"."""
+    it is not known (the official connector). `partitions` has the records by "topic-partition"."""
 
     records: int = 0
     seconds: float | None = None

@@ -1,6 +1,6 @@
 """How much a micro-batch reads: `maxOffsetsPerTrigger`, `minOffsetsPerTrigger`, `maxTriggerDelay`.
 
-Pure; the time is passed in. What always holds: a batch never ends before it begins, nor after what
+Pure; the time is passed in. Invariants: a batch never ends before it begins, nor after what
 is there; every partition with unread records gets at least one of them.
 """
 

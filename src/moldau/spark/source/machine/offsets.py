@@ -1,6 +1,6 @@
 """Offsets of many partitions, and the JSON in which Spark's Kafka source writes them.
 
-Pure. What always holds: the same offsets give the same JSON, topics and partitions in order, so
+Pure. Invariants: the same offsets give the same JSON, topics and partitions in order, so
 that Spark, which compares texts, sees that nothing is new.
 """
 

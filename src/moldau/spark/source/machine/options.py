@@ -1,7 +1,7 @@
 """The options of the source: those of Spark's Kafka source, its defaults and refusals.
 
-Pure. What always holds: names are compared without regard to case, as Spark does; exactly one of
-`assign`, `subscribe` and `subscribePattern` is there; what nobody knows is refused with the nearest
+Pure. Invariants: names are compared without regard to case, as Spark does; exactly one of
+`assign`, `subscribe` and `subscribePattern` is there; an unknown option is refused with the nearest
 name, so that a misspelt option does not silently do nothing.
 """
 

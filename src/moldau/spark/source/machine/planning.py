@@ -1,6 +1,6 @@
 """Where a query begins, what a batch reads, and what was lost in between.
 
-Pure: partitions and offsets come from the caller. What always holds: nothing that was lost goes
+Pure: partitions and offsets come from the caller. Invariants: nothing that was lost goes
 unsaid, and each loss names its partition, the offsets and what to do.
 """
 
@@ -154,7 +154,7 @@ def plan_batch(
         if end[key] < begin:
             losses.append(
                 f"Partition {key} offset was changed from {begin} to {end[key]}. Either the "
-                "starting offset was set too high, or the topic was deleted and made anew, or "
+                "starting offset was set too high, or the topic was deleted and created again, or "
                 "its log was truncated."
             )
             continue

@@ -1,6 +1,6 @@
 """How the offsets of a batch become Spark partitions.
 
-Pure. What always holds: the ranges cover what they were made from, without overlap and in order;
+Pure. Invariants: the ranges cover what they were made from, without overlap and in order;
 none is empty. The proportions are those of Spark's Kafka source: one range per topic partition, and
 with `minPartitions` the large ones are cut until there are about as many.
 """

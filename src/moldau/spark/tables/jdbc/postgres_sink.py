@@ -136,7 +136,7 @@ class PostgresSink:
                     waiting += [(middle, end), (start, middle)]
                     continue
                 row = rows[start] if end - start == 1 else _failed_row(error, rows[start:end])
-                told = row_json(row, self._frame) if row else "(not told by the database)"
+                told = row_json(row, self._frame) if row else "(not reported by the database)"
                 refusals.add(told, _told(error), type(error).__name__)
 
     def _copy_range(self, connection: Any, table: str, rows: list[Any], first: int) -> None:
@@ -238,7 +238,7 @@ class PostgresSink:
                 return False
             raise RejectedRowError(
                 f"{self._where} refuses a row: {_told(error)}",
-                "Mend it in a step, use upsert: [keys] if the key is there already, or set "
+                "Fix it in a step, use upsert: [keys] if the key is there already, or set "
                 "onError: dead_letter",
             ) from None
         return True

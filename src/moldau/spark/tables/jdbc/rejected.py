@@ -1,4 +1,4 @@
-"""Rows that a database refuses: told in an error, or sent to the dead-letter topic.
+"""Rows that a database refuses: reported in an error, or sent to the dead-letter topic.
 
 Dead letters are sent before the batch is committed: a crash in between sends them again, so they
 are there at least once, and never lost.
@@ -40,7 +40,7 @@ class Refusals:
         if not self._keep:
             raise RejectedRowError(
                 f"table {self._table} refuses the row {row}: {reason}",
-                "Mend it in a step, or set onError: dead_letter to have such rows sent to the "
+                "Fix it in a step, or set onError: dead_letter to have such rows sent to the "
                 "dead-letter topic",
             )
         if len(self.rows) >= REJECTED_MAX:

@@ -125,7 +125,7 @@ class JdbcSource:
         options = self._options
         if "mode" not in options:
             raise OptionError(
-                "jdbc source: a stream needs to know how new rows are told",
+                "jdbc source: a stream needs to know how to recognise new rows",
                 "Add mode: incrementing, timestamp or timestamp+incrementing and its columns",
             )
         delay_ms = options.number("timestamp.delay.interval.ms")

@@ -47,7 +47,7 @@ def is_committed(batch_id: int, last_batch_id: int | None) -> bool:
 
 
 def parse_markers(names: Iterable[str]) -> list[Marker]:
-    """The markers among the names in the marker folder; other names are nobody's business."""
+    """The markers among the names in the marker folder; other names are ignored."""
     found = []
     for name in names:
         query_id, _, rest = name.partition(".")
@@ -69,8 +69,8 @@ def tokens_of(markers: Iterable[Marker], *, query_id: str, batch_id: int) -> set
 def losing_tokens(tokens: set[str], table_files: Iterable[str]) -> set[str]:
     """Which attempts at a committed batch lost, seen from the names of the table's files.
 
-    If none of them is in the table (its files have been rewritten since), nothing can be told, and
-    nothing is called lost.
+    If none of them is in the table (its files have been rewritten since), nothing can be
+    concluded, and nothing is called lost.
     """
     won = {token for name in table_files for token in tokens if token in name}
     return tokens - won if won else set()

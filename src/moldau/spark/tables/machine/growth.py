@@ -3,7 +3,7 @@
 A table is a row of versions, each of which adds files. A position says that the first `index` files
 of `version` have been read; with `whole` these are not the files that the version added but all of
 the table at that version, which is how a stream over a table that has rows already begins. From
-there on each added file is given once. A version that removes or rewrites rows cannot be told as
+there on each added file is given once. A version that removes or rewrites rows cannot be given as
 added files: it stops the stream, or is left out with `skipChangeCommits`.
 """
 
@@ -65,8 +65,8 @@ def next_offset(offset: dict[str, Any], end: Position) -> dict[str, object]:
 def batch_range(start: dict[str, Any], end: dict[str, Any]) -> tuple[Position, Position]:
     """The positions between two offsets.
 
-    Spark does not keep where a stream began: when it runs the first batch again it asks anew, and
-    the table may have grown since. The batch's end tells where it had begun in truth.
+    Spark does not keep where a stream began: when it runs the first batch again it asks again, and
+    the table may have grown since. The batch's end shows where it really began.
     """
     begins = start["start"] == {name: start[name] for name in start["start"]}
     return position_of(end["start"] if begins else start), position_of(end)
@@ -123,6 +123,6 @@ def _added(version: Version, start: Position | None, *, skip_changes: bool) -> t
         return ()
     raise ChangedRowsError(
         f"version {version.number} {version.change}, so its rows cannot be given as added ones",
-        "Set skipChangeCommits: true to leave such versions out, or start anew with a new "
+        "Set skipChangeCommits: true to leave such versions out, or start again with a new "
         "checkpoint",
     )

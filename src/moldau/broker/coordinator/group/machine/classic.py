@@ -266,7 +266,7 @@ class ClassicGroup:
             )
 
     def is_subscribed_to(self, topic: str) -> bool:
-        # Subscriptions nobody can read might be to anything.
+        # Subscriptions that cannot be read may be to any topic.
         return self.uses_consumer_protocol if self.topics is None else topic in self.topics
 
     # As an owner of offsets.
@@ -301,7 +301,7 @@ class ClassicGroup:
         return any_partition
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may read the offsets of a classic group."""
+        """Any client may read the offsets of a classic group."""
 
     def check_delete_offsets(self) -> None:
         # Which topics the members of other protocol types use cannot be known.
@@ -348,7 +348,7 @@ class ClassicGroup:
         self.refresh_topics()
 
     def elect_joined_leader(self) -> bool:
-        """Make sure the leader has rejoined; False if nobody has."""
+        """Ensure that the leader has rejoined; False if no member has."""
         if self.leader is None:
             return False
         if self.members[self.leader].awaiting_join is not None:
@@ -391,7 +391,7 @@ class ClassicGroup:
     def join_response(
         self, member_id: str, *, leader: str | None = None, skip_assignment: bool = False
     ) -> JoinGroupResponse:
-        """The current generation as a member learns it; the leader also gets everybody."""
+        """The current generation for a member; the leader also gets all members."""
         return JoinGroupResponse(
             generation_id=self.generation,
             protocol_type=self.protocol_type,

@@ -1,10 +1,9 @@
-"""The classic groups of one shard: stored halves, machines, and who of them acts on what.
+"""The classic groups of one shard: the stored half of each, and its machine.
 
-Replicated state is what `replay` has made: stored groups. Beside it live the
-volatile group machines, which are rebuilt from the stored groups after a restart
-or a move, exactly as a restarted Kafka would: Stable with members, Empty without.
-What always holds: a group with a machine has a stored group, once its first record
-is replayed; a tombstone removes both halves.
+Replicated state is the stored groups, which only `replay` changes. The volatile group machines are
+rebuilt from them after a restart or a move, as in Kafka: Stable with members, Empty without.
+Invariants: a group with a machine has a stored group, once its first record is replayed; a
+tombstone removes both halves.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class ClassicGroups:
             self.stored[key.group] = StoredGroup.from_value(value)
 
     def replay_simple(self, group_id: str) -> None:
-        """Offsets committed by hand make a group that nobody ever joined."""
+        """Offsets that were committed without a member create a group without members."""
         self.stored.setdefault(group_id, StoredGroup())
 
     def forget(self, group_id: str) -> None:
@@ -104,7 +103,7 @@ class ClassicGroups:
                 self.wake(group_id, out)
 
     def wake(self, group_id: str, out: Outbox) -> ClassicGroup | None:
-        """Give the members of a group that was just read a whole session to be heard of."""
+        """Start a full session for each member of a group that was just loaded."""
         group = self.get(group_id)
         if group is not None:
             for member in group.members.values():

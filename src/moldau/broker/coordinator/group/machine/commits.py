@@ -1,7 +1,7 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete, and what becomes of offsets nobody wants.
+"""OffsetCommit, OffsetFetch and OffsetDelete, and the expiry of offsets.
 
-Reads the store and the group, returns records and responses; changes nothing.
-Topics are already resolved: the handlers know the cluster's metadata, this does not.
+Reads the store and the group, returns records and responses; changes nothing. Topics are already
+resolved: the handlers know the cluster's metadata, this module does not.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def expire(
         for partition, offset in partitions.items():
             start_ms = group.offsets_expire_from(offset)
             if start_ms is None:
-                # Says so of all its offsets: they are kept while it is in this state.
+                # The same for all its offsets: they do not expire while it is in this state.
                 return [], False
             expired = offset.is_expired(now_ms, start_ms, config.offsets_retention_ms)
             if expired and not store.is_pending(group.group_id, topic, partition):

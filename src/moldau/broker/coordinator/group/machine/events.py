@@ -1,10 +1,10 @@
-"""What reaches the classic group machine besides plain requests, and what it remembers of them."""
+"""The events, timers and continuations of classic groups."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moldau.broker.coordinator.machine.decision import Ticket
+from moldau.broker.coordinator.machine.decision import Continuation, Ticket, Timer
 from moldau.wire.messages import JoinGroupRequest
 
 UNKNOWN_MEMBER_ID = ""
@@ -16,7 +16,7 @@ SKIP_ASSIGNMENT_FROM = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """One JoinGroup request with what its connection says of the client."""
+    """One JoinGroup request with the client of its connection."""
 
     request: JoinGroupRequest
     version: int
@@ -31,29 +31,29 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTimer:
-    """The member has not been heard of for its session timeout."""
+class SessionTimer(Timer):
+    """The member's session has expired."""
 
     group_id: str
     member_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class JoinTimer:
+class JoinTimer(Timer):
     """The join phase of the group has lasted as long as it may."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class SyncTimer:
+class SyncTimer(Timer):
     """Members that got their JoinGroup answer should have sent SyncGroup by now."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ExpiryTimer:
+class ExpiryTimer(Timer):
     """Time to look for expired offsets and empty groups."""
 
 
@@ -61,7 +61,7 @@ class ExpiryTimer:
 
 
 @dataclass(frozen=True, slots=True)
-class AssignmentWritten:
+class AssignmentWritten(Continuation):
     """The leader's assignment of this generation is committed, or could not be."""
 
     group_id: str
@@ -70,7 +70,7 @@ class AssignmentWritten:
 
 
 @dataclass(frozen=True, slots=True)
-class StaticMemberWritten:
+class StaticMemberWritten(Continuation):
     """A static member's new member id is committed, or could not be."""
 
     group_id: str

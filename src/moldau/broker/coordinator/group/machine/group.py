@@ -17,7 +17,7 @@ from moldau.wire.messages import Message
 
 
 class ClientInfo(NamedTuple):
-    """What the connection of a request says of its client."""
+    """The client of a connection."""
 
     client_id: str
     client_host: str
@@ -25,7 +25,7 @@ class ClientInfo(NamedTuple):
 
 
 class CommitCaller(NamedTuple):
-    """Who wants to commit offsets, as the request says."""
+    """The member that commits offsets, as in the request."""
 
     member_id: str
     instance_id: str | None
@@ -41,7 +41,7 @@ PartitionCheck = Callable[[str, UUID, int], ErrorCode]
 
 
 def any_partition(topic: str, topic_id: UUID, partition: int) -> ErrorCode:
-    """The check of a caller who may commit for every partition."""
+    """The check of a caller that may commit for every partition."""
     return ErrorCode.NONE
 
 
@@ -68,7 +68,7 @@ class Group(Protocol):
         ...
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raises ApiError if a member that says who it is may not read offsets."""
+        """Raises ApiError if the member in the request may not read offsets."""
         ...
 
     def check_delete_offsets(self) -> None:
@@ -82,7 +82,7 @@ class Group(Protocol):
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     def offsets_expire_from(self, offset: CommittedOffset) -> int | None:
-        """The moment from which the retention of the offset counts; None while it is kept."""
+        """When the retention of the offset begins; None while it does not expire."""
         ...
 
     def tombstones(self) -> list[CoordinatorRecord]:

@@ -1,8 +1,8 @@
-"""JoinGroup: who may join, with which id, and whether that takes a rebalance.
+"""JoinGroup: which member may join, with which id, and whether that needs a rebalance.
 
-Every path ends with the ticket answered or kept by a member of the group. What
-always holds: a static member that comes back with an unknown member id takes
-the place of its former self, whose id is fenced from then on.
+Invariants: every path ends with the ticket answered or stored with a member of the group; a static
+member that returns with an unknown member id replaces the former one, whose id is fenced from then
+on.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _has_room(group: ClassicGroup, member_id: str, config: GroupConfig) -> bool:
         return True
     member = group.members.get(member_id)
     if group.phase is Phase.PREPARING_REBALANCE:
-        # Counting those who wait, not those known, turns away the last to rejoin when
+        # Waiting members count, not known ones, so that the last to rejoin are rejected when
         # the limit was lowered below the size of a running group.
         already_in = member is not None and member.awaiting_join is not None
         return already_in or group.awaiting_join_count < config.group_max_size
@@ -132,8 +132,8 @@ def _add(
     group.add(member, request.protocol_type)
     if group.initial_delay is not None:
         group.initial_delay.extended = True
-    # A new member cannot heartbeat before it knows its id, and a client that gave up
-    # cannot be told from one that waits: so its wait is bounded, and it asks again.
+    # A new member cannot send heartbeats before it has its id, and a client that gave up
+    # cannot be distinguished from one that waits: so its wait is bounded, and it retries.
     rebalance.restart_session(group, member, out, config.new_member_join_timeout_ms)
     rebalance.rebalance_or_complete(group, config, out)
 
@@ -170,7 +170,7 @@ def _replace_static(
     _update(group, event, member, protocols, out)
     rebalance.restart_session(group, member, out)
     if group.phase is Phase.STABLE and group.select_protocol() == group.protocol:
-        # The restart changes nobody's assignment: store the new id, spare the rebalance.
+        # The restart changes no assignment: store the new id without a rebalance.
         group.refresh_topics()
         assignments = {each.member_id: each.assignment for each in group.members.values()}
         out.write(
@@ -206,7 +206,7 @@ def on_static_member_written(
         response = group.join_response(member.member_id, skip_assignment=is_leader)
     else:
         # Naming the former leader id keeps an older client that was the leader from
-        # computing an assignment nobody asked for.
+        # computing an assignment that is not needed.
         response = group.join_response(member.member_id, leader=written.former_leader or "")
     out.answer(written.ticket, response)
 

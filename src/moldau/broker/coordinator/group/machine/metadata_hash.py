@@ -1,4 +1,4 @@
-"""The metadata hash of a group: a changed hash tells that a new assignment is due.
+"""The metadata hash of a group: a new assignment is due when it changes.
 
 Kafka stores this number in the group's epoch record, so it is computed exactly as
 there: XXH3 with 64 bits over numbers in little-endian order and text as UTF-16 units

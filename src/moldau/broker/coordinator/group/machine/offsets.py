@@ -1,8 +1,7 @@
 """Committed offsets of all groups of one shard, and those of transactions not yet decided.
 
-Changed by replay alone. What always holds: a group has an entry exactly while
-it has a committed offset, and a transaction's offsets are invisible until its
-commit marker has been replayed.
+Only replay changes them. Invariants: a group has an entry exactly while it has a committed offset,
+and a transaction's offsets are invisible until its commit marker has been replayed.
 """
 
 from __future__ import annotations

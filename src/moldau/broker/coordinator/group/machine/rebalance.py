@@ -1,8 +1,7 @@
-"""How a classic group moves through a rebalance.
+"""The steps of a classic group's rebalance.
 
-Everything here is shared by joins, syncs, leaves and timers: starting a
-rebalance, ending its join phase, answering those who wait. Each function takes
-the group and an outbox, changes the one and fills the other.
+Joins, syncs, leaves and timers share these: starting a rebalance, ending its join phase, answering
+waiting members. Each function takes the group and an outbox, changes the one and fills the other.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def on_join_timer(group: ClassicGroup, config: GroupConfig, out: Outbox) -> None
 
 
 def complete_join(group: ClassicGroup, out: Outbox) -> None:
-    """End the join phase: whoever rejoined is in the next generation."""
+    """End the join phase: the members that rejoined are in the next generation."""
     out.cancel(JoinTimer(group.group_id))
     for member in list(group.members.values()):
         # Static members stay: they may be restarting, and their session timeout guards them.
@@ -109,7 +108,7 @@ def complete_join(group: ClassicGroup, out: Outbox) -> None:
 def propagate_assignment(
     group: ClassicGroup, assignments: dict[str, bytes], error: ErrorCode, out: Outbox
 ) -> None:
-    """Give every member its assignment, and those who wait in SyncGroup their answer."""
+    """Give every member its assignment, and answer those that wait in SyncGroup."""
     invariant(group.phase is Phase.COMPLETING_REBALANCE, "assignments belong to a sync phase")
     succeeded = error is ErrorCode.NONE
     for member in group.members.values():
@@ -127,7 +126,7 @@ def propagate_assignment(
                 assignment=member.assignment,
             ),
         )
-        # Its session may have ended unheeded while it waited, so it starts anew.
+        # Its session may have expired without effect while it waited, so it starts again.
         restart_session(group, member, out)
 
 

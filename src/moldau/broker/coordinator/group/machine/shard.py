@@ -1,10 +1,8 @@
 """All groups of one `__consumer_offsets` partition: requests in, decisions out.
 
-Each kind of group has its section; here is decided which of them a record, a timer
-or a request concerns, and everything that concerns committed offsets, which groups
-of all kinds own alike. Replicated state is what `replay` has made; nothing else
-touches it. What always holds: a group id names at most one group, of one kind, and
-every group with offsets exists.
+Each kind of group has its section; this module routes records, timers and requests to them, and
+handles committed offsets, which groups of all kinds have alike. Invariants: only `replay` changes
+replicated state; a group id names at most one group, of one kind; every group with offsets exists.
 """
 
 from __future__ import annotations
@@ -120,7 +118,7 @@ class GroupShard:
             case GroupMetadataKey(), GroupMetadataValue() | None:
                 self.classic.replay(key, value)
             case LegacyOffsetCommitKey(), _:
-                # The same in an older spelling, found in data folders of old.
+                # The same in an older format, found in old log directories.
                 modern = OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition)
                 self.replay(offset, producer_id, modern, value)
             case _:
@@ -166,7 +164,7 @@ class GroupShard:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
-    # Life of the shard.
+    # Events.
 
     def on_loaded(self, now_ms: WallMs) -> Decision[None]:
         out = Outbox(now_ms)

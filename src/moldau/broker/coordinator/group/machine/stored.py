@@ -1,7 +1,7 @@
 """A classic group as `__consumer_offsets` holds it, and its form as a record.
 
 This is the replicated half of a group: made by replay alone, never changed in
-place. The volatile half (who waits, who has joined) is `classic.ClassicGroup`
+place. The volatile half (waiting and joined members) is `classic.ClassicGroup`
 and is rebuilt from this after a restart or a move.
 """
 
@@ -32,7 +32,7 @@ class StoredMember:
 @dataclass(frozen=True, slots=True)
 class StoredGroup:
     protocol_type: str | None = None
-    """None: nobody ever joined, offsets were committed by hand (a simple group)."""
+    """None: no member ever joined, offsets were committed without one (a simple group)."""
     generation: int = 0
     protocol: str | None = None
     leader: str | None = None

@@ -1,8 +1,8 @@
 """Requests of share groups as handlers see them: one coroutine each.
 
 The group's own state is decided in its shard; the offsets of share partitions are reached through
-the `Persister`. What always holds: the group's record names a share partition as initialised only
-after the share coordinator has made its state, and stops naming it before that is removed.
+the `Persister`. Invariant: the group's record has a share partition as initialized only after the
+share coordinator has created its state, and no longer has it before that state is removed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ShareGroupService:
         self._enabled = enabled
         self._tasks: set[asyncio.Task[None]] = set()
 
-    # What the shard asks for, and what the broker tells.
+    # Actions of the shard, and deleted topics.
 
     def perform(self, action: InitializeShareState) -> None:
         """Carry out an action of the shard; it ends by itself."""
@@ -190,7 +190,7 @@ class ShareGroupService:
             summary = await self._persister.read_summary(key)
         except ApiError as error:
             # As with committed offsets, nothing to be found is not an error.
-            logger.warning("offsets of share partition %s are not to be had: %s", key, error)
+            logger.warning("reading the offsets of share partition %s failed: %s", key, error)
             return _nothing_known(key.partition)
         try:
             lag = await self._lag(name, key.partition, summary)
@@ -382,7 +382,7 @@ class ShareGroupService:
 def _decided(now_ms: WallMs, decide: Callable[[Outbox], R]) -> Decision[R]:
     out = Outbox(now_ms)
     response = decide(out)
-    # Also an answer that writes nothing tells of what earlier ones wrote.
+    # Also a response without records may show what earlier ones wrote.
     return out.decision(response)
 
 

@@ -1,7 +1,7 @@
-"""Creates the internal topics that streams groups ask for: the shell side of one action.
+"""Creates the internal topics of streams groups: the shell of one action.
 
-What always holds: no topic is asked of the controller twice at a time, and whatever goes
-wrong is reported back, so that members read it in their next heartbeats.
+Invariants: there is at most one request for a topic at a time, and every error is reported back, so
+that members get it with their next heartbeats.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Where batches overlap, the one that was delivered more often wins, then the one in the later state:
 writes may arrive out of order, and progress is never taken back. Neighbours in the same state
-become one batch. What always holds: the result is sorted, nothing in it overlaps, nothing in it
-lies below the start offset, and it equals what Kafka makes of the same batches, piece by piece.
+become one batch. Invariants: the result is sorted, nothing in it overlaps, nothing in it is below
+the start offset, and it equals Kafka's result for the same batches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """All share partitions of one `__share_group_state` partition: requests in, decisions out.
 
-What always holds: the state is what replay has made of the log; who reads with a higher leader
-epoch, or initialises with a higher state epoch, fences everybody with a lower one from then on.
+Invariants: only replay changes the state; a read with a higher leader epoch, or an initialization
+with a higher state epoch, fences all requests with a lower one from then on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from moldau.broker.coordinator.machine.decision import CoordinatorRecord, Decision, Outbox
+from moldau.broker.coordinator.machine.decision import (
+    Action,
+    CoordinatorRecord,
+    Decision,
+    Outbox,
+    Timer,
+)
 from moldau.broker.coordinator.machine.topics import ClusterTopics
 from moldau.broker.coordinator.share.machine.combiner import combine
 from moldau.broker.coordinator.share.machine.config import ShareCoordinatorConfig
@@ -47,17 +53,17 @@ from moldau.wire.messages import (
 
 
 @dataclass(frozen=True, slots=True)
-class ColdSnapshotTimer:
+class ColdSnapshotTimer(Timer):
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class PruneTimer:
+class PruneTimer(Timer):
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class PruneUpTo:
+class PruneUpTo(Action):
     """Action: no record below the offset is needed any more."""
 
     offset: int
@@ -152,7 +158,7 @@ class ShareShard:
     def _snapshot_cold_partitions(self, out: Outbox) -> None:
         snapshots = [entry.snapshot for entry in self.entries.values()]
         if all(snapshot.created_ms != snapshot.written_ms for snapshot in snapshots):
-            # Nobody writes anywhere: fresh snapshots would free nothing.
+            # Nothing was written since the last ones: new snapshots would free nothing.
             return
         interval_ms = self._config.share_coordinator_cold_partition_snapshot_interval_ms
         for key, entry in self.entries.items():
@@ -283,7 +289,7 @@ class ShareShard:
         return Decision(summary)
 
     def forget_topics(self, topic_ids: Collection[UUID]) -> Decision[None]:
-        """Topics were deleted: nobody can reach the state of their partitions any more."""
+        """Delete the states of deleted topics, which can no longer be reached."""
         records = tuple(tombstone(key) for key in self.entries if key.topic_id in topic_ids)
         return Decision(None, records, atomic=False)
 

@@ -44,7 +44,7 @@ class ShareState(NamedTuple):
 class ShareStateSummary(NamedTuple):
     """Where a share partition stands, without its records' states.
 
-    A partition nobody has initialised has the defaults.
+    A partition that was never initialized has the defaults.
     """
 
     state_epoch: int = 0

@@ -68,7 +68,7 @@ def end_v2(
     now_ms: WallMs,
 ) -> TransactionMetadata | NeedProducerId | None:
     if pending:
-        # First of all: the client may already have been told of the next producer id.
+        # First of all: the client may already have the next producer id.
         raise concurrent(current)
     # The former producer id, at the last epoch that a client can have, ended its last
     # transaction; the answer named the id that is in use now.
@@ -112,7 +112,7 @@ def prepare_v2(
 def fence(
     current: TransactionMetadata, *, transaction_version: int, fresh_id: int | None, now_ms: WallMs
 ) -> TransactionMetadata | NeedProducerId:
-    """The coordinator aborts an ongoing transaction over its producer's head."""
+    """The coordinator aborts an ongoing transaction of a producer that it fences."""
     if transaction_version >= TV_2:
         return prepare_v2(current, committed=False, fresh_id=fresh_id, now_ms=now_ms)
     return current.fenced_v1(now_ms)

@@ -1,44 +1,45 @@
-"""What goes into the transaction shard beside requests, and what it wants done outside."""
+"""The timers, actions and continuations of the transaction shard."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
+from moldau.broker.coordinator.machine.decision import Action, Continuation, Timer
 from moldau.broker.coordinator.transaction.machine.metadata import TransactionMetadata
 from moldau.broker.coordinator.transaction.machine.values import ProducerIdAndEpoch
 from moldau.wire.errors import ErrorCode
 
 
 class NeedProducerId:
-    """The decision cannot be made without a fresh producer id; nothing has happened.
+    """The decision cannot be made without a new producer id; nothing has changed.
 
-    Ids come from the controller, for which a decision cannot wait. So the request is decided
-    anew, on whatever the state is then, with an id in hand.
+    Ids come from the controller, for which a decision cannot wait. So the request is decided again,
+    on the state at that time, when the id has arrived.
     """
 
 
 NEED_PRODUCER_ID: Final = NeedProducerId()
 
 Outcome = ProducerIdAndEpoch | ErrorCode | NeedProducerId
-"""Whom the client continues as, or the error it is told after commit."""
+"""The producer id and epoch with which the client continues, or its error after the commit."""
 
 
 # Timers.
 
 
 @dataclass(frozen=True, slots=True)
-class TimeoutsTimer:
+class TimeoutsTimer(Timer):
     """Look for ongoing transactions that are overdue."""
 
 
 @dataclass(frozen=True, slots=True)
-class ExpiryTimer:
-    """Look for transactional ids that nobody has used for long."""
+class ExpiryTimer(Timer):
+    """Look for transactional ids that have not been used for a long time."""
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeTimer:
+class ResumeTimer(Timer):
     """Try again to make sure that decisions are committed whose write had failed."""
 
 
@@ -49,14 +50,14 @@ TransactionTimer = TimeoutsTimer | ExpiryTimer | ResumeTimer
 
 
 @dataclass(frozen=True, slots=True)
-class SendMarkers:
-    """The decision is committed: tell every partition, then have the transaction completed."""
+class SendMarkers(Action):
+    """The decision is committed: send the markers, then have the transaction completed."""
 
     prepared: TransactionMetadata
 
 
 @dataclass(frozen=True, slots=True)
-class AbortTimedOut:
+class AbortTimedOut(Action):
     transactional_ids: tuple[str, ...]
 
 
@@ -67,18 +68,18 @@ TransactionAction = SendMarkers | AbortTimedOut
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Written(Continuation):
     metadata: TransactionMetadata
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(Continuation):
     transactional_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CaughtUp:
-    """Nobody is behind what partitions have seen, as far as that could be written."""
+class CaughtUp(Continuation):
+    """All ids have caught up with what partitions have seen, if that could be written."""
 
 
 TransactionContinuation = Written | Resumed | CaughtUp

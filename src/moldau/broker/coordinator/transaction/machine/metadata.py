@@ -78,8 +78,8 @@ TRANSITIONS = Transitions(
     lambda state: state.state_name,
 )
 
-# Passing states, should anybody have stored them: to be fenced is not decided yet, and to be
-# removed comes after the end.
+# Transient states, in case a log has them: a fence is not decided yet, and a removal comes after
+# the end.
 _STORED_STATES = {state.value: state for state in TransactionState} | {
     TransactionState.PREPARE_EPOCH_FENCE: ONGOING,
     TransactionState.DEAD: EMPTY,
@@ -119,7 +119,7 @@ class TransactionMetadata:
 
     @property
     def next_producer(self) -> ProducerIdAndEpoch:
-        """Whom the client continues as, once this transaction has ended."""
+        """The producer id and epoch with which the client continues after this transaction."""
         if self.client_transaction_version >= TV_2 and self.next_producer_id != NO_PRODUCER_ID:
             return ProducerIdAndEpoch(self.next_producer_id, 0)
         return self.producer
@@ -156,8 +156,8 @@ class TransactionMetadata:
         elif expected_epoch == self.producer_epoch:
             epoch, last_epoch = self.producer_epoch + 1, self.producer_epoch
         elif expected_epoch == self.last_producer_epoch:
-            # The answer was lost. Nobody else has come since: that would have cleared the
-            # last epoch.
+            # The response was lost. No other producer has begun since: that would have cleared
+            # the last epoch.
             epoch, last_epoch = self.producer_epoch, self.last_producer_epoch
         else:
             # Kafka has no better answer than UNKNOWN_SERVER_ERROR when the epochs are used up.
@@ -238,10 +238,10 @@ class TransactionMetadata:
         )
 
     def caught_up(self, producer_epoch: int, now_ms: WallMs) -> TransactionMetadata:
-        """A partition has seen an epoch that this log knows nothing of: its end was lost.
+        """Catch up with an epoch that a partition has seen and this log has lost.
 
-        Nobody may be given that epoch again, because its sequence numbers would be taken for
-        those of old batches. What was open at an older one has ended there long ago.
+        No producer may get that epoch again, because its sequence numbers would be taken for those
+        of old batches. A transaction that was open at an older epoch has ended there long ago.
         """
         invariant(
             producer_epoch > self.producer_epoch and self.state not in PREPARED,

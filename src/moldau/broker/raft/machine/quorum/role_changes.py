@@ -62,15 +62,15 @@ class RoleChanges:
         election = state.election
         endpoints = state.voters.endpoints_of(election.leader_id)
         is_only = state.voters.is_only(state.local)
+        known: tuple[VoterEndpoint, ...] = ()
         role: Role
         if election.leader_id == state.local.id and not is_only:
             role = Resigned(self._election_deadline_ms(), self._other_voters(), ())
         elif state.peer_at(election.leader_id, endpoints) is not None and not is_only:
-            state.leader_endpoints = endpoints
-            role = self._new_follower()
+            role, known = self._new_follower(), endpoints
         else:
             role = Unattached(self.first_deadline_ms())
-        state.enter(role, Cause.STARTED, election)
+        state.enter(role, Cause.STARTED, election, known)
 
     def first_deadline_ms(self) -> ElapsedMs:
         """When a node without a leader stands for election; only a voter does."""
@@ -192,8 +192,7 @@ class RoleChanges:
         state = self._state
         before = state.election
         self._leave()
-        state.enter(role, cause, election)
-        state.leader_endpoints = endpoints
+        state.enter(role, cause, election, endpoints)
         if election != before:
             self._outbox.persist(election)
 

@@ -55,9 +55,8 @@ class QuorumState:
         self.settings = settings
         self.now_ms = ELAPSED_ZERO
         self.shutting_down = False
-        #: Of the leader in `election`; empty where only its id is known.
-        self.leader_endpoints: tuple[VoterEndpoint, ...] = ()
         self._election = election
+        self._leader_endpoints: tuple[VoterEndpoint, ...] = ()
         self._role: Role = Unattached(FOREVER_MS)
         self._high_watermark = high_watermark
         self._synced_offset = 0
@@ -73,7 +72,18 @@ class QuorumState:
     def election(self) -> Election:
         return self._election
 
-    def enter(self, role: Role, cause: Cause, election: Election) -> None:
+    @property
+    def leader_endpoints(self) -> tuple[VoterEndpoint, ...]:
+        """Those of the leader in `election`; empty where only its id is known."""
+        return self._leader_endpoints
+
+    def enter(
+        self,
+        role: Role,
+        cause: Cause,
+        election: Election,
+        leader_endpoints: tuple[VoterEndpoint, ...] = (),
+    ) -> None:
         """Take another role, with what the node knows of the epoch from then on."""
         check_transition(
             Standing(ROLE_NAMES[type(self._role)], self._election.epoch),
@@ -84,6 +94,7 @@ class QuorumState:
         check_agreement(role, election, self.local)
         self._role = role
         self._election = election
+        self._leader_endpoints = leader_endpoints
 
     def record_vote(self, candidate: ReplicaKey) -> None:
         old = self._election
@@ -190,7 +201,7 @@ class QuorumState:
             error=error,
             epoch=self._election.epoch,
             leader_id=self._election.leader_id,
-            endpoints=self.leader_endpoints,
+            endpoints=self._leader_endpoints,
         )
 
 

@@ -1,26 +1,30 @@
 """Decides what a member of a classic group does: when to join, beat, leave, and what errors mean.
 
-Pure: time is passed in, requests are sent by the shell. States and what leads to them:
+Pure: time is passed in, requests are sent by the shell. States and what leads to them (`NEXT` has
+all transitions):
 
     UNJOINED              nothing sent, or the group no longer knows this member
     PREPARING_REBALANCE   `begin_join`: JoinGroup is on its way
     COMPLETING_REBALANCE  `on_joined`: SyncGroup is on its way, heartbeats begin
     STABLE                `on_synced`: it has an assignment
 
-What always holds: a late response to a request of an older generation changes nothing; a member id
+Invariants: a late response to a request of an older generation changes nothing; a member id
 is forgotten only when the group does not know it any more or the member has left; before a join
 `needs_prepare` is true until the partitions were given up for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from moldau.invariant import invariant
 from moldau.times import ElapsedMs
 from moldau.wire.errors import COORDINATOR_MOVED, ErrorCode
 
 __all__ = [
+    "NEXT",
     "NO_GENERATION",
     "After",
     "Beat",
@@ -38,6 +42,19 @@ class MemberState(Enum):
     PREPARING_REBALANCE = auto()
     COMPLETING_REBALANCE = auto()
     STABLE = auto()
+
+
+#: The states that may follow each state.
+NEXT: Final[Mapping[MemberState, frozenset[MemberState]]] = {
+    MemberState.UNJOINED: frozenset({MemberState.PREPARING_REBALANCE}),
+    MemberState.PREPARING_REBALANCE: frozenset(
+        {MemberState.COMPLETING_REBALANCE, MemberState.UNJOINED}
+    ),
+    MemberState.COMPLETING_REBALANCE: frozenset(
+        {MemberState.STABLE, MemberState.PREPARING_REBALANCE, MemberState.UNJOINED}
+    ),
+    MemberState.STABLE: frozenset({MemberState.PREPARING_REBALANCE, MemberState.UNJOINED}),
+}
 
 
 class Generation(NamedTuple):
@@ -99,6 +116,11 @@ class ClassicMember:
         self.beat_sent_ms: int | None = None
         self._beat_failures = 0
 
+    def _enter(self, state: MemberState) -> None:
+        if state is not self.state:
+            invariant(state in NEXT[self.state], f"a member went from {self.state} to {state}")
+            self.state = state
+
     # Joining.
 
     @property
@@ -119,7 +141,7 @@ class ClassicMember:
 
     def begin_join(self, now_ms: ElapsedMs) -> Generation:
         """JoinGroup is sent now, as whom the result says."""
-        self.state = MemberState.PREPARING_REBALANCE
+        self._enter(MemberState.PREPARING_REBALANCE)
         # Of several tries in a row the first counts.
         if self.rebalance_began_ms is None:
             self.rebalance_began_ms = now_ms
@@ -133,7 +155,7 @@ class ClassicMember:
         """JoinGroup was answered; False if the member has left meanwhile."""
         if self.state is not MemberState.PREPARING_REBALANCE:
             return False
-        self.state = MemberState.COMPLETING_REBALANCE
+        self._enter(MemberState.COMPLETING_REBALANCE)
         self.generation = generation
         self._beat_due_ms = now_ms + self._settings.heartbeat_interval_ms
         self._session_ends_ms = now_ms + self._settings.session_timeout_ms
@@ -169,7 +191,7 @@ class ClassicMember:
             return After.RETRY
         if protocol_name is not None and protocol_name != self.generation.protocol_name:
             return After.FAIL
-        self.state = MemberState.STABLE
+        self._enter(MemberState.STABLE)
         self.rejoin_reason = ""
         self.rejoin_needed = False
         self.rebalance_began_ms = None
@@ -202,7 +224,7 @@ class ClassicMember:
         self.request_rejoin(f"rebalance failed due to {code.name}")
 
     def _reset(self, reason: str, *, keep_id: bool) -> None:
-        self.state = MemberState.UNJOINED
+        self._enter(MemberState.UNJOINED)
         # A known id is kept: else the old one would hold the next rebalance up until it expires.
         self.generation = (
             Generation(member_id=self.generation.member_id) if keep_id else NO_GENERATION

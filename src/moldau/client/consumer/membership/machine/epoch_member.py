@@ -1,22 +1,23 @@
 """Decides what a member does in a group whose coordinator assigns (KIP-848, KIP-932).
 
 Pure: time is passed in. There is one request, the heartbeat; its answers carry the member's epoch
-and, when it changed, the target assignment. States and what leads to them:
+and, when it changed, the target assignment. States and what leads to them (`NEXT` has all
+transitions):
 
     UNSUBSCRIBED     at first, after leaving
     JOINING          polled with a subscription; after FENCED or STALE, once all was given up
     RECONCILING      the target differs from what the member has
-    ACKNOWLEDGING    partitions were given up and taken: the coordinator has to hear of it
-    STABLE           it has heard; the target is what the member has
+    ACKNOWLEDGING    partitions were given up and taken: the next heartbeat reports it
+    STABLE           it was reported; the target is what the member has
     FENCED           the coordinator knows the member no longer: all is lost, join again
     PREPARE_LEAVING  partitions are being given up to leave
     LEAVING          the heartbeat that leaves is due
     STALE            left because the application did not poll in time
-    FATAL            an error that only the application can mend; until it unsubscribes
+    FATAL            an error that only the application can fix; until it unsubscribes
 
-What always holds: `current`, which the coordinator is told, names whatever the application has in
-hand; partitions that are to be given up leave it in `take`, after they were given up, and only if
-the member is still in the same membership in which that began.
+Invariants: `current`, which heartbeats report, names whatever the application owns; partitions that
+are to be given up leave it in `take`, after they were given up, and only if the member is still in
+the same membership in which that began.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from moldau.client.topics import TopicPartition
+from moldau.invariant import invariant
 from moldau.wire.errors import ErrorCode
 
 __all__ = [
     "JOIN_EPOCH",
     "LEAVE_EPOCH",
     "LEAVE_STATIC_EPOCH",
+    "NEXT",
     "AfterBeat",
     "EpochMember",
     "EpochState",
@@ -61,6 +64,63 @@ class EpochState(Enum):
     FATAL = auto()
 
 
+#: The states that may follow each state.
+NEXT: Final[Mapping[EpochState, frozenset[EpochState]]] = {
+    EpochState.UNSUBSCRIBED: frozenset({EpochState.JOINING, EpochState.FATAL}),
+    EpochState.JOINING: frozenset(
+        {
+            EpochState.RECONCILING,
+            EpochState.STABLE,
+            EpochState.FENCED,
+            EpochState.PREPARE_LEAVING,
+            EpochState.LEAVING,
+            EpochState.FATAL,
+        }
+    ),
+    EpochState.RECONCILING: frozenset(
+        {
+            EpochState.ACKNOWLEDGING,
+            EpochState.STABLE,
+            EpochState.FENCED,
+            EpochState.PREPARE_LEAVING,
+            EpochState.LEAVING,
+            EpochState.FATAL,
+        }
+    ),
+    EpochState.ACKNOWLEDGING: frozenset(
+        {
+            EpochState.STABLE,
+            EpochState.RECONCILING,
+            EpochState.FENCED,
+            EpochState.PREPARE_LEAVING,
+            EpochState.LEAVING,
+            EpochState.FATAL,
+        }
+    ),
+    EpochState.STABLE: frozenset(
+        {
+            EpochState.RECONCILING,
+            EpochState.FENCED,
+            EpochState.PREPARE_LEAVING,
+            EpochState.LEAVING,
+            EpochState.FATAL,
+        }
+    ),
+    EpochState.FENCED: frozenset({EpochState.JOINING, EpochState.UNSUBSCRIBED, EpochState.FATAL}),
+    EpochState.PREPARE_LEAVING: frozenset(
+        {EpochState.LEAVING, EpochState.UNSUBSCRIBED, EpochState.FATAL}
+    ),
+    EpochState.LEAVING: frozenset(
+        {
+            EpochState.UNSUBSCRIBED,
+            EpochState.STALE,
+            EpochState.PREPARE_LEAVING,
+            EpochState.FATAL,
+        }
+    ),
+    EpochState.STALE: frozenset({EpochState.JOINING, EpochState.UNSUBSCRIBED, EpochState.FATAL}),
+    EpochState.FATAL: frozenset({EpochState.UNSUBSCRIBED}),
+}
 _SILENT: Final = frozenset(
     (EpochState.UNSUBSCRIBED, EpochState.FATAL, EpochState.STALE, EpochState.FENCED)
 )
@@ -122,6 +182,11 @@ class EpochMember:
         self._membership = 0
         self._late = False
 
+    def _enter(self, state: EpochState) -> None:
+        if state is not self.state:
+            invariant(state in NEXT[self.state], f"a member went from {self.state} to {state}")
+            self.state = state
+
     # Joining and leaving.
 
     @property
@@ -155,7 +220,7 @@ class EpochMember:
 
     def _start_joining(self) -> None:
         self._membership += 1
-        self.state = EpochState.JOINING
+        self._enter(EpochState.JOINING)
         self.epoch = JOIN_EPOCH
         self._late = False
         self.current = self.target = NO_ASSIGNMENT
@@ -164,19 +229,19 @@ class EpochMember:
     def prepare_leaving(self) -> bool:
         """Whether there is a membership to leave."""
         if self.is_silent:
-            self.state = EpochState.UNSUBSCRIBED
+            self._enter(EpochState.UNSUBSCRIBED)
             self.current = self.target = NO_ASSIGNMENT
             return False
-        self.state = EpochState.PREPARE_LEAVING
+        self._enter(EpochState.PREPARE_LEAVING)
         return True
 
     def leave(self, leave_epoch: int) -> None:
         """All was given up: the heartbeat that leaves is due."""
-        if self.state in (EpochState.FATAL, EpochState.UNSUBSCRIBED):
+        if self.is_silent:
             return
         self.epoch = leave_epoch
         self.current = self.target = NO_ASSIGNMENT
-        self.state = EpochState.LEAVING
+        self._enter(EpochState.LEAVING)
 
     def on_late_application(self, leave_epoch: int) -> None:
         """It did not poll in time: leave, and join again when it does."""
@@ -186,10 +251,10 @@ class EpochMember:
     def on_left_unsaid(self) -> None:
         """The heartbeat that leaves is not sent."""
         if self.state is EpochState.LEAVING:
-            self.state = EpochState.STALE if self._late else EpochState.UNSUBSCRIBED
+            self._enter(EpochState.STALE if self._late else EpochState.UNSUBSCRIBED)
 
     def on_failed(self) -> None:
-        self.state = EpochState.FATAL
+        self._enter(EpochState.FATAL)
         self.epoch = JOIN_EPOCH
 
     # Heartbeats.
@@ -197,7 +262,7 @@ class EpochMember:
     def on_beat_sent(self) -> None:
         if self.state is EpochState.ACKNOWLEDGING:
             done = self.current == self.target
-            self.state = EpochState.STABLE if done else EpochState.RECONCILING
+            self._enter(EpochState.STABLE if done else EpochState.RECONCILING)
         else:
             self.on_left_unsaid()
 
@@ -209,14 +274,14 @@ class EpochMember:
             return
         if assignment is None:
             if self.state is EpochState.JOINING:
-                self.state = EpochState.STABLE
+                self._enter(EpochState.STABLE)
             return
         if self.target.number < 0 or self.target.partitions != assignment:
             self.target = LocalAssignment(self.target.number + 1, dict(assignment))
         if self.target != self.current:
-            self.state = EpochState.RECONCILING
+            self._enter(EpochState.RECONCILING)
         elif self.state in (EpochState.RECONCILING, EpochState.JOINING):
-            self.state = EpochState.STABLE
+            self._enter(EpochState.STABLE)
 
     def on_beat_refused(self, code: ErrorCode) -> AfterBeat:
         match code:
@@ -240,13 +305,13 @@ class EpochMember:
     def _on_fenced(self) -> AfterBeat:
         if self.state in (EpochState.PREPARE_LEAVING, EpochState.LEAVING):
             # There is nothing left to leave.
-            self.state = EpochState.UNSUBSCRIBED
+            self._enter(EpochState.UNSUBSCRIBED)
             self.epoch = LEAVE_EPOCH
             self.current = self.target = NO_ASSIGNMENT
             return AfterBeat.IGNORE
         if self.is_silent:
             return AfterBeat.IGNORE
-        self.state = EpochState.FENCED
+        self._enter(EpochState.FENCED)
         self.epoch = JOIN_EPOCH
         return AfterBeat.REJOIN
 
@@ -279,7 +344,7 @@ class EpochMember:
             # Topics without a name are waited for, but what was given up is said at once.
             if self.current != assignment:
                 self.current = assignment
-                self.state = EpochState.ACKNOWLEDGING
+                self._enter(EpochState.ACKNOWLEDGING)
             return None
         if not assigned and not owned and resolved != self.target.partitions:
             return None
@@ -315,6 +380,6 @@ class EpochMember:
     def on_reconciled(self, steps: Reconciliation) -> None:
         """The application knows what it has: the coordinator has to hear of it."""
         if self.still_wanted(steps):
-            self.state = EpochState.ACKNOWLEDGING
+            self._enter(EpochState.ACKNOWLEDGING)
             known = self.current.partitions
             self._names = {each: self._names[each] for each in known}

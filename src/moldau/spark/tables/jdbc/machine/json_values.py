@@ -1,4 +1,4 @@
-"""Arrow values as JSON: how arrays, structs and maps are stored, and how a refused row is told."""
+"""Arrow values as JSON: how arrays, structs and maps are stored, and how a refused row is shown."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Which rows a source reads: parts of a table, or what was added since the last batch.
 
 The streaming modes are Kafka Connect's. `incrementing`: a column that only grows; `timestamp`: a
-column with the time of the last change; `timestamp+incrementing`: both, which tells rows of the
-same time apart. A batch is the rows after one position and up to another, so it is the same rows
-whenever it is read, as long as they are not changed meanwhile.
+column with the time of the last change; `timestamp+incrementing`: both, which
+distinguishes rows of the same time. A batch is the rows after one position and up to another, so it
+is the same rows whenever it is read, as long as they are not changed meanwhile.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Cursor:
     def latest(self, relation: str, start: Progress, rows_max: int) -> tuple[str, list[Any]]:
         """A query for the position after at most `rows_max` (0: all) rows; no row if none is new.
 
-        Rows of one timestamp alone cannot be told apart, so all of them go into the same batch.
+        Rows of one timestamp alone cannot be distinguished, so all of them go into the same batch.
         """
         conditions, values = self._after(start)
         if self.now:

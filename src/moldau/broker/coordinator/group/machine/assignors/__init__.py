@@ -1,4 +1,4 @@
-"""The server's own assignors: who gets which partitions."""
+"""The server-side assignors: which member gets which partitions."""
 
 from __future__ import annotations
 

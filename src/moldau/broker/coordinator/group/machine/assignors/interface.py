@@ -1,8 +1,8 @@
-"""What an assignor is given and what it gives back.
+"""The input and the result of an assignor.
 
-An assignor is a function of its arguments alone: it sees who subscribes to what,
-who has what by the current target assignment, and how many partitions the topics
-have. Every subscribed topic it is asked about is in `topics`, or does not exist.
+An assignor is a function of its arguments alone: the subscriptions of the members, the current
+target assignment, and the partition counts of the topics. Every subscribed topic is in `topics`, or
+does not exist.
 """
 
 from __future__ import annotations

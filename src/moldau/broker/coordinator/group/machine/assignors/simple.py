@@ -130,7 +130,7 @@ class _Sharing:
             while missing > 0:
                 if position == len(lacking):
                     if not given or not lacking:
-                        break  # All who lack places have had this one already.
+                        break  # All members with room have had this one already.
                     position = 0
                     given = False
                 member = lacking[position]

@@ -63,7 +63,7 @@ class _HomogeneousAssignment:
         }
 
     def _claim_assigned(self) -> None:
-        """Who has what, each partition at most once whatever an odd log says; the rest is free."""
+        """The present owners, each partition at most once even in an invalid log."""
         unclaimed = {topic_id: set(range(count)) for topic_id, count in self._counts.items()}
         for _, member in self._members:
             claims: dict[UUID, frozenset[int]] = {}
@@ -77,14 +77,14 @@ class _HomogeneousAssignment:
             self._free += ((topic_id, each) for each in sorted(left))
 
     def _keep_within_quota(self) -> list[tuple[int, int]]:
-        """Cut everyone down to its quota; tell who may still get how many."""
+        """Reduce every member to its quota; return how many each may still get."""
         quota_min, extra = divmod(sum(self._counts.values()), len(self._members))
         wanting: list[tuple[int, int]] = []
         for index, claims in enumerate(self._claims):
             larger = extra > 0
             kept, room = self._cut(claims, quota_min + larger)
             if room > 0 and larger and len(self._members) - index > extra:
-                # Members enough follow to whom the larger quota may save a partition.
+                # Enough members follow that may keep a partition by the larger quota.
                 room -= 1
                 larger = False
             if room > 0:

@@ -172,7 +172,7 @@ class _LoadRanks:
 
     def _extend_high(self) -> None:
         if self._high_end <= self._high_start and self._high_start > 0:
-            # Everyone in the range had nothing to give: go on with whoever comes next.
+            # No member in the range had anything to give: continue with the next ones.
             self._high_level = self._loads[self._ranked[self._high_start - 1]]
         else:
             self._high_level -= 1

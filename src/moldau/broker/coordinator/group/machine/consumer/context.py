@@ -105,7 +105,7 @@ class ConsumerContext:
 
     def _topic_hash(self, facts: TopicFacts) -> int:
         known = self._topic_hashes.get(facts.name)
-        # The same object means the same facts: whoever makes them keeps them while they hold.
+        # The same object means the same facts: they are cached while they are valid.
         if known is not None and known[0] is facts:
             return known[1]
         if len(self._topic_hashes) > 2 * len(self.topics.names()):

@@ -1,8 +1,8 @@
-"""A consumer group: what replay has made of its records, and what can be told from that.
+"""A consumer group as replay has built it from records, and what follows from that.
 
-Nothing but replay changes it, apart from two marks that only save work: which metadata the
-hash was last compared with, and which the regular expressions were last resolved by. Both
-are forgotten by a restart, and then the work is done once more.
+Only replay changes it, apart from two marks that only save work: the metadata that the hash was
+last compared with, and the metadata that the regular expressions were last resolved with. A restart
+resets both, and then the work is done once more.
 
 States: Empty without members; Assigning while the target assignment is older than the group;
 Reconciling until every member has reached it; then Stable.
@@ -71,7 +71,7 @@ class ConsumerGroup:
         self.target: dict[str, Assignment] = {}
         self.subscriptions = Subscriptions()
         self.owners: dict[UUID, dict[int, str]] = {}
-        """Who has a partition, or has not yet confirmed to have given it up."""
+        """The member that has a partition, or has not yet confirmed its revocation."""
         self.assignors: dict[str, int] = {}
         """Server assignor: how many members ask for it."""
         self.classic_member_count = 0
@@ -242,7 +242,7 @@ class ConsumerGroup:
     def preferred_assignor(
         self, old: ConsumerMember | None = None, new: ConsumerMember | None = None
     ) -> str | None:
-        """What most members ask for, once `new` has come for `old`; None if nobody asks."""
+        """What most members ask for, once `new` has replaced `old`; None if no member asks."""
         counts = self.assignors.copy()
         if old is not None and old.server_assignor is not None:
             counts[old.server_assignor] = counts.get(old.server_assignor, 0) - 1

@@ -1,9 +1,9 @@
 """All consumer groups of one shard: heartbeats in, records and answers out.
 
-A heartbeat is everything a member ever sends: it joins, tells what it wants and owns, leaves.
-The coordinator answers with the member's epoch and, when it has changed, its assignment. What
-always holds: a partition has at most one owner; the group epoch never falls; a member is
-removed when its session ends, or when it does not give up partitions in time.
+A member sends heartbeats only: to join, to report its subscription and owned partitions, to leave.
+The response has the member's epoch and, when it has changed, its assignment. Invariants: a
+partition has at most one owner; the group epoch never decreases; a member is removed when its
+session expires, or when it does not revoke partitions in time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who is a member: joining, coming back under a new id, leaving, being removed.
+"""Membership: joining, rejoining with a new id, leaving, removal.
 
-Epochs fence. A member that names an epoch which is not its own is behind or ahead of what the
-coordinator knows, and must give up its partitions and join again; only the epoch just left is
-still good, for the answer that told of the next may have been lost.
+Epochs fence. A member with an epoch that is not its own is behind or ahead of the coordinator, and
+must revoke its partitions and join again; only its previous epoch is still accepted, as the
+response with the next one may have been lost.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def joining_static_member(
         existing, member_id=member_id, member_epoch=JOIN_EPOCH, previous_member_epoch=JOIN_EPOCH
     )
     group_id = group.group_id
-    # The timers of the former id stay: they find nobody, unless the write fails.
+    # The timers of the former id stay: they find no member, unless the write fails.
     out.records += records.member_tombstones(group_id, existing.member_id)
     out.write(records.member_record(group_id, member))
     target = group.target.get(existing.member_id, {})

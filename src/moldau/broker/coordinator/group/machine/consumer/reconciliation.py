@@ -133,7 +133,7 @@ def _next(member: ConsumerMember, with_: Reconciliation) -> ConsumerMember:
 def _free(
     member: ConsumerMember, topic_id: UUID, wanted: frozenset[int], owners: Owners
 ) -> list[int]:
-    """Those which nobody has, or which the member itself was about to give up."""
+    """Those which no member has, or which the member itself was about to revoke."""
     owned = owners.get(topic_id)
     if not owned:
         return list(wanted)

@@ -1,8 +1,8 @@
 """Which topics a group is subscribed to, and by how many of its members.
 
-Names count per member, regular expressions per expression: they are resolved for the whole
-group, by records of their own, while members come and go. What always holds: every counter
-is above zero, and a topic is subscribed to exactly while one of the two counts it.
+Names count per member, regular expressions per expression: they are resolved for the whole group,
+in records of their own, independently of its members. Invariants: every counter is above zero, and
+a topic is subscribed to exactly while one of the two counts it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Subscriptions:
         return names | resolved.topics if names else resolved.topics
 
     def is_homogeneous(self, member_count: int) -> bool:
-        """Whether all members are subscribed to the same topics, as far as counters tell."""
+        """Whether all members are subscribed to the same topics, by the counters."""
         if not self.by_regex:
             return not self.regex_topics.keys() - self.by_name.keys() and all(
                 count == member_count for count in self.by_name.values()

@@ -1,4 +1,4 @@
-"""What is waited for on behalf of a member; whoever lets it pass is removed from the group.
+"""Deadlines of members; a member that misses one is removed from the group.
 
 Each timer is named by the group and the member alone, so that scheduling it again moves it.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from moldau.broker.coordinator.machine.decision import Timer
+
 
 @dataclass(frozen=True, slots=True)
-class MemberSessionTimer:
+class MemberSessionTimer(Timer):
     """The member has to send something."""
 
     group_id: str
@@ -18,7 +20,7 @@ class MemberSessionTimer:
 
 
 @dataclass(frozen=True, slots=True)
-class MemberRebalanceTimer:
+class MemberRebalanceTimer(Timer):
     """The member has to give up the partitions it was asked for."""
 
     group_id: str
@@ -26,15 +28,15 @@ class MemberRebalanceTimer:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicJoinTimer:
-    """A member of the classic protocol was told to join again."""
+class ClassicJoinTimer(Timer):
+    """A member of the classic protocol has to join again."""
 
     group_id: str
     member_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicSyncTimer:
+class ClassicSyncTimer(Timer):
     """A member of the classic protocol has joined and has to fetch its assignment."""
 
     group_id: str
@@ -42,7 +44,7 @@ class ClassicSyncTimer:
 
 
 @dataclass(frozen=True, slots=True)
-class RegexTimer:
+class RegexTimer(Timer):
     """The regular expressions of the group are to be resolved, right after what is under way."""
 
     group_id: str

@@ -198,8 +198,8 @@ class MemberUpdate:
                 facts = self._context.topics.topic_by_id(topic_id)
                 if facts is not None:
                     topics[topic_id] = facts
-        # Asked anew, where Kafka may use what held before this member came, and then gives
-        # partitions to members who do not want them.
+        # Computed again, where Kafka may use the subscriptions before this member, and then gives
+        # partitions to members that are not subscribed to them.
         homogeneous = self._subscriptions_after().is_homogeneous(len(specs))
         assigned = assignor.assign(GroupSpec(specs, homogeneous), topics)
         return {member_id: assigned.get(member_id, {}) for member_id in specs}

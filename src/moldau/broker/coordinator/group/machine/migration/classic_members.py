@@ -1,11 +1,11 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic members in a consumer group.
 
-To such a member the group looks like a classic one in which the coordinator is the leader:
-the generation is its member epoch, JoinGroup is answered at once, and SyncGroup brings what
-it is assigned now. It learns by REBALANCE_IN_PROGRESS in answer to a heartbeat that it is to
-join again: to hear of a new target, to confirm what it has given up, or to get what others
-have given up. What always holds: a member that was told to join, and one that has joined and
-is to sync, is removed if it does not do so within its rebalance timeout.
+To such a member the group looks like a classic one in which the coordinator is the leader: the
+generation is its member epoch, JoinGroup is answered at once, and SyncGroup brings what it is
+assigned now. A heartbeat gets REBALANCE_IN_PROGRESS when the member has to join again: to get a new
+target, to confirm what it has revoked, or to get what others have revoked. Invariant: a member that
+has to join, or that has joined and has to sync, is removed if it does not do so within its
+rebalance timeout.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ClassicMembers:
     def __init__(self, section: ConsumerGroups) -> None:
         self._section = section
         self._context = section.context
-        # Who was told to join again, and when that was counts, not when it was last repeated.
+        # Members that have to join again; the first request to do so counts, not the last.
         self._awaited: WeakKeyDictionary[ConsumerGroup, set[str]] = WeakKeyDictionary()
 
     # JoinGroup.
@@ -303,7 +303,7 @@ def _updated(
 
 
 def _joined(member_id: str, generation: int, protocols: Protocols) -> JoinGroupResponse:
-    """Nobody is the leader: there is nothing for a client to assign."""
+    """No member is the leader: there is nothing for a client to assign."""
     return JoinGroupResponse(
         member_id=member_id,
         generation_id=generation,
@@ -365,7 +365,7 @@ def _are_all_classic(group: ConsumerGroup) -> bool:
 
 
 def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether a partition that the member is to have still is somebody else's."""
+    """Whether a partition of the member's target still belongs to another member."""
     for topic_id, partitions in group.target.get(member.member_id, {}).items():
         assigned = member.assigned.get(topic_id, {})
         owners = group.owners.get(topic_id, {})

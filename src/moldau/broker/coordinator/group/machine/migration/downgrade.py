@@ -29,7 +29,7 @@ from moldau.broker.coordinator.group.machine.consumer.timers import (
 from moldau.broker.coordinator.group.machine.group import Group
 from moldau.broker.coordinator.group.machine.members import ClassicMember, Protocols
 from moldau.broker.coordinator.group.machine.migration import embedded
-from moldau.broker.coordinator.machine.decision import Outbox
+from moldau.broker.coordinator.machine.decision import Continuation, Outbox
 from moldau.broker.coordinator.machine.topics import ClusterTopics
 from moldau.invariant import invariant
 from moldau.wire.errors import ErrorCode, WireError
@@ -38,7 +38,7 @@ _POLICIES = ("bidirectional", "downgrade")
 
 
 @dataclass(frozen=True, slots=True)
-class Downgraded:
+class Downgraded(Continuation):
     """The records that make a group classic are committed, or could not be."""
 
     group_id: str
@@ -62,7 +62,7 @@ def downgrade_without(
     staying = [each for each in group.members.values() if each.member_id not in gone]
     if not gone or not may_downgrade(staying, config):
         return False
-    # Those who stay have to share what the others had.
+    # The members that stay have to share what the others had.
     downgrade(group, staying, topics, out, with_rebalance=True)
     return True
 
@@ -84,7 +84,7 @@ def downgrade(
     *,
     with_rebalance: bool,
 ) -> None:
-    """`staying` is who will be in the classic group; a static member may have a new id."""
+    """`staying` are the members of the classic group; a static member may have a new id."""
     classic = ClassicGroup(
         group.group_id,
         phase=Phase.STABLE,
@@ -123,7 +123,7 @@ def on_downgraded(
         return
     for member_id, protocols in written.protocols:
         member = group.members.get(member_id)
-        # One that has joined again meanwhile has said anew what it knows.
+        # One that has joined again meanwhile has sent its protocols again.
         if member is not None and member.awaiting_join is None:
             group.update(
                 member,
@@ -163,7 +163,7 @@ def _assignment(
     try:
         version = embedded.version_of(metadata.get(protocol, b""))
     except WireError:
-        # Nobody could join with it; a log may still hold it.
+        # No member could join with it; a log may still contain it.
         version = 0
     return embedded.write_assignment(target, version, topics)
 

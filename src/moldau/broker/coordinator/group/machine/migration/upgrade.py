@@ -34,7 +34,7 @@ _POLICIES = ("bidirectional", "upgrade")
 def upgrade(
     classic: ClassicGroup, topics: ClusterTopics, config: GroupConfig, out: Outbox
 ) -> ConsumerGroup:
-    """Write what turns a group with members into a consumer group, and tell what that will be.
+    """Write the records that turn a group with members into a consumer group, and return that.
 
     To be called for a heartbeat of a new member before anything else is decided about it; a
     refusal says that there is no such consumer group.
@@ -95,7 +95,7 @@ def _check_sole_owner(group: ConsumerGroup, member: ConsumerMember) -> None:
     for topic_id, partitions in member.assigned.items():
         shared = partitions.keys() & group.owners.get(topic_id, {}).keys()
         if shared:
-            # Kafka fails here too, and this is what its client hears.
+            # Kafka fails here too, with this error.
             raise ApiError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 f"Cannot upgrade classic group {group.group_id} to consumer group because "
@@ -140,7 +140,7 @@ def _member(
 
 
 def _interrupt(classic: ClassicGroup, out: Outbox) -> None:
-    """Whoever waits is to join again: the newcomer makes a rebalance in any case."""
+    """Have waiting members join again: the new member causes a rebalance in any case."""
     error = ErrorCode.REBALANCE_IN_PROGRESS
     for member in classic.members.values():
         if member.awaiting_join is not None:
@@ -159,6 +159,6 @@ def _write(group: ConsumerGroup, out: Outbox) -> None:
         records.target_record(group_id, member_id, assigned)
         for member_id, assigned in group.target.items()
     )
-    # Nobody knows when the classic leader made it.
+    # It is unknown when the classic leader made it.
     out.write(records.target_epoch_record(group_id, group.assignment_epoch, 0))
     out.records += (records.current_record(group_id, each) for each in members)

@@ -1,7 +1,7 @@
-"""A share group: what replay has made of its records, and what can be told from that.
+"""A share group as replay has built it from records, and what follows from that.
 
-Nothing but replay changes it, apart from a mark that saves work: the version of the cluster's
-topics which the metadata hash was last compared with. States: Empty without members, else Stable.
+Only replay changes it, apart from a mark that saves work: the version of the cluster's topics which
+the metadata hash was last compared with. States: Empty without members, else Stable.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class ShareGroup:
     # What follows from it.
 
     def subscriptions_with(self, member: ShareMember) -> Counter[str]:
-        """Who subscribes to what once the member is as given."""
+        """The subscriptions of the group once the member is as given."""
         counts = self.subscriptions.copy()
         before = self.members.get(member.member_id)
         if before is not None:
@@ -109,7 +109,7 @@ class ShareGroup:
 
     @property
     def assigned(self) -> dict[UUID, frozenset[int]]:
-        """Every partition that the target assignment gives to anybody."""
+        """Every partition in the target assignment."""
         if self._assigned is None:
             found: dict[UUID, set[int]] = {}
             for target in self.target.values():
@@ -136,7 +136,7 @@ class ShareGroup:
         self._refuse_offsets()
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Whoever asks is told that there are none."""
+        """Allowed; the response has no offsets."""
 
     def check_delete_offsets(self) -> None:
         self._refuse_offsets()

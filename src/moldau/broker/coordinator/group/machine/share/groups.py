@@ -1,10 +1,10 @@
 """All share groups of a shard: heartbeats, sessions, and the state of their share partitions.
 
-A heartbeat goes through the same steps each time: the member as the request says; a new group
-epoch if subscriptions, topics or initialised partitions changed; a new target assignment if the
-group is ahead of it and the last one is old enough; the member follows the target at once. What
-always holds: only partitions whose share state is initialised are assigned, and a member's epoch
-is that of the target assignment it was told.
+A heartbeat takes the same steps each time: update the member from the request; start a new group
+epoch if subscriptions, topics or initialized partitions changed; compute a new target assignment if
+the group is ahead of it and the last one is old enough; move the member to the target. Invariants:
+only partitions whose share state is initialized are assigned; a member's epoch is that of the
+target assignment in its last response.
 """
 
 from __future__ import annotations
@@ -277,19 +277,7 @@ class ShareGroups:
             return group.assignment_epoch, group.target.get(member.member_id, {})
         members = {**group.members, member.member_id: member}
         found = self._topics_of(subscriptions)
-        spec = GroupSpec(
-            {
-                each.member_id: MemberSubscription(
-                    None,
-                    each.rack_id,
-                    frozenset(found[name].id for name in each.subscribed if name in found),
-                    group.target.get(each.member_id, {}),
-                )
-                for each in members.values()
-            },
-            homogeneous=all(count == len(members) for count in subscriptions.values()),
-            assignable={} if group.states is None else group.states.initialized_partitions,
-        )
+        spec = _assignment_spec(group, members, found, subscriptions)
         targets = self._assignor.assign(spec, {facts.id: facts for facts in found.values()})
         for member_id in members:
             target = targets.get(member_id, {})
@@ -340,7 +328,7 @@ class ShareGroups:
         states = group.states or PartitionStates()
         missing: dict[UUID, TopicPartitions] = {}
         for name, facts in self._topics_of(subscriptions).items():
-            done = self._in_good_hands(group, states, facts.id, out.now_ms)
+            done = self._settled_partitions(group, states, facts.id, out.now_ms)
             partitions = frozenset(range(facts.partition_count)) - done
             if partitions:
                 missing[facts.id] = TopicPartitions(name, partitions)
@@ -348,7 +336,7 @@ class ShareGroups:
             self.begin_initialization(group, missing, out)
             out.act(InitializeShareState(group.group_id, epoch, missing))
 
-    def _in_good_hands(
+    def _settled_partitions(
         self, group: ShareGroup, states: PartitionStates, topic_id: UUID, now_ms: WallMs
     ) -> frozenset[int]:
         """Partitions that are initialized, or whose initialization began a short time ago."""
@@ -476,4 +464,26 @@ def _unknown_member(group: ShareGroup, member_id: str) -> ApiError:
     return ApiError(
         ErrorCode.UNKNOWN_MEMBER_ID,
         f"Member {member_id} is not a member of group {group.group_id}.",
+    )
+
+
+def _assignment_spec(
+    group: ShareGroup,
+    members: Mapping[str, ShareMember],
+    topics: Mapping[str, TopicFacts],
+    subscriptions: Counter[str],
+) -> GroupSpec:
+    """The input of the assignor: what `members` subscribe to, and what may be assigned."""
+    return GroupSpec(
+        {
+            member.member_id: MemberSubscription(
+                None,
+                member.rack_id,
+                frozenset(topics[name].id for name in member.subscribed if name in topics),
+                group.target.get(member.member_id, {}),
+            )
+            for member in members.values()
+        },
+        homogeneous=all(count == len(members) for count in subscriptions.values()),
+        assignable={} if group.states is None else group.states.initialized_partitions,
     )

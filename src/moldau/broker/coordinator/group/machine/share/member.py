@@ -35,7 +35,7 @@ class ShareMember:
     assigned: Assignment = field(default_factory=dict)
 
     def check_epoch(self, member_epoch: int) -> None:
-        """The previous epoch is let in: the answer that told the new one may have been lost."""
+        """Accept the previous epoch too: the response with the new one may have been lost."""
         known = (self.member_epoch, self.previous_member_epoch)
         if member_epoch == JOIN_EPOCH or member_epoch in known:
             return

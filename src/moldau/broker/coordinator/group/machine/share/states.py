@@ -1,8 +1,8 @@
 """Which share partitions of a group have state with the share coordinator, or are about to.
 
-A partition is initialising until its state is known to exist; only then is it assigned. A topic is
-deleting while its state is being removed. What always holds: a topic that is initialising is not
-deleting. All functions give the next value and leave the old one alone.
+A partition is initializing until its state is known to exist; only then is it assigned. A topic is
+deleting while its state is being removed; an initialization that begins ends that. All functions
+return the next value and do not change the old one.
 """
 
 from __future__ import annotations

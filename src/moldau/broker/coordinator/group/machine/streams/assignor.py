@@ -1,9 +1,9 @@
 """Kafka's sticky task assignor: every task on one member, standbys on other processes.
 
-Tasks stay where they were as long as no member gets more than its share; then they go to
-who had them as standby, then to the process with the least load per member. What always
-holds: every active task is assigned once, and no process holds two copies of one task.
-Ties are broken as Kafka breaks them, by the order of its maps and heaps.
+Tasks stay where they were as long as no member gets more than its share; then they go to the
+process that had them as standby, then to the one with the least load per member. Invariants: every
+active task is assigned once, and no process has two copies of one task. Ties are broken as Kafka
+breaks them, by the order of its maps and heaps.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class _Process:
 
 
 class _Quota:
-    """How many tasks a member may get: the rest is shared anew whenever one has its share."""
+    """How many tasks a member may get: the rest is divided again whenever one has its share."""
 
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks = tasks

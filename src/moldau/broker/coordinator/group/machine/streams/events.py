@@ -1,23 +1,25 @@
-"""What reaches streams groups besides requests, and what they ask to be done outside."""
+"""The timers and the action of streams groups."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from moldau.broker.coordinator.machine.decision import Action, Timer
+
 # Timers. Their value is their identity: scheduling an equal one moves the deadline.
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsSessionTimer:
-    """The member has not been heard of for its session timeout."""
+class StreamsSessionTimer(Timer):
+    """The member's session has expired."""
 
     group_id: str
     member_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsRebalanceTimer:
+class StreamsRebalanceTimer(Timer):
     """The member was asked to give tasks up and should have done so by now."""
 
     group_id: str
@@ -25,7 +27,7 @@ class StreamsRebalanceTimer:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsInitialRebalanceTimer:
+class StreamsInitialRebalanceTimer(Timer):
     """The first members of an empty group have gathered; assign tasks."""
 
     group_id: str
@@ -48,7 +50,7 @@ class InternalTopic(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CreateInternalTopics:
+class CreateInternalTopics(Action):
     """Create the topics; what fails is reported with `StreamsGroups.on_internal_topics`."""
 
     group_id: str

@@ -1,7 +1,7 @@
 """One streams group as replay has made it: members, their tasks, and the topology they run.
 
-What always holds: `owners` says for each task which processes have it, counting tasks
-that a member was asked to give up until it has. Nothing here changes but by replay.
+Invariants: `owners` has the processes of each task, including those that have not yet confirmed its
+revocation; only replay changes a group.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class StreamsGroup:
             return any_partition
         anonymous = caller.epoch == -1 and not caller.member_id and caller.instance_id is None
         if caller.transactional and anonymous:
-            # TxnOffsetCommit need not say who commits.
+            # TxnOffsetCommit need not name a member.
             return any_partition
         member = self.member(caller.member_id)
         if not caller.transactional and caller.version < _COMMIT_MEMBER_EPOCH_FROM:
@@ -194,7 +194,7 @@ class StreamsGroup:
         return self._check_older_epoch(member, caller.epoch)
 
     def _check_older_epoch(self, member: StreamsMember, epoch: int) -> PartitionCheck:
-        """A member that has not heard of its new epoch commits for what it had all along."""
+        """A member that does not have its new epoch yet may commit for the tasks that it kept."""
         topology = self.topology
         if topology is None:
             raise ApiError(
@@ -224,7 +224,7 @@ class StreamsGroup:
             )
 
     def check_delete_offsets(self) -> None:
-        """Offsets of topics that nobody reads may go at any time."""
+        """Offsets of topics that no member reads may be deleted at any time."""
 
     def check_delete(self) -> None:
         if self.members:

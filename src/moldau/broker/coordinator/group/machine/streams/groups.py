@@ -1,9 +1,9 @@
 """All streams groups of one `__consumer_offsets` partition: requests in, records out.
 
-`groups` is what replay has made. Beside it live soft states (who asked for a shutdown,
-which endpoint information is current) and topologies resolved against the present
-topics; both are made anew after a move. What always holds: every member of a group has
-a session timer, and every member that must give tasks up a rebalance timer.
+Only replay changes `groups`. Soft states (requested shutdowns, current endpoint information) and
+topologies resolved against the present topics are not replicated; both start again after a move.
+Invariants: every member of a group has a session timer, and every member that must revoke tasks a
+rebalance timer.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class StreamsGroups:
         out.cancel(StreamsRebalanceTimer(group.group_id, member.member_id))
 
     def _resolve(self, group_id: str, topology: StreamsTopology) -> Resolved:
-        """The topology against the present topics; done anew only when some have changed."""
+        """The topology against the present topics; computed again only when some have changed."""
         last = self._resolved.get(group_id)
         if last is not None and last.topology == topology and last.version == self._topics.version:
             return last

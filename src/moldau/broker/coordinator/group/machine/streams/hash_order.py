@@ -1,8 +1,8 @@
 """The order in which Java's HashMap yields strings.
 
 Where Kafka breaks ties by the order of a map, a coordinator that moves between the two
-must break them alike, else tasks would wander. What always holds: the order depends on
-the keys, the capacity and, within one bucket, on the order of insertion alone.
+must break them alike, or tasks would move. Invariant: the order depends on the keys, the capacity
+and, within one bucket, on the order of insertion alone.
 """
 
 from __future__ import annotations

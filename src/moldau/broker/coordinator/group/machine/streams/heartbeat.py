@@ -1,9 +1,9 @@
-"""One StreamsGroupHeartbeat of a member that stays: join, report, and hear what to do.
+"""One StreamsGroupHeartbeat of a member that stays.
 
-The way of a heartbeat: find the member and check its epoch, take in what it says of
-itself and of the topology, resolve the topology against the topics, bump the group epoch
-if anything changed, assign tasks anew if that is due, and move the member one step
-towards its target. Replicated state is only read; all changes are records.
+The steps of a heartbeat: find the member and check its epoch, update the member and the topology,
+resolve the topology against the topics, bump the group epoch if anything changed, assign tasks if
+that is due, and move the member one step towards its target. Replicated state is only read; all
+changes are records.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SoftState:
 
     endpoint_epoch: int = 0
     shutdown_member_id: str | None = None
-    """Who asked all members to stop, until the group is empty."""
+    """The member that requested a shutdown of all, until the group is empty."""
     assign_at_ms: int | None = None
     """The first members of an empty group wait for each other until then."""
 
@@ -95,7 +95,7 @@ class Heartbeat:
         value: int = self.settings.get(self.group_id, key)
         return value
 
-    # Who and what.
+    # The member and its topology.
 
     def member(self) -> StreamsMember:
         member_id = self.request.member_id
@@ -304,7 +304,7 @@ def _task_ids(tasks: TaskMap) -> list[StreamsGroupHeartbeatResponse.TaskIds]:
 def assign_after_delay(
     group: StreamsGroup, configured: ConfiguredTopology, interval_ms: int, out: Outbox
 ) -> None:
-    """The initial delay is over: give everybody who came a target."""
+    """The initial delay is over: compute the target of all members that have joined."""
     invariant(group.members, f"group {group.group_id} has members to assign tasks to")
     if group.assignment_epoch < group.group_epoch and may_assign(
         made_ms=group.assignment_timestamp_ms, interval_ms=interval_ms, now_ms=out.now_ms

@@ -2,10 +2,9 @@
 
 Repartition topics without a partition count get the largest count among what feeds them;
 topics of a copartition group get one common count; changelogs get the task count of
-their subtopology. What always holds: a topology is ready only if every topic that it
-needs exists with the partitions that it needs. A topology that contradicts itself is
-refused (STREAMS_INVALID_TOPOLOGY); one that the present topics contradict is kept, with
-a status that says why it has to wait.
+their subtopology. Invariant: a topology is ready only if every topic that it needs exists with the
+partitions that it needs. A topology that contradicts itself is rejected (STREAMS_INVALID_TOPOLOGY);
+one that the present topics contradict is stored, with a status that gives the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _DEFAULT_REPLICATION_FACTOR = -1
 
 
 class Status(IntEnum):
-    """What a heartbeat tells its member about the group."""
+    """What the response to a heartbeat reports about the group."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -185,7 +184,7 @@ def _repartition_counts(topology: StreamsTopology, count: PartitionCount) -> dic
         for info in subtopology.repartition_source_topics:
             if info.name not in counts:
                 raise _invalid(
-                    f"no subtopology writes to repartition topic {info.name}, so nothing tells how "
+                    f"no subtopology writes to repartition topic {info.name}, so it is unknown how "
                     "many partitions it needs"
                 )
     return counts
@@ -331,7 +330,7 @@ def _known(topic: str, count: PartitionCount) -> int:
     found = count(topic)
     if found is None:
         raise ApiError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"nothing tells how many partitions topic {topic} has"
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"the partition count of topic {topic} is unknown"
         )
     return found
 

@@ -1,8 +1,8 @@
 """Moves one member towards its target assignment, one safe step at a time.
 
-First a member gives up what it should not have, staying in its epoch until it says that
-it has. Then it gets what is free. What always holds: an active task is given to a member
-only when no process has it, and no process gets a second copy of a task.
+First a member revokes what is not in its target, and stays in its epoch until it reports that. Then
+it gets what is free. Invariants: a member gets an active task only when no process has it, and no
+process gets a second copy of a task.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def reconcile(
                 raise ApiError(
                     ErrorCode.FENCED_MEMBER_EPOCH,
                     f"the state of member {member.member_id} is not known here: give up all tasks "
-                    "and join anew",
+                    "and join again",
                 )
             return _next(member, target.epoch, target, owned, owners)
 

@@ -111,7 +111,7 @@ def check_epoch(member: StreamsMember, request: StreamsGroupHeartbeatRequest) ->
     raise ApiError(
         ErrorCode.FENCED_MEMBER_EPOCH,
         f"member epoch {received} of {member.member_id} is {relation} than the coordinator's "
-        f"{known}: give up all tasks and join anew",
+        f"{known}: give up all tasks and join again",
     )
 
 

@@ -43,7 +43,7 @@ def _targets(
     assignment_configs: Mapping[str, str],
 ) -> Mapping[str, Tasks]:
     if not configured.is_ready:
-        # Nobody can work before all topics are there.
+        # No member can work before all topics exist.
         return dict.fromkeys(members, NO_TASKS)
     return assign(
         {

@@ -1,0 +1,140 @@
+"""A whole pipeline, checked.
+
+A `Pipeline` that exists has been checked: its constructor raises `DefinitionError` with every
+mistake it finds, so that what builds and runs pipelines need not check again.
+`Pipeline.from_json(pipeline.to_json()) == pipeline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from moldau.pipelines.definition import documents
+from moldau.pipelines.definition.checks import check
+from moldau.pipelines.definition.model import (
+    APPEND,
+    FAIL,
+    INPUT,
+    Python,
+    Sink,
+    Source,
+    Sql,
+    Step,
+    with_place,
+)
+from moldau.pipelines.definition.places import Place, place_of_caller
+from moldau.pipelines.definition.reading import arguments_of
+from moldau.pipelines.definition.triggers import Trigger, trigger_of
+
+__all__ = ["Pipeline", "loads"]
+
+
+def loads(
+    text: str,
+    *,
+    file: str = "pipeline.yaml",
+    base: Path | None = None,
+    variables: Mapping[str, object] | None = None,
+) -> Pipeline:
+    """The pipeline of a YAML text; `file` is the name that mistakes are reported with."""
+    return Pipeline(**documents.parse(text, file=file, base=base, variables=variables))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Pipeline:
+    """A flow of data from sources through steps into a sink."""
+
+    name: str
+    sources: Mapping[str, Source]
+    steps: tuple[Step, ...]
+    sink: Sink
+    trigger: Trigger
+    output_mode: str
+    dead_letter: str | None
+    errors: str
+    connector: str
+    kafka: Mapping[str, str]
+    checkpoint: str | None
+    base: str
+    """The folder that relative paths of the definition start from."""
+    place: Place | None = field(default=None, compare=False, kw_only=True, repr=False)
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        source: Source | None = None,
+        sources: Mapping[str, Source] | None = None,
+        steps: Sequence[Step | str | Callable[..., Any]] = (),
+        sink: Sink,
+        trigger: Trigger | str | Mapping[str, Any] | None = None,
+        output_mode: str = APPEND,
+        dead_letter: str | None = None,
+        errors: str = FAIL,
+        connector: str = "auto",
+        kafka: Mapping[str, Any] | None = None,
+        checkpoint: str | None = None,
+        base: str | Path | None = None,
+        place: Place | None = None,
+    ) -> None:
+        put = object.__setattr__
+        named = dict(sources or {})
+        if source is not None:
+            named = {INPUT: source, **named}
+        put(self, "name", name)
+        put(self, "sources", named)
+        put(self, "steps", tuple(_as_step(step) for step in steps))
+        put(self, "sink", sink)
+        put(self, "trigger", trigger if isinstance(trigger, Trigger) else trigger_of(trigger))
+        put(self, "output_mode", output_mode)
+        put(self, "dead_letter", dead_letter)
+        put(self, "errors", errors)
+        put(self, "connector", connector)
+        put(self, "kafka", {key: str(value) for key, value in (kafka or {}).items()})
+        put(self, "checkpoint", checkpoint)
+        put(self, "base", str(Path(base).absolute() if base is not None else Path.cwd()))
+        put(self, "place", place or place_of_caller())
+        check(self)
+
+    @property
+    def finite(self) -> bool:
+        return self.trigger.finite
+
+    @classmethod
+    def load(cls, path: str | Path, variables: Mapping[str, object] | None = None) -> Pipeline:
+        """The pipeline of a YAML file; `variables` replace `${name}`."""
+        return cls(**documents.read(Path(path), variables))
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Pipeline:
+        return cls(**arguments_of(fields))
+
+    def to_json(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {"name": self.name}
+        if list(self.sources) == [INPUT]:
+            fields["source"] = self.sources[INPUT].to_json()
+        else:
+            fields["sources"] = {name: one.to_json() for name, one in self.sources.items()}
+        fields["steps"] = [step.to_json() for step in self.steps]
+        fields["sink"] = self.sink.to_json()
+        fields["trigger"] = self.trigger.to_json()
+        fields["outputMode"] = self.output_mode
+        fields["errors"] = self.errors
+        fields["connector"] = self.connector
+        if self.dead_letter is not None:
+            fields["dead_letter"] = self.dead_letter
+        if self.kafka:
+            fields["kafka"] = dict(self.kafka)
+        if self.checkpoint is not None:
+            fields["checkpoint"] = self.checkpoint
+        fields["base"] = self.base
+        return with_place(fields, self.place)
+
+
+def _as_step(step: Step | str | Callable[..., Any]) -> Step:
+    if isinstance(step, str):
+        return Sql(step)
+    return Python(step) if callable(step) else step  # type: ignore[arg-type]
