@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from moldau.broker.log.disk import Buffer, Disk, File, OsDisk
+from moldau.broker.log.disk import Disk, File, OsDisk
+from moldau.wire.constants import Buffer
 
 
 class FaultyFile:

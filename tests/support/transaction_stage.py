@@ -10,13 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.broker.coordinator.machine.decision import (
-    NO_PRODUCER_ID,
-    Act,
-    Cancel,
-    Decision,
-    Schedule,
-)
+from moldau.broker.coordinator.machine.decision import Act, Cancel, Decision, Schedule
 from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.broker.coordinator.shell import client_error
 from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
@@ -28,6 +22,7 @@ from moldau.broker.coordinator.transaction.machine.events import (
 from moldau.broker.coordinator.transaction.machine.metadata import TransactionMetadata
 from moldau.broker.coordinator.transaction.machine.shard import TransactionShard
 from moldau.broker.coordinator.transaction.machine.values import TV_0, TV_2, ProducerIdAndEpoch
+from moldau.wire.constants import NO_PRODUCER_ID
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.record_values import decode_coordinator_record
 

@@ -15,21 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.invariant import InvariantError
 from moldau.wire._record_codec import decode_records
-from moldau.wire.compression import Compression, compress, decompress
-from moldau.wire.records import (
+from moldau.wire.batch_header import (
     CRC_POSITION,
     CRC_STRUCT,
     HEADER_SIZE,
     HEADER_STRUCT,
     LOG_OVERHEAD,
     MAGIC,
-    NO_PARTITION_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
     TRANSACTIONAL_FLAG,
-    checksum,
 )
+from moldau.wire.compression import Compression, compress, decompress
+from moldau.wire.constants import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from moldau.wire.records import NO_PARTITION_LEADER_EPOCH, checksum
 
 if TYPE_CHECKING:
 

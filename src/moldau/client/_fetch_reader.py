@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from moldau.client._records import BatchReader, Buffer, ConsumerRecord, Deserializer, readable
+from moldau.client._records import BatchReader, ConsumerRecord, Deserializer, readable
 from moldau.client.errors import CorruptRecordError, KafkaError
-from moldau.wire.records import (
+from moldau.wire.batch_header import (
     CONTROL_FLAG,
     HEADER_SIZE,
     HEADER_STRUCT,
@@ -26,10 +26,9 @@ from moldau.wire.records import (
     MAGIC_POSITION,
     OFFSET_AND_LENGTH_STRUCT,
     TRANSACTIONAL_FLAG,
-    ControlType,
-    CorruptBatchError,
-    decode_control_type,
 )
+from moldau.wire.constants import Buffer
+from moldau.wire.records import ControlType, CorruptBatchError, decode_control_type
 
 __all__ = ["FetchReader"]
 

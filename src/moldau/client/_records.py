@@ -19,8 +19,7 @@ from crc32c import crc32c
 
 from moldau.client.errors import CorruptRecordError, RecordDeserializationError
 from moldau.wire._record_codec import PROBLEMS, validate_records
-from moldau.wire.compression import Compression, CompressionError, decompress_to_buffer
-from moldau.wire.records import (
+from moldau.wire.batch_header import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
     CONTROL_FLAG,
@@ -30,8 +29,10 @@ from moldau.wire.records import (
     LOG_OVERHEAD,
     MAGIC,
     TRANSACTIONAL_FLAG,
-    read_header,
 )
+from moldau.wire.compression import Compression, CompressionError, decompress_to_buffer
+from moldau.wire.constants import Buffer
+from moldau.wire.records import read_header
 
 try:
     import cython
@@ -46,7 +47,6 @@ if not cython.compiled:
     from moldau.wire.varint import varint, varint_length, varlong
 
 Headers = tuple[tuple[str, bytes | None], ...]
-Buffer = bytes | bytearray | memoryview
 Deserializer = Callable[[str, Any, Headers], Any]
 
 

@@ -28,7 +28,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from moldau.broker.log.disk import Buffer, File, Lock
+from moldau.broker.log.disk import File, Lock
+from moldau.wire.constants import Buffer
 
 TOTAL_BYTES = 1 << 40
 # Smaller than any real disk's, because the simulated batches are small too: a batch has several.

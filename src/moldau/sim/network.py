@@ -25,9 +25,9 @@ from enum import Enum, auto
 from random import Random
 from typing import Any, Final
 
-from moldau.broker.network.interface import Buffer
 from moldau.sim.loop import VirtualLoop
 from moldau.sim.process import PROCESS, Process
+from moldau.wire.constants import Buffer
 
 WINDOW_BYTES: Final = 256 * 1024
 STRAGGLE_S: Final = 3.0

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from moldau.wire.constants import Buffer
+
 if TYPE_CHECKING:
 
     def memcpy(target: Any, source: Any, size: int) -> None: ...
@@ -34,7 +36,6 @@ if not cython.compiled:
     from moldau.wire.varint import varint, varint_size, varlong
 
 Headers = tuple[tuple[str, bytes | None], ...]
-Buffer = bytes | bytearray | memoryview
 
 # What `RecordScan.problem` says. Zero means that the section is sound.
 PROBLEMS = (

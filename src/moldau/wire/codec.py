@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from moldau.wire.codec_source import SHORT_ARRAY
+from moldau.wire.constants import Buffer
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message
 from moldau.wire.reader_source import reader_source
@@ -28,7 +29,6 @@ M = TypeVar("M", bound=Message)
 
 Encoder = Callable[[Message, bytearray], None]
 Decoder = Callable[[bytes, int, int], tuple[Message, int]]
-Buffer = bytes | bytearray | memoryview
 
 # Below it a copy costs less than one more part for the socket.
 SCATTERED_BYTES_MIN = 4096

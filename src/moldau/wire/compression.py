@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import cramjam
 
+from moldau.wire.constants import Buffer
+
 DECOMPRESSED_SIZE_MAX: Final = 128 * 1024 * 1024
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
@@ -44,7 +46,6 @@ _HINT_RATIO_MAX: Final = 1024
 _BUFFER_SIZE_MIN: Final = 4096
 _GROWTH: Final = 4
 
-Buffer = bytes | bytearray | memoryview
 
 
 class Compression(IntEnum):

@@ -10,7 +10,8 @@ import struct
 from typing import NamedTuple
 
 from moldau.wire.apis import API_BY_KEY, Api
-from moldau.wire.codec import Buffer, Scattered, decode, encode_into, read_unsigned_varint
+from moldau.wire.codec import Scattered, decode, encode_into, read_unsigned_varint
+from moldau.wire.constants import Buffer
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message
 

@@ -12,13 +12,13 @@ from typing import Literal, TypeVar, cast
 
 from moldau.wire import messages
 from moldau.wire.codec import (
-    Buffer,
     decode,
     decode_prefix,
     encode_into,
     read_unsigned_varint,
     write_unsigned_varint,
 )
+from moldau.wire.constants import Buffer
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message
 from moldau.wire.messages.tables import RECORD_TYPES

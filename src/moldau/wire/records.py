@@ -16,6 +16,20 @@ from typing import Final, NamedTuple, TypedDict, Unpack
 from crc32c import crc32c
 
 from moldau.wire._record_codec import Headers, Record, decode_records, encode_records
+from moldau.wire.batch_header import (
+    ATTRIBUTES_POSITION,
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    CRC_POSITION,
+    CRC_STRUCT,
+    DELETE_HORIZON_FLAG,
+    HEADER_SIZE,
+    HEADER_STRUCT,
+    LOG_APPEND_TIME_FLAG,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL_FLAG,
+)
 from moldau.wire.compression import (
     DECOMPRESSED_SIZE_MAX,
     Compression,
@@ -23,11 +37,16 @@ from moldau.wire.compression import (
     compress,
     decompress,
 )
+from moldau.wire.constants import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    Buffer,
+)
 from moldau.wire.errors import WireError
 
 __all__ = [
-    "HEADER_SIZE",
-    "LOG_OVERHEAD",
     "BatchHeader",
     "Compression",
     "ControlType",
@@ -48,40 +67,12 @@ __all__ = [
     "read_header",
 ]
 
-HEADER_SIZE: Final = 61
-LOG_OVERHEAD: Final = 12
-MAGIC: Final = 2
-
-MAGIC_POSITION: Final = 16
-CRC_POSITION: Final = 17
-ATTRIBUTES_POSITION: Final = 21
-MAX_TIMESTAMP_POSITION: Final = 35
-
-COMPRESSION_MASK: Final = 0x07
-LOG_APPEND_TIME_FLAG: Final = 0x08
-TRANSACTIONAL_FLAG: Final = 0x10
-CONTROL_FLAG: Final = 0x20
-DELETE_HORIZON_FLAG: Final = 0x40
-
-NO_TIMESTAMP: Final = -1
-NO_PRODUCER_ID: Final = -1
-NO_PRODUCER_EPOCH: Final = -1
-NO_SEQUENCE: Final = -1
 NO_PARTITION_LEADER_EPOCH: Final = -1
-
-HEADER_STRUCT: Final = struct.Struct(">qiibIhiqqqhii")
-OFFSET_AND_LENGTH_STRUCT: Final = struct.Struct(">qi")
-# Offset, length and leader epoch: all that comes before the magic and is not under the checksum.
-PREFIX_STRUCT: Final = struct.Struct(">qii")
-CRC_STRUCT: Final = struct.Struct(">I")
-ATTRIBUTES_STRUCT: Final = struct.Struct(">h")
-TIMESTAMP_STRUCT: Final = struct.Struct(">q")
 
 _CONTROL_KEY: Final = struct.Struct(">hh")
 _END_TXN_VALUE: Final = struct.Struct(">hi")
 _INT32_MAX: Final = 2**31 - 1
 
-Buffer = bytes | bytearray | memoryview
 RecordInput = Record | tuple[bytes | None, bytes | None, int, Headers | Sequence[tuple[str, bytes]]]
 
 

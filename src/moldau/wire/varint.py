@@ -6,9 +6,10 @@ inlined; tests run both forms over the same bytes.
 
 from __future__ import annotations
 
+from moldau.wire.constants import Buffer
+
 __all__ = ["varint", "varint_length", "varint_size", "varlong"]
 
-Buffer = bytes | bytearray | memoryview
 
 _MASK_32 = 0xFFFF_FFFF
 _MASK_64 = 0xFFFF_FFFF_FFFF_FFFF

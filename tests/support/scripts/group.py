@@ -15,7 +15,6 @@ from moldau.broker.coordinator.group.machine.events import Join
 from moldau.broker.coordinator.group.machine.group import ClientInfo
 from moldau.broker.coordinator.group.machine.shard import GroupShard
 from moldau.broker.coordinator.machine.decision import (
-    NO_PRODUCER_ID,
     Answer,
     Cancel,
     CoordinatorRecord,
@@ -24,6 +23,7 @@ from moldau.broker.coordinator.machine.decision import (
     Ticket,
 )
 from moldau.broker.coordinator.machine.timers import TimerQueue
+from moldau.wire.constants import NO_PRODUCER_ID
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     ConsumerGroupHeartbeatRequest,

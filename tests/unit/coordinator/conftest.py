@@ -13,15 +13,9 @@ import pytest
 from moldau.broker.coordinator.group.machine.config import GroupConfig
 from moldau.broker.coordinator.group.machine.events import Join
 from moldau.broker.coordinator.group.machine.shard import GroupShard
-from moldau.broker.coordinator.machine.decision import (
-    NO_PRODUCER_ID,
-    Answer,
-    Cancel,
-    Decision,
-    Schedule,
-    Ticket,
-)
+from moldau.broker.coordinator.machine.decision import Answer, Cancel, Decision, Schedule, Ticket
 from moldau.broker.coordinator.machine.timers import TimerQueue
+from moldau.wire.constants import NO_PRODUCER_ID
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     HeartbeatRequest,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from moldau.broker.coordinator.machine.decision import NO_PRODUCER_ID
+from moldau.wire.constants import NO_PRODUCER_ID
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     GroupMetadataKey,

@@ -15,8 +15,9 @@ import pytest
 import uvloop
 
 from moldau.broker.network.context import ConnectionInfo
-from moldau.broker.network.interface import Buffer, InvalidRequest, Reply
+from moldau.broker.network.interface import InvalidRequest, Reply
 from moldau.broker.network.server import SocketNetwork
+from moldau.wire.constants import Buffer
 
 INT_MAX = 2**31 - 1
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.wire import records
+from moldau.wire import batch_header, records
+from moldau.wire.batch_header import HEADER_SIZE
 from moldau.wire.records import (
-    HEADER_SIZE,
     Compression,
     ControlType,
     CorruptBatchError,
@@ -192,7 +192,7 @@ def test_what_is_no_batch(change: Any, message: str) -> None:
 
 def test_every_flipped_bit_under_the_checksum_is_seen() -> None:
     batch = batch_of()
-    for bit in range(records.ATTRIBUTES_POSITION * 8, len(batch) * 8):
+    for bit in range(batch_header.ATTRIBUTES_POSITION * 8, len(batch) * 8):
         damaged = bytearray(batch)
         damaged[bit // 8] ^= 1 << bit % 8
         assert not crc_matches(damaged, 0, read_header(damaged))
@@ -200,7 +200,7 @@ def test_every_flipped_bit_under_the_checksum_is_seen() -> None:
 
 def test_checksum_does_not_cover_what_the_broker_writes() -> None:
     batch = bytearray(batch_of())
-    records.PREFIX_STRUCT.pack_into(batch, 0, 12345, len(batch) - 12, 7)
+    batch_header.PREFIX_STRUCT.pack_into(batch, 0, 12345, len(batch) - 12, 7)
     assert crc_matches(batch, 0, read_header(batch))
     assert decode_batch(batch)[0].offset == 12345
 

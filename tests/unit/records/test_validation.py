@@ -21,11 +21,10 @@ from moldau.broker.log.machine.validation import (
     ValidationRules,
     validate_batch,
 )
+from moldau.wire.batch_header import CRC_POSITION, HEADER_SIZE
 from moldau.wire.compression import Compression, compress
 from moldau.wire.errors import ErrorCode
 from moldau.wire.records import (
-    CRC_POSITION,
-    HEADER_SIZE,
     Record,
     checksum,
     crc_matches,

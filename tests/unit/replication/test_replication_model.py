@@ -6,8 +6,9 @@ import pytest
 
 from moldau.broker.replication.machine.events import ProposeIsr
 from moldau.broker.replication.machine.fetch_session import SessionRequest
-from moldau.broker.replication.machine.follower import NO_EPOCH, Fetcher
+from moldau.broker.replication.machine.follower import Fetcher
 from moldau.broker.replication.machine.leader import PartitionLeader
+from moldau.wire.constants import NO_EPOCH
 from support.replication_model import Faults, Model
 
 SEEDS = 30

@@ -16,12 +16,12 @@ from moldau.broker.replication.partition import Partition
 from moldau.clock import Clock
 from moldau.invariant import of_type
 from moldau.wire.apis import ApiKey
+from moldau.wire.constants import NO_EPOCH
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import ListOffsetsRequest, ListOffsetsResponse
 
 _CONSUMER_ID = -1
-_NO_EPOCH = -1
 _ATTEMPT_COUNT_MAX = 5
 _BACKOFF_MS_FIRST = 100
 _BACKOFF_MS_MAX = 1_000
@@ -76,7 +76,7 @@ def _request(partitions: Sequence[TopicPartition]) -> Message:
         entry = topics.setdefault(topic, ListOffsetsRequest.ListOffsetsTopic(name=topic))
         entry.partitions.append(
             ListOffsetsRequest.ListOffsetsPartition(
-                partition_index=index, timestamp=LATEST, current_leader_epoch=_NO_EPOCH
+                partition_index=index, timestamp=LATEST, current_leader_epoch=NO_EPOCH
             )
         )
     return ListOffsetsRequest(replica_id=_CONSUMER_ID, topics=list(topics.values()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from moldau.broker.coordinator.machine.decision import ProducerStamp, TransactionEnding
-from moldau.broker.coordinator.machine.log import Buffer
 from moldau.broker.log.machine.producer_state import Verification
 from moldau.broker.replication import reading
 from moldau.broker.replication.coordinator_appends import append_marker, append_records
@@ -14,6 +13,7 @@ from moldau.broker.replication.partition import Partition
 from moldau.invariant import invariant
 from moldau.times import WALL_ZERO, WallMs
 from moldau.wire.compression import Compression
+from moldau.wire.constants import Buffer
 from moldau.wire.errors import ErrorCode
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from moldau.broker.coordinator.machine.decision import (
-    NO_PRODUCER_ID,
     Act,
     Action,
     Answer,
@@ -32,6 +31,7 @@ from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
 from moldau.times import ELAPSED_ZERO, ElapsedMs, WallMs
+from moldau.wire.constants import NO_PRODUCER_ID
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import Message
 

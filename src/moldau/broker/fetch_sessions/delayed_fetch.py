@@ -12,8 +12,9 @@ from typing import Any, Protocol
 from moldau.broker.fetch_sessions.reader import FetchLimits, Reading, SlotReader
 from moldau.broker.fetch_sessions.session import WaitingFetch
 from moldau.broker.fetch_sessions.slot import FetchSlot
-from moldau.broker.replication.machine.fetch_data import Buffer, PartitionData
+from moldau.broker.replication.machine.fetch_data import PartitionData
 from moldau.broker.replication.machine.purgatory import Purgatory, Waiter
+from moldau.wire.constants import Buffer
 
 
 class Fetch(Protocol):

@@ -29,12 +29,12 @@ from moldau.broker.fetch_sessions.slot import FetchSlot
 from moldau.broker.replication.machine.fetch_data import (
     SESSIONS_SINCE,
     TOPIC_IDS_SINCE,
-    Buffer,
     FetchBody,
     PartitionData,
 )
 from moldau.broker.replication.machine.purgatory import WAITERS_MAX, Purgatory, Timers
 from moldau.clock import Clock
+from moldau.wire.constants import Buffer
 from moldau.wire.errors import ErrorCode
 
 IDLE_NOTES_PER_LAG: Final = 10

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from moldau.broker.fetch_sessions.slot import FetchSlot, SlotOwner
-from moldau.broker.replication.machine.fetch_data import Buffer, FetchBody, PartitionData
+from moldau.broker.replication.machine.fetch_data import FetchBody, PartitionData
 from moldau.broker.replication.machine.names import TopicKey
 from moldau.times import ElapsedMs
+from moldau.wire.constants import Buffer
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1

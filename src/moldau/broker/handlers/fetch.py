@@ -21,11 +21,12 @@ from moldau.broker.handlers.support.fetch_codec import (
     encode_fetch_response,
 )
 from moldau.broker.network.context import RequestContext
-from moldau.broker.replication.machine.fetch_data import Buffer, PartitionData
+from moldau.broker.replication.machine.fetch_data import PartitionData
 from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint, TopicKey
 from moldau.broker.replication.machine.purgatory import WAITERS_MAX, Purgatory
 from moldau.broker.replication.machine.throttle import ReplicationThrottle
 from moldau.clock import Clock
+from moldau.wire.constants import Buffer
 from moldau.wire.errors import LEADER_CHANGED, ErrorCode
 
 READ_COMMITTED = 1

@@ -23,9 +23,9 @@ from moldau.broker.transactions.verification import (
     Verified,
     txn_offset_commit_operation,
 )
+from moldau.wire.constants import NO_SEQUENCE
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from moldau.wire.records import NO_SEQUENCE
 
 _LOADING_SINCE = 2
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from moldau.broker.log import surgery
 from moldau.broker.log.context import AppendInfo, AppendOrigin
-from moldau.broker.log.disk import Buffer
 from moldau.broker.log.machine.producer_state import Verification
 from moldau.broker.log.machine.validation import ValidatedBatch
 from moldau.broker.log.replay import end_marker, record_batch
 from moldau.broker.log.state import LogState
 from moldau.times import WallMs
+from moldau.wire.constants import NO_TIMESTAMP, Buffer
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.records import NO_TIMESTAMP, BatchHeader, read_header
+from moldau.wire.records import BatchHeader, read_header
 
 
 def check_producer(

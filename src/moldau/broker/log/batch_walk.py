@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import Struct
 from typing import NamedTuple
 
 from moldau.broker.log.disk import File
-from moldau.wire.records import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_POSITION
+from moldau.wire.batch_header import (
+    BOUNDS_AND_TIME_STRUCT,
+    BOUNDS_STRUCT,
+    HEADER_SIZE,
+    LENGTH_STRUCT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+)
 
-# Base offset, batch length, last offset delta: all that finding an offset needs.
-_PLACE = Struct(">qi11xi")
-_PLACE_SIZE = _PLACE.size
-_LENGTH = Struct(">i")
-# The same and the maximum timestamp.
-_PLACE_AND_TIME = Struct(">qi11xi8xq")
+_BOUNDS_SIZE = BOUNDS_STRUCT.size
 SCAN_CHUNK_SIZE = 8192
 
 
@@ -30,8 +32,8 @@ class Place(NamedTuple):
 
 def places(file: File, position: int, end: int) -> Iterator[Place]:
     """The whole batches in [position, end)."""
-    unpack = _PLACE_AND_TIME.unpack_from
-    needed = _PLACE_AND_TIME.size
+    unpack = BOUNDS_AND_TIME_STRUCT.unpack_from
+    needed = BOUNDS_AND_TIME_STRUCT.size
     buffer = b""
     start = position
     while position + HEADER_SIZE <= end:
@@ -64,10 +66,10 @@ def position_of(
         buffer = file.read(0, min(SCAN_CHUNK_SIZE, end))
     # The same walk as `places`, but every fetch needs it, so it creates no object per batch.
     start = position
-    unpack = _PLACE.unpack_from
+    unpack = BOUNDS_STRUCT.unpack_from
     while position + HEADER_SIZE <= end:
         at = position - start
-        if at + _PLACE_SIZE > len(buffer):
+        if at + _BOUNDS_SIZE > len(buffer):
             buffer = file.read(position, min(SCAN_CHUNK_SIZE, end - position))
             start = position
             at = 0
@@ -81,9 +83,9 @@ def position_of(
 
 
 def _begins_batch(buffer: bytes, base_offset: int, indexed_offset: int) -> bool:
-    if len(buffer) < _PLACE_SIZE:
+    if len(buffer) < _BOUNDS_SIZE:
         return False
-    first, length, delta = _PLACE.unpack_from(buffer)
+    first, length, delta = BOUNDS_STRUCT.unpack_from(buffer)
     return (
         base_offset <= first <= first + delta <= indexed_offset
         and length >= HEADER_SIZE - LOG_OVERHEAD
@@ -92,5 +94,5 @@ def _begins_batch(buffer: bytes, base_offset: int, indexed_offset: int) -> bool:
 
 
 def batch_size_at(file: File, position: int) -> int:
-    size: int = _LENGTH.unpack(file.read(position + 8, 4))[0]
+    size: int = LENGTH_STRUCT.unpack(file.read(position + 8, 4))[0]
     return size + LOG_OVERHEAD

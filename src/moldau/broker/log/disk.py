@@ -20,8 +20,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from moldau.broker.log import file_systems
-
-Buffer = bytes | bytearray | memoryview
+from moldau.wire.constants import Buffer
 
 COPY_CHUNK_SIZE = 1 << 20
 READ_CHUNK_SIZE = 1 << 16

@@ -15,7 +15,6 @@ import uuid
 from moldau.broker.log import copying, reader, surgery
 from moldau.broker.log.appending import append_marker, check_producer, write
 from moldau.broker.log.context import AppendInfo, AppendOrigin
-from moldau.broker.log.disk import Buffer
 from moldau.broker.log.machine.checkpoints import encode_partition_metadata
 from moldau.broker.log.machine.names import PARTITION_METADATA
 from moldau.broker.log.machine.producer_state import Verification
@@ -26,6 +25,7 @@ from moldau.broker.log.state import LogState
 from moldau.broker.log.transaction_index import AbortedTransaction
 from moldau.invariant import invariant
 from moldau.times import WALL_ZERO, WallMs
+from moldau.wire.constants import Buffer
 from moldau.wire.errors import ApiError, ErrorCode
 
 __all__ = ["AppendInfo", "AppendOrigin", "Log", "ReadResult"]

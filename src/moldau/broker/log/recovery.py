@@ -10,8 +10,9 @@ from moldau.broker.log.producer_snapshots import ProducerSnapshots
 from moldau.broker.log.replay import rebuild_producers, record_batch
 from moldau.broker.log.segment import RELATIVE_OFFSET_MAX, Segment
 from moldau.broker.log.segments import Segments
+from moldau.wire.batch_header import HEADER_SIZE
 from moldau.wire.errors import WireError
-from moldau.wire.records import HEADER_SIZE, BatchHeader, crc_matches, read_header
+from moldau.wire.records import BatchHeader, crc_matches, read_header
 
 
 class Recovered(NamedTuple):

@@ -6,13 +6,13 @@ state a restart finds is the state the running broker had.
 
 from __future__ import annotations
 
-from moldau.broker.log.disk import Buffer
 from moldau.broker.log.machine.producer_state import ProducerStates
 from moldau.broker.log.producer_snapshots import ProducerSnapshots
 from moldau.broker.log.segments import Segments
 from moldau.broker.log.transaction_index import AbortedTransaction
+from moldau.wire.batch_header import HEADER_SIZE
+from moldau.wire.constants import Buffer
 from moldau.wire.records import (
-    HEADER_SIZE,
     BatchHeader,
     ControlType,
     decode_batch,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from moldau.broker.log import batch_walk
 from moldau.broker.log.batch_walk import Place
-from moldau.broker.log.disk import Buffer, Disk, File
+from moldau.broker.log.disk import Disk, File
 from moldau.broker.log.machine.inventory import SegmentFacts
 from moldau.broker.log.machine.names import (
     INDEX_SUFFIX,
@@ -23,7 +23,7 @@ from moldau.broker.log.machine.names import (
 from moldau.broker.log.offset_index import CorruptIndex, OffsetIndex
 from moldau.broker.log.time_index import TimeIndex
 from moldau.broker.log.transaction_index import TransactionIndex
-from moldau.wire.records import NO_TIMESTAMP
+from moldau.wire.constants import NO_TIMESTAMP, Buffer
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 # Positions of this many batches at the end are remembered, for readers at the tail.

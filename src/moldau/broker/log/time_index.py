@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct
 
 from moldau.broker.log.index_file import IndexFile
-from moldau.wire.records import NO_TIMESTAMP
+from moldau.wire.constants import NO_TIMESTAMP
 
 __all__ = ["ENTRY_SIZE", "TimeIndex"]
 

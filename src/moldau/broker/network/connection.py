@@ -26,10 +26,11 @@ from collections.abc import Awaitable
 from typing import Final, Protocol
 
 from moldau.broker.network.context import ConnectionInfo
-from moldau.broker.network.interface import Buffer, FrameReceiver, InvalidRequest, Reply
+from moldau.broker.network.interface import FrameReceiver, InvalidRequest, Reply
 from moldau.broker.network.machine.frames import BufferPool, FrameDecoder, InvalidFrame
 from moldau.broker.network.sending import Sender
 from moldau.broker.network.transport_layer import TransportLayer
+from moldau.wire.constants import Buffer
 from moldau.wire.errors import ApiError
 
 REQUESTS_PER_WAKEUP_MAX: Final = 64

@@ -12,8 +12,8 @@ from typing import Protocol, TypeAlias
 
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.settings import NetworkSettings
+from moldau.wire.constants import Buffer
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
 #: Complete response frames; None if the request has no response (Produce with acks=0).
 Reply: TypeAlias = bytes | list[Buffer] | None
 

@@ -11,8 +11,8 @@ from collections import deque
 from itertools import islice
 from typing import Final, Protocol
 
-from moldau.broker.network.interface import Buffer
 from moldau.broker.network.transport_layer import TransportLayer
+from moldau.wire.constants import Buffer
 
 SENDS_PER_WAKEUP_MAX: Final = 4
 #: Part of what the kernel takes in one call (IOV_MAX is 1024 on Linux and macOS).

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from moldau.broker.network.context import ConnectionInfo
-from moldau.broker.network.interface import Buffer, FrameReceiver
+from moldau.broker.network.interface import FrameReceiver
+from moldau.wire.constants import Buffer
 
 
 class TransportLayer(Protocol):

@@ -16,10 +16,12 @@ from typing import Final, NamedTuple
 from moldau.broker.log.context import AppendInfo
 from moldau.broker.log.machine.producer_state import Verification
 from moldau.broker.replication.delayed_produce import DelayedProduce, PartitionKey
-from moldau.broker.replication.machine.produced_batch import TRANSACTIONAL, single_batch
+from moldau.broker.replication.machine.produced_batch import single_batch
 from moldau.broker.replication.machine.purgatory import WAITERS_MAX, Purgatory, Timers
-from moldau.broker.replication.partition import ACKS_ALL, Partition
+from moldau.broker.replication.partition import Partition
 from moldau.clock import Clock
+from moldau.wire.batch_header import TRANSACTIONAL_FLAG
+from moldau.wire.constants import ACKS_ALL
 from moldau.wire.errors import ApiError, ErrorCode
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
@@ -61,7 +63,7 @@ class ProduceAppends:
     ) -> AppendInfo:
         """Append the batch of one partition, or raise why it is rejected."""
         batch, attributes = single_batch(records, version)
-        if attributes & TRANSACTIONAL and transactional_id is None:
+        if attributes & TRANSACTIONAL_FLAG and transactional_id is None:
             raise ApiError(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
                 "transactional records in a request without a transactional id",

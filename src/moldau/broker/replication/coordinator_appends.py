@@ -9,7 +9,8 @@ from moldau.broker.log.machine.producer_state import Verification
 from moldau.broker.replication.partition import Partition
 from moldau.times import WallMs
 from moldau.wire.compression import Compression
-from moldau.wire.records import NO_PRODUCER_ID, encode_batch_buffer, encode_end_txn_marker
+from moldau.wire.constants import NO_PRODUCER_ID
+from moldau.wire.records import encode_batch_buffer, encode_end_txn_marker
 
 _NO_PRODUCER = NO_PRODUCER_ID, -1
 

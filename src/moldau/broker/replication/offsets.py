@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from moldau.broker.log.reader import TimestampOffset
-from moldau.broker.replication.machine.role import NO_EPOCH
 from moldau.broker.replication.partition import Partition
+from moldau.wire.constants import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP
 from moldau.wire.errors import ApiError, ErrorCode
 
 LATEST = -1
@@ -14,10 +14,8 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
-_NO_TIMESTAMP = -1
-_NO_OFFSET = -1
 
-NOT_FOUND = TimestampOffset(_NO_TIMESTAMP, _NO_OFFSET, NO_EPOCH)
+NOT_FOUND = TimestampOffset(NO_TIMESTAMP, NO_OFFSET, NO_EPOCH)
 
 
 def find_offset(
@@ -31,7 +29,7 @@ def find_offset(
     log = partition.log
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         epoch = log.leader_epochs.epoch_for_offset(log.log_start_offset)
-        return TimestampOffset(_NO_TIMESTAMP, log.log_start_offset, epoch)
+        return TimestampOffset(NO_TIMESTAMP, log.log_start_offset, epoch)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         # There is no remote storage.
         return NOT_FOUND
@@ -42,7 +40,7 @@ def find_offset(
     if timestamp == LATEST:
         if lagging:
             raise _not_available(partition)
-        return TimestampOffset(_NO_TIMESTAMP, fetchable, partition.leader_epoch)
+        return TimestampOffset(NO_TIMESTAMP, fetchable, partition.leader_epoch)
     found = (
         log.offset_of_max_timestamp()
         if timestamp == MAX_TIMESTAMP

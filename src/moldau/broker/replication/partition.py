@@ -24,13 +24,12 @@ from moldau.broker.replication.machine.events import (
     Tick,
 )
 from moldau.broker.replication.machine.leader import PartitionLeader
-from moldau.broker.replication.machine.role import NO_EPOCH, PartitionRole
+from moldau.broker.replication.machine.role import PartitionRole
 from moldau.broker.replication.machine.waiting import CommitWaiter, PartitionWaiters
 from moldau.broker.replication.surroundings import Surroundings
 from moldau.times import ELAPSED_ZERO, WallMs
+from moldau.wire.constants import ACKS_ALL, NO_EPOCH
 from moldau.wire.errors import ApiError, ErrorCode
-
-ACKS_ALL = -1
 
 
 class Partition:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from moldau.broker.log.log import Log
 from moldau.broker.log.reader import ReadResult
-from moldau.broker.replication.machine.role import NO_EPOCH
+from moldau.wire.constants import NO_EPOCH
 from moldau.wire.errors import ApiError, ErrorCode
 
 _NOTHING = ReadResult([], 0)

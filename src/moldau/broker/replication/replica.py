@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 from moldau.broker.replication.partition import Partition
 from moldau.times import WallMs
-
-Buffer = bytes | bytearray | memoryview
+from moldau.wire.constants import Buffer
 
 
 class FollowerReplica:

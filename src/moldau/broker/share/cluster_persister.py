@@ -15,7 +15,6 @@ from moldau.broker.calls.brokers import known_code
 from moldau.broker.calls.leader_calls import BatchRequest, Brokers, LeaderCalls
 from moldau.broker.coordinator.share.interface import Persister
 from moldau.broker.coordinator.share.machine.values import (
-    NO_EPOCH,
     SharePartitionKey,
     ShareState,
     ShareStateSummary,
@@ -23,6 +22,7 @@ from moldau.broker.coordinator.share.machine.values import (
 )
 from moldau.broker.machine.topics import SHARE_STATE_TOPIC
 from moldau.wire.apis import API_BY_KEY, ApiKey
+from moldau.wire.constants import NO_EPOCH
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import (

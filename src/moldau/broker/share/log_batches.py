@@ -3,16 +3,12 @@ which of them an aborted transaction wrote. Only transaction markers are ever de
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
-from typing import Final
 
 from moldau.broker.log.replay import end_marker
 from moldau.broker.share.machine.acquisition import AcquiredRecords, Span
-from moldau.wire.records import HEADER_SIZE, LOG_OVERHEAD, read_header
-
-# Base offset, length and last offset delta: all that is needed about offsets.
-_BOUNDS: Final = struct.Struct(">qi11xi")
+from moldau.wire.batch_header import BOUNDS_STRUCT, HEADER_SIZE, LOG_OVERHEAD
+from moldau.wire.records import read_header
 
 
 def base_offset_of(buffer: memoryview) -> int:
@@ -27,7 +23,7 @@ def spans_of(buffer: memoryview, reach: int, max_records: int) -> list[Span]:
     position = 0
     size = len(buffer)
     while position + HEADER_SIZE <= size:
-        base_offset, length, last_offset_delta = _BOUNDS.unpack_from(buffer, position)
+        base_offset, length, last_offset_delta = BOUNDS_STRUCT.unpack_from(buffer, position)
         end = position + LOG_OVERHEAD + length
         if end > size or end <= position:
             break

@@ -13,12 +13,12 @@ from typing import TypeVar
 from moldau.broker.calls.retries import Pause, Retries
 from moldau.broker.coordinator.share.interface import Persister
 from moldau.broker.coordinator.share.machine.values import (
-    NO_EPOCH,
     SharePartitionKey,
     ShareState,
     ShareStateSummary,
     StateBatch,
 )
+from moldau.wire.constants import NO_EPOCH
 from moldau.wire.errors import ApiError, ErrorCode
 
 R = TypeVar("R")

@@ -15,6 +15,14 @@ from typing import Final
 from moldau.cli.files.dump_log_decoders import Decoded, Decoder
 from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.message_json import compact_json, message_to_json
+from moldau.wire.batch_header import (
+    HEADER_SIZE,
+    HEADER_STRUCT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+    OFFSET_AND_LENGTH_STRUCT,
+)
 from moldau.wire.codec import decode
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message
@@ -26,11 +34,6 @@ from moldau.wire.messages import (
     VotersRecord,
 )
 from moldau.wire.records import (
-    HEADER_SIZE,
-    HEADER_STRUCT,
-    LOG_OVERHEAD,
-    MAGIC,
-    MAGIC_POSITION,
     BatchHeader,
     ControlType,
     CorruptBatchError,
@@ -48,7 +51,6 @@ Bytes = mmap.mmap | bytes
 
 _INT32_MAX: Final = 2**31 - 1
 _SNAPSHOT_NAME: Final = re.compile(r"(\d+)-(\d+)\.checkpoint")
-_OFFSET_AND_SIZE: Final = struct.Struct(">qi")
 _OLD_HEADER: Final = struct.Struct(">qiIbb")
 _OLD_TIME: Final = struct.Struct(">q")
 _OLD_SIZE_MIN: Final = 14
@@ -87,7 +89,7 @@ def batches_of(data: Bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Position and size of each complete batch, of any format."""
     position = start
     while position + LOG_OVERHEAD + _OLD_SIZE_MIN <= end:
-        offset, length = _OFFSET_AND_SIZE.unpack_from(data, position)
+        offset, length = OFFSET_AND_LENGTH_STRUCT.unpack_from(data, position)
         if length < _OLD_SIZE_MIN:
             # A preallocated file ends in zeros.
             if length != 0 or offset != 0:

@@ -13,8 +13,10 @@ from typing import Final
 from moldau.broker.log.machine.producer_state import CorruptSnapshot, decode_snapshot
 from moldau.cli.files.dump_log_batches import Bytes, base_offset_of, batches_of, mapped
 from moldau.cli.support.failures import ToolError
+from moldau.wire.batch_header import HEADER_STRUCT, MAGIC, MAGIC_POSITION
+from moldau.wire.constants import NO_TIMESTAMP
 from moldau.wire.errors import WireError
-from moldau.wire.records import HEADER_STRUCT, MAGIC, MAGIC_POSITION, decode_batch, header_from
+from moldau.wire.records import decode_batch, header_from
 
 __all__ = [
     "IndexErrors",
@@ -29,7 +31,6 @@ _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")
 _ABORT_ENTRY: Final = struct.Struct(">hqqqq")
 _ABORT_VERSION: Final = 0
-_NO_TIMESTAMP: Final = -1
 
 
 class IndexErrors:
@@ -144,7 +145,7 @@ def dump_time_index(
             print(f"{path} passed sanity check.")
             return
         name = str(path.absolute())
-        previous = _NO_TIMESTAMP
+        previous = NO_TIMESTAMP
         for index, (timestamp, relative) in enumerate(entries):
             if relative == 0 and index > 0:
                 return
@@ -184,8 +185,8 @@ def _largest_time(log: Bytes, start: int, offset: int) -> tuple[int, int]:
                 records = decode_batch(log[position : position + size])
             except WireError as error:
                 raise ToolError(f"the log at position {position}: {error}") from None
-            return last, max((record.timestamp for record in records), default=_NO_TIMESTAMP)
-    return -1, _NO_TIMESTAMP
+            return last, max((record.timestamp for record in records), default=NO_TIMESTAMP)
+    return -1, NO_TIMESTAMP
 
 
 def _check_time_index(path: Path, base: int, entries: list[tuple[int, int]], size: int) -> None:

@@ -19,10 +19,10 @@ from moldau.cli.topics.machine.topic_filter import (
 )
 from moldau.client.admin import Admin, OffsetSpec
 from moldau.client.topics import TopicPartition
+from moldau.wire.constants import UNKNOWN_OFFSET
 
 __all__ = ["add_arguments", "parse_time", "run"]
 
-_UNKNOWN_OFFSET = -1
 _SPECS = {
     "latest": (-1, OffsetSpec.latest),
     "earliest": (-2, OffsetSpec.earliest),
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{message_of(error)}",
                 file=sys.stderr,
             )
-        elif found[partition].offset != _UNKNOWN_OFFSET:
+        elif found[partition].offset != UNKNOWN_OFFSET:
             offsets[partition] = found[partition].offset
     _show(offsets, as_json=arguments.json)
     return 0

@@ -27,6 +27,7 @@ from moldau.client.errors import (
 from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from moldau.wire.constants import NO_OFFSET
 from moldau.wire.errors import COORDINATOR_MOVED, ErrorCode
 from moldau.wire.messages import (
     OffsetCommitRequest,
@@ -37,7 +38,6 @@ from moldau.wire.messages import (
 
 __all__ = ["GroupOffsets"]
 
-NO_OFFSET = -1
 # The last versions that name topics; later ones have their ids only.
 _COMMIT_VERSION_MAX = 9
 _FETCH_VERSION_MAX = 9

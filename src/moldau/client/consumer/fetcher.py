@@ -31,6 +31,7 @@ from moldau.client.errors import KafkaError, OffsetOutOfRangeError, error_for
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import Node, TopicPartition
 from moldau.times import ElapsedMs
+from moldau.wire.batch_header import MAGIC, MAGIC_POSITION
 from moldau.wire.errors import FETCH_METADATA_STALE, ErrorCode, WireError
 from moldau.wire.fetch_response import (
     TOPIC_ID_VERSION,
@@ -38,7 +39,6 @@ from moldau.wire.fetch_response import (
     FetchedResponse,
     read_fetch_response,
 )
-from moldau.wire.records import MAGIC, MAGIC_POSITION
 from moldau.wire.uuids import ZERO_UUID
 
 __all__ = ["Fetcher"]

@@ -17,6 +17,7 @@ from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, KafkaTimeoutError, error_for
 from moldau.client.topics import Node, OffsetAndTimestamp, TopicPartition
 from moldau.clock import pause
+from moldau.wire.constants import UNKNOWN_OFFSET
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
     ListOffsetsRequest,
@@ -28,7 +29,6 @@ from moldau.wire.messages import (
 __all__ = ["EpochEnd", "FoundOffset", "OffsetFinder"]
 
 CONSUMER = -1
-UNKNOWN_OFFSET = -1
 
 
 class FoundOffset(NamedTuple):

@@ -13,13 +13,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from moldau.client.topics import Node, PartitionInfo, TopicPartition
+from moldau.wire.constants import NO_EPOCH
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import DescribeClusterResponse, MetadataResponse
 from moldau.wire.uuids import ZERO_UUID
 
 __all__ = ["EMPTY", "ClusterMetadata", "PartitionView", "TopicView"]
 
-NO_EPOCH = -1
 NO_NODE = Node(-1, "", -1)
 
 

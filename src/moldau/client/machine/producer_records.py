@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from moldau.client.errors import SerializationError
+from moldau.wire.constants import NO_OFFSET, NO_TIMESTAMP
 
 __all__ = [
     "NO_OFFSET",
@@ -18,11 +19,6 @@ __all__ = [
     "normal_headers",
 ]
 
-NO_OFFSET = -1
-NO_TIMESTAMP = -1
-NO_PRODUCER_ID = -1
-NO_EPOCH = -1
-NO_SEQUENCE = -1
 TIMESTAMP_MAX = 2**63 - 1
 
 Header = tuple[str, bytes | None]

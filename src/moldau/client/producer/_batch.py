@@ -19,14 +19,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from moldau.client.errors import IllegalStateError, KafkaError, KafkaTimeoutError
-from moldau.client.machine.producer_records import (
-    NO_EPOCH,
-    NO_OFFSET,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    NO_TIMESTAMP,
-    RecordMetadata,
-)
+from moldau.client.machine.producer_records import RecordMetadata
+from moldau.wire.constants import NO_EPOCH, NO_OFFSET, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
 
 __all__ = ["Outcome", "ProducerBatch", "RecordFuture", "failed_future"]
 

@@ -20,13 +20,13 @@ from moldau.client.producer.machine.partitioners import UniformStickyPartitioner
 from moldau.client.producer.partitioner_class import resolve_partitioner
 from moldau.client.serialization import Serialize, resolve_serializer
 from moldau.wire.compression import Compression
+from moldau.wire.constants import ACKS_ALL
 
 __all__ = ["ProducerSettings", "producer_settings"]
 
 _log = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX_WITH_IDEMPOTENCE = 5
-ACKS_ALL = -1
 _INT32_MAX = 2**31 - 1
 _ids = itertools.count(1)
 

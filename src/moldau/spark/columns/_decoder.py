@@ -23,8 +23,7 @@ from crc32c import crc32c
 from moldau.client.errors import CorruptRecordError
 from moldau.spark.columns.column_buffers import BinaryColumn, Columns, HeaderColumn
 from moldau.wire._record_codec import PROBLEMS, validate_records
-from moldau.wire.compression import Compression, CompressionError, decompress_to_buffer
-from moldau.wire.records import (
+from moldau.wire.batch_header import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
     CONTROL_FLAG,
@@ -36,11 +35,9 @@ from moldau.wire.records import (
     MAGIC_POSITION,
     OFFSET_AND_LENGTH_STRUCT,
     TRANSACTIONAL_FLAG,
-    ControlType,
-    CorruptBatchError,
-    decode_batch,
-    decode_control_type,
 )
+from moldau.wire.compression import Compression, CompressionError, decompress_to_buffer
+from moldau.wire.records import ControlType, CorruptBatchError, decode_batch, decode_control_type
 
 if TYPE_CHECKING:
 
@@ -63,7 +60,6 @@ if not cython.compiled:
     # The compiler takes them from the .pxd, as C.
     from moldau.wire.varint import varint, varint_length, varlong
 
-Buffer = bytes | bytearray | memoryview
 
 # The first and the last millisecond whose microseconds are 64 bits wide.
 _TIMESTAMP_MAX = (2**63 - 1) // 1000

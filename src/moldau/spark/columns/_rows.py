@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.producer._murmur2 import murmur2
+from moldau.wire.constants import Buffer
 
 if TYPE_CHECKING:
 
@@ -31,7 +32,6 @@ except ImportError:
 
 COMPILED: bool = cython.compiled
 
-Buffer = bytes | bytearray | memoryview
 
 _MASK_64 = 0xFFFF_FFFF_FFFF_FFFF
 _POSITIVE = 0x7FFF_FFFF

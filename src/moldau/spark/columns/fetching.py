@@ -19,6 +19,7 @@ from moldau.clock import pause
 from moldau.spark.columns.clients import PooledClient
 from moldau.spark.columns.errors import DataLossError, OpenTransactionError
 from moldau.spark.columns.machine.progress import Meaning, meaning_of, part_size
+from moldau.wire.batch_header import MAGIC, MAGIC_POSITION
 from moldau.wire.errors import ErrorCode, WireError
 from moldau.wire.fetch_response import (
     TOPIC_ID_VERSION,
@@ -27,7 +28,6 @@ from moldau.wire.fetch_response import (
     read_fetch_response,
 )
 from moldau.wire.messages import FetchRequest
-from moldau.wire.records import MAGIC, MAGIC_POSITION
 from moldau.wire.uuids import ZERO_UUID
 
 __all__ = ["Part", "RangeFetcher"]

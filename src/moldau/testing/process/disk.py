@@ -11,7 +11,8 @@ import os
 from collections.abc import Callable
 from typing import cast
 
-from moldau.broker.log.disk import Buffer, File, OsDisk, OsFile
+from moldau.broker.log.disk import File, OsDisk, OsFile
+from moldau.wire.constants import Buffer
 
 
 def _nothing() -> None:

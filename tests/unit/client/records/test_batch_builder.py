@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moldau.wire.batch_header import HEADER_SIZE
 from moldau.wire.compression import Compression
-from moldau.wire.records import HEADER_SIZE, crc_matches, decode_batch, encode_batch, read_header
+from moldau.wire.records import crc_matches, decode_batch, encode_batch, read_header
 
 TIME = 1_700_000_000_000
 

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.client.errors import CorruptRecordError, RecordDeserializationError
+from moldau.wire.batch_header import HEADER_SIZE
 from moldau.wire.compression import Compression
-from moldau.wire.records import HEADER_SIZE, Record, checksum, encode_batch
+from moldau.wire.records import Record, checksum, encode_batch
 
 TIME = 1_700_000_000_000
 

@@ -12,18 +12,12 @@ from moldau.broker.coordinator.group.machine.config import GroupConfig
 from moldau.broker.coordinator.group.machine.group import ClientInfo
 from moldau.broker.coordinator.group.machine.share.events import InitializeShareState
 from moldau.broker.coordinator.group.machine.share.groups import ShareGroups
-from moldau.broker.coordinator.machine.decision import (
-    NO_PRODUCER_ID,
-    Act,
-    Cancel,
-    Decision,
-    Outbox,
-    Schedule,
-)
+from moldau.broker.coordinator.machine.decision import Act, Cancel, Decision, Outbox, Schedule
 from moldau.broker.coordinator.machine.timers import TimerQueue
 from moldau.broker.coordinator.share.machine.config import ShareCoordinatorConfig
 from moldau.broker.coordinator.share.machine.shard import PruneUpTo, ShareShard
 from moldau.broker.coordinator.share.machine.values import SharePartitionKey, StateBatch
+from moldau.wire.constants import NO_PRODUCER_ID
 from moldau.wire.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from moldau.wire.record_values import decode_coordinator_record
 from support.group_facts import FakeSettings, FakeTopics

@@ -19,7 +19,6 @@ from moldau.wire.record_values import encode_coordinator_key, encode_coordinator
 Ticket = NewType("Ticket", int)
 """A request that the shell holds open until an Answer has its ticket."""
 
-NO_PRODUCER_ID = -1
 
 R = TypeVar("R")
 

@@ -11,12 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from moldau.broker.coordinator.machine.decision import (
-    NO_PRODUCER_ID,
-    ProducerStamp,
-    TransactionEnding,
-)
+from moldau.broker.coordinator.machine.decision import ProducerStamp, TransactionEnding
 from moldau.times import WallMs
+from moldau.wire.constants import NO_PRODUCER_ID, Buffer
 from moldau.wire.errors import ErrorCode
 from moldau.wire.records import (
     ControlType,
@@ -24,8 +21,6 @@ from moldau.wire.records import (
     decode_control_type,
     iterate_headers,
 )
-
-Buffer = bytes | bytearray | memoryview
 
 
 class CoordinatorLog(Protocol):

@@ -18,7 +18,6 @@ from moldau.broker.coordinator.runtime import CoordinatorRuntime, R
 from moldau.broker.coordinator.share.machine.config import ShareCoordinatorConfig
 from moldau.broker.coordinator.share.machine.shard import PruneUpTo, ShareShard
 from moldau.broker.coordinator.share.machine.values import (
-    NO_EPOCH,
     SharePartitionKey,
     ShareState,
     ShareStateSummary,
@@ -27,6 +26,7 @@ from moldau.broker.coordinator.share.machine.values import (
 from moldau.clock import Clock, LoopClock
 from moldau.invariant import invariant
 from moldau.times import WallMs
+from moldau.wire.constants import NO_EPOCH
 from moldau.wire.errors import ApiError
 
 

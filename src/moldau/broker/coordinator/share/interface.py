@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from moldau.broker.coordinator.share.machine.values import (
-    NO_EPOCH,
     SharePartitionKey,
     ShareState,
     ShareStateSummary,
     StateBatch,
 )
+from moldau.wire.constants import NO_EPOCH
 
 
 class Persister(Protocol):

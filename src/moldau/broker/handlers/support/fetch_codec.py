@@ -15,12 +15,12 @@ from moldau.broker.replication.machine.fetch_data import (
     NO_REPLICA,
     SESSIONS_SINCE,
     TOPIC_IDS_SINCE,
-    Buffer,
     FetchBody,
     PartitionData,
     PartitionFetch,
 )
 from moldau.broker.replication.machine.names import NodeEndpoint, TopicKey
+from moldau.wire.constants import Buffer
 from moldau.wire.errors import WireError
 from moldau.wire.flexible import (
     compact_string,

@@ -30,9 +30,9 @@ from moldau.broker.log.machine.names import (
 from moldau.broker.log.offset_index import CorruptIndex
 from moldau.broker.log.segment import Segment, create_segment
 from moldau.broker.log.transaction_index import AbortedTransaction, TransactionIndex
+from moldau.wire.batch_header import HEADER_SIZE
 from moldau.wire.errors import WireError
 from moldau.wire.records import (
-    HEADER_SIZE,
     BatchHeader,
     CorruptBatchError,
     crc_matches,

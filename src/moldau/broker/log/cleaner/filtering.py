@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from moldau.broker.log.cleaner.machine.offset_map import KEY_SIZE_MAX, OffsetMap, slot_of
 from moldau.broker.log.cleaner.transactions import TransactionTracker
-from moldau.broker.log.disk import Buffer
-from moldau.wire.records import (
+from moldau.wire.batch_header import (
     CONTROL_FLAG,
     CRC_POSITION,
     CRC_STRUCT,
@@ -24,8 +23,10 @@ from moldau.wire.records import (
     HEADER_STRUCT,
     LOG_APPEND_TIME_FLAG,
     LOG_OVERHEAD,
-    NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
+)
+from moldau.wire.constants import NO_OFFSET, NO_TIMESTAMP, Buffer
+from moldau.wire.records import (
     BatchHeader,
     Record,
     checksum,
@@ -33,8 +34,6 @@ from moldau.wire.records import (
     encode_batch_buffer,
     read_header,
 )
-
-NO_OFFSET = -1
 
 
 class LastBatch(NamedTuple):

@@ -12,8 +12,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 
-from moldau.broker.log.disk import Buffer
 from moldau.broker.log.transaction_index import AbortedTransaction
+from moldau.wire.constants import Buffer
 from moldau.wire.records import BatchHeader, ControlType, decode_batch, decode_control_type
 
 

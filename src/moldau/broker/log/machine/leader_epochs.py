@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from moldau.wire.constants import UNDEFINED_OFFSET
+
 UNDEFINED_EPOCH = -1
-UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochs:

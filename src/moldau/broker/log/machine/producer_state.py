@@ -21,10 +21,9 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from moldau.wire.constants import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.records import NO_PRODUCER_EPOCH, NO_SEQUENCE
 
-NO_OFFSET = -1
 SEQUENCE_MAX = 2**31 - 1
 EPOCH_MAX = 32767
 BATCHES_KEPT = 5

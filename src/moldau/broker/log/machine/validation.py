@@ -22,16 +22,7 @@ from moldau.wire._record_codec import (
     decode_records,
     validate_records,
 )
-from moldau.wire.compression import (
-    DECOMPRESSED_SIZE_MAX,
-    Compression,
-    CompressionError,
-    DecompressedTooLargeError,
-    compress,
-    decompress_to_buffer,
-)
-from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.records import (
+from moldau.wire.batch_header import (
     ATTRIBUTES_POSITION,
     ATTRIBUTES_STRUCT,
     COMPRESSION_MASK,
@@ -45,15 +36,22 @@ from moldau.wire.records import (
     MAGIC,
     MAGIC_POSITION,
     MAX_TIMESTAMP_POSITION,
-    NO_SEQUENCE,
-    NO_TIMESTAMP,
     OFFSET_AND_LENGTH_STRUCT,
     PREFIX_STRUCT,
     TIMESTAMP_STRUCT,
     TRANSACTIONAL_FLAG,
-    BatchHeader,
-    header_from,
 )
+from moldau.wire.compression import (
+    DECOMPRESSED_SIZE_MAX,
+    Compression,
+    CompressionError,
+    DecompressedTooLargeError,
+    compress,
+    decompress_to_buffer,
+)
+from moldau.wire.constants import NO_SEQUENCE, NO_TIMESTAMP, Buffer
+from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.records import BatchHeader, header_from
 
 if TYPE_CHECKING:
     from moldau.broker.config.log_config import LogConfig
@@ -87,7 +85,6 @@ _CODECS: Final = tuple(Compression)
 _NONE: Final = int(Compression.NONE)
 _ZSTD: Final = int(Compression.ZSTD)
 
-Buffer = bytes | bytearray | memoryview
 
 
 class RecordValidationError(ApiError):

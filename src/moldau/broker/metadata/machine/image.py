@@ -23,6 +23,7 @@ from moldau.broker.metadata.machine.model import (
     Topic,
 )
 from moldau.broker.raft.machine.errors import MetadataError
+from moldau.wire.constants import NO_PRODUCER_ID
 from moldau.wire.messages import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -55,7 +56,6 @@ from moldau.wire.messages import (
 Record = Any
 QuotaEntity = frozenset[tuple[str, str | None]]
 ScramKey = tuple[int, str]
-NO_PRODUCER_ID = -1
 
 
 class MetadataImage:

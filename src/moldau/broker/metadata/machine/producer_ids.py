@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from moldau.broker.metadata.machine.brokers import check_broker_epoch
 from moldau.broker.metadata.machine.decision import Decision
-from moldau.broker.metadata.machine.image import NO_PRODUCER_ID
 from moldau.broker.metadata.machine.view import ControllerView
+from moldau.wire.constants import NO_PRODUCER_ID
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AllocateProducerIdsRequest,

@@ -11,10 +11,11 @@ from typing import Any
 from uuid import UUID
 
 from moldau.broker.metadata.machine.features import METADATA_VERSION
-from moldau.broker.metadata.machine.image import NO_PRODUCER_ID, MetadataImage
+from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import Broker, ControllerNode, Partition, Topic
 from moldau.broker.raft.machine.record_versions import record_version
 from moldau.invariant import invariant
+from moldau.wire.constants import NO_PRODUCER_ID
 from moldau.wire.messages import (
     ClientQuotaRecord,
     ConfigRecord,

@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 from moldau.broker.raft.machine.election_file import NO_NODE
 from moldau.broker.raft.machine.snapshot_id import SnapshotId
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint
+from moldau.wire.constants import NO_EPOCH, UNKNOWN_OFFSET
 from moldau.wire.errors import ErrorCode
-
-NO_EPOCH = -1
-UNKNOWN_OFFSET = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

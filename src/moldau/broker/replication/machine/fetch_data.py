@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from moldau.broker.replication.machine.names import TopicKey
 
 NO_REPLICA = -1
 SESSIONS_SINCE = 7
 TOPIC_IDS_SINCE = 13
-
-Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class PartitionFetch(NamedTuple):

@@ -31,11 +31,8 @@ from moldau.broker.replication.machine.fetch_session import (
 )
 from moldau.invariant import InvariantError, invariant
 from moldau.times import ElapsedMs
+from moldau.wire.constants import NO_EPOCH, UNDEFINED_OFFSET, Buffer
 from moldau.wire.errors import ApiError, ErrorCode
-
-NO_EPOCH = -1
-UNDEFINED_OFFSET = -1
-Buffer = bytes | bytearray | memoryview
 
 
 class FollowerLog(Protocol):

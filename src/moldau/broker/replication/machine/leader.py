@@ -36,9 +36,9 @@ from moldau.broker.replication.machine.events import (
 )
 from moldau.invariant import InvariantError, invariant
 from moldau.times import ELAPSED_ZERO, ElapsedMs
+from moldau.wire.constants import UNKNOWN_OFFSET
 from moldau.wire.errors import ApiError, ErrorCode
 
-UNKNOWN_OFFSET = -1
 NO_BROKER_EPOCH = -1
 _NEVER_MS = -(2**62)
 

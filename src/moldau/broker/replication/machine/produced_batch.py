@@ -5,24 +5,24 @@ Only the start of the batch header is read here; the log validates the rest.
 
 from __future__ import annotations
 
-import struct
 from typing import Final, NamedTuple
 
+from moldau.wire.batch_header import (
+    COMPRESSION_MASK,
+    LENGTH_MAGIC_ATTRIBUTES_STRUCT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+    PRODUCER_STRUCT,
+    TRANSACTIONAL_FLAG,
+)
 from moldau.wire.errors import ApiError, ErrorCode
 
 ZSTD_SINCE: Final = 7
 
-# baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes (low byte).
-_BATCH_START: Final = struct.Struct(">8xi4xb5xB")
-# What follows attributes, last offset delta and timestamps: producer id, epoch, base sequence.
-_PRODUCER: Final = struct.Struct(">43xqhi")
-_LOG_OVERHEAD: Final = 12
-_MAGIC_END: Final = 17
-_MAGIC: Final = 2
-_COMPRESSION_MASK: Final = 0x07
+_MAGIC_END: Final = MAGIC_POSITION + 1
 _ZSTD: Final = 4
-#: The bit of the attributes that marks a batch of a transaction.
-TRANSACTIONAL: Final = 0x10
+_START: Final = LENGTH_MAGIC_ATTRIBUTES_STRUCT
 
 
 class MalformedRequest(ApiError):
@@ -46,19 +46,19 @@ def single_batch(records: memoryview | None, version: int) -> tuple[memoryview, 
             f"Produce requests with version {version} must have at least one record batch"
             " per partition",
         )
-    if size < _BATCH_START.size:
+    if size < _START.size:
         raise MalformedRequest(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes has no header")
-    batch_length, magic, attributes = _BATCH_START.unpack_from(records)
-    batch_size = batch_length + _LOG_OVERHEAD
+    batch_length, magic, attributes = _START.unpack_from(records)
+    batch_size = batch_length + LOG_OVERHEAD
     if batch_size != size:
         records = _first_batch(records, batch_size, version)
-    if magic != _MAGIC:
+    if magic != MAGIC:
         raise MalformedRequest(
             ErrorCode.INVALID_RECORD,
             f"Produce requests with version {version} are only allowed to contain record batches"
             f" with magic version 2, not {magic}",
         )
-    if version < ZSTD_SINCE and attributes & _COMPRESSION_MASK == _ZSTD:
+    if version < ZSTD_SINCE and attributes & COMPRESSION_MASK == _ZSTD:
         raise MalformedRequest(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Produce requests with version {version} are not allowed to use ZStandard compression",
@@ -79,9 +79,9 @@ def _first_batch(records: memoryview, batch_size: int, version: int) -> memoryvi
             f" per partition; this one has {len(records)} of {batch_size} bytes",
         )
     rest = records[batch_size:]
-    if len(rest) >= _BATCH_START.size:
-        (batch_length, _, _) = _BATCH_START.unpack_from(rest)
-        if batch_length + _LOG_OVERHEAD <= len(rest):
+    if len(rest) >= _START.size:
+        (batch_length, _, _) = _START.unpack_from(rest)
+        if batch_length + LOG_OVERHEAD <= len(rest):
             raise MalformedRequest(
                 ErrorCode.INVALID_RECORD,
                 f"Produce requests with version {version} are only allowed to contain exactly"
@@ -94,8 +94,8 @@ def looks_transactional(records: memoryview | None) -> bool:
     """Whether the attributes say so, whatever else is wrong with the records."""
     return (
         records is not None
-        and len(records) >= _BATCH_START.size
-        and bool(records[_BATCH_START.size - 1] & TRANSACTIONAL)
+        and len(records) >= _START.size
+        and bool(records[_START.size - 1] & TRANSACTIONAL_FLAG)
     )
 
 
@@ -105,7 +105,7 @@ def transactional_producer(records: memoryview | None, version: int) -> Producer
         batch, attributes = single_batch(records, version)
     except MalformedRequest:
         return None
-    if not attributes & TRANSACTIONAL or len(batch) < _PRODUCER.size:
+    if not attributes & TRANSACTIONAL_FLAG or len(batch) < PRODUCER_STRUCT.size:
         return None
-    producer = Producer(*_PRODUCER.unpack_from(batch))
+    producer = Producer(*PRODUCER_STRUCT.unpack_from(batch))
     return producer if producer.id >= 0 else None

@@ -14,11 +14,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from moldau.broker.metadata.machine.model import NO_LEADER
 from moldau.invariant import invariant
+from moldau.wire.constants import NO_EPOCH
 from moldau.wire.errors import ApiError, ErrorCode
-
-NO_EPOCH: Final = -1
-NO_LEADER: Final = -1
 
 
 class Role(Enum):

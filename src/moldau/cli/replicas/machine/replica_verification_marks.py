@@ -6,16 +6,13 @@ replica has shown below its high watermark.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["BatchMark", "Fetched", "PartitionCheck", "batch_marks"]
+from moldau.wire.batch_header import LOG_OVERHEAD, UP_TO_DELTA_STRUCT
 
-# Base offset, length, leader epoch, magic, checksum, attributes, last offset's delta.
-_HEAD = struct.Struct(">qiibIhi")
-_BEFORE_LENGTH = 12
+__all__ = ["BatchMark", "Fetched", "PartitionCheck", "batch_marks"]
 
 
 class BatchMark(NamedTuple):
@@ -27,9 +24,9 @@ def batch_marks(records: bytes | bytearray | memoryview | None) -> Iterator[Batc
     """The marks of the complete batches in a fetch response."""
     view = memoryview(records or b"")
     position = 0
-    while position + _HEAD.size <= len(view):
-        base, length, _, _, checksum, _, delta = _HEAD.unpack_from(view, position)
-        position += _BEFORE_LENGTH + length
+    while position + UP_TO_DELTA_STRUCT.size <= len(view):
+        base, length, _, _, checksum, _, delta = UP_TO_DELTA_STRUCT.unpack_from(view, position)
+        position += LOG_OVERHEAD + length
         if position > len(view):
             return
         yield BatchMark(base + delta, checksum)

@@ -8,7 +8,6 @@ are handed out; an error is raised only when nothing that came before it is left
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -18,14 +17,18 @@ from moldau.client.consumer.machine.subscription import SubscriptionState
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.errors import KafkaError
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
-from moldau.wire.records import LOG_OVERHEAD, MAGIC, MAGIC_POSITION
+from moldau.wire.batch_header import (
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA_POSITION,
+    LAST_OFFSET_DELTA_STRUCT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+    OFFSET_AND_LENGTH_STRUCT,
+)
 
 __all__ = ["CompletedFetch", "FetchBuffer", "end_of_batches"]
 
-_OFFSET_AND_LENGTH = struct.Struct(">qi")
-_INT32 = struct.Struct(">i")
-_LAST_OFFSET_DELTA_POSITION = 23
-_HEADER_SIZE = 61
 
 Records = dict[TopicPartition, list[ConsumerRecord]]
 
@@ -63,19 +66,19 @@ def end_of_batches(records: memoryview) -> int | None:
     """The offset after the last whole batch; None if there is none."""
     position, size = 0, len(records)
     last = -1
-    while position + _HEADER_SIZE <= size:
+    while position + HEADER_SIZE <= size:
         if records[position + MAGIC_POSITION] != MAGIC:
             break
-        _, length = _OFFSET_AND_LENGTH.unpack_from(records, position)
+        _, length = OFFSET_AND_LENGTH_STRUCT.unpack_from(records, position)
         following = position + LOG_OVERHEAD + length
-        if following > size or following < position + _HEADER_SIZE:
+        if following > size or following < position + HEADER_SIZE:
             break
         last = position
         position = following
     if last < 0:
         return None
-    base_offset, _ = _OFFSET_AND_LENGTH.unpack_from(records, last)
-    (delta,) = _INT32.unpack_from(records, last + _LAST_OFFSET_DELTA_POSITION)
+    base_offset, _ = OFFSET_AND_LENGTH_STRUCT.unpack_from(records, last)
+    (delta,) = LAST_OFFSET_DELTA_STRUCT.unpack_from(records, last + LAST_OFFSET_DELTA_POSITION)
     return int(base_offset) + int(delta) + 1
 
 

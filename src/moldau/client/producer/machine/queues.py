@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from moldau.client.machine.producer_records import NO_EPOCH
 from moldau.client.producer.machine.partitioners import StickyPartition
 from moldau.client.producer.machine.sequences import PartitionSequences
 from moldau.client.topics import TopicPartition
 from moldau.times import ElapsedMs
 from moldau.wire.compression import Compression
+from moldau.wire.constants import NO_EPOCH
 
 if TYPE_CHECKING:
     from moldau.client.producer._batch import ProducerBatch

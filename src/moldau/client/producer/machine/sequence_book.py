@@ -14,10 +14,10 @@ from moldau.client.errors import (
     OutOfOrderSequenceError,
     UnknownProducerIdError,
 )
-from moldau.client.machine.producer_records import NO_SEQUENCE
 from moldau.client.producer.machine.queues import PartitionQueue
 from moldau.client.producer.machine.sequences import PartitionSequences
 from moldau.client.producer.machine.transaction_status import TransactionStatus
+from moldau.wire.constants import NO_SEQUENCE
 from moldau.wire.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import insort
 from typing import TYPE_CHECKING, NamedTuple
 
-from moldau.client.machine.producer_records import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from moldau.invariant import invariant
+from moldau.wire.constants import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 
 if TYPE_CHECKING:
     from moldau.client.producer._batch import ProducerBatch

@@ -9,9 +9,8 @@ portion; an error comes with the portion that has nothing before it.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from moldau.client._fetch_reader import FetchReader
 from moldau.client._records import Deserializer, acquired_records
@@ -23,16 +22,17 @@ from moldau.client.share.machine.acknowledgements import (
     AcknowledgeType,
     TopicIdPartition,
 )
+from moldau.wire.batch_header import (
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA_POSITION,
+    LAST_OFFSET_DELTA_STRUCT,
+    LOG_OVERHEAD,
+    OFFSET_AND_LENGTH_STRUCT,
+)
 
 __all__ = ["Delivery", "Portion"]
 
 Range = tuple[int, int, int]
-
-_OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
-_INT32: Final = struct.Struct(">i")
-_LOG_OVERHEAD: Final = 12
-_LAST_OFFSET_DELTA_POSITION: Final = 23
-_HEADER_SIZE: Final = 61
 
 
 class Portion(NamedTuple):
@@ -151,14 +151,16 @@ class Delivery:
         to tell."""
         position, size = 0, len(self._records)
         end = self._ranges[-1][1] + 1
-        while position + _HEADER_SIZE <= size:
-            base_offset, length = _OFFSET_AND_LENGTH.unpack_from(self._records, position)
-            (delta,) = _INT32.unpack_from(self._records, position + _LAST_OFFSET_DELTA_POSITION)
-            if length < _HEADER_SIZE - _LOG_OVERHEAD or delta < 0:
+        while position + HEADER_SIZE <= size:
+            base_offset, length = OFFSET_AND_LENGTH_STRUCT.unpack_from(self._records, position)
+            (delta,) = LAST_OFFSET_DELTA_STRUCT.unpack_from(
+                self._records, position + LAST_OFFSET_DELTA_POSITION
+            )
+            if length < HEADER_SIZE - LOG_OVERHEAD or delta < 0:
                 break
             if base_offset + delta >= self._reader.next_offset:
                 return base_offset, min(base_offset + delta + 1, end)
-            position += _LOG_OVERHEAD + length
+            position += LOG_OVERHEAD + length
         return self._position, end
 
 

@@ -28,12 +28,13 @@ from moldau.broker.coordinator.group.machine.group import (
 )
 from moldau.broker.coordinator.group.machine.members import ClassicMember, Protocols
 from moldau.broker.coordinator.group.machine.offsets import CommittedOffset
-from moldau.broker.coordinator.group.machine.stored import NO_TIMESTAMP, StoredGroup, tombstone
+from moldau.broker.coordinator.group.machine.stored import StoredGroup, tombstone
 from moldau.broker.coordinator.group.machine.subscription import subscribed_topics
 from moldau.broker.coordinator.machine.decision import CoordinatorRecord, Ticket
 from moldau.broker.machine.transitions import Transitions
 from moldau.invariant import invariant
 from moldau.times import WallMs
+from moldau.wire.constants import NO_TIMESTAMP
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import DescribeGroupsResponse, JoinGroupResponse
 

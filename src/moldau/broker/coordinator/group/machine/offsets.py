@@ -10,8 +10,9 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moldau.broker.coordinator.machine.decision import NO_PRODUCER_ID, CoordinatorRecord
+from moldau.broker.coordinator.machine.decision import CoordinatorRecord
 from moldau.times import WallMs
+from moldau.wire.constants import NO_PRODUCER_ID
 from moldau.wire.messages import OffsetCommitKey, OffsetCommitValue
 from moldau.wire.uuids import ZERO_UUID
 

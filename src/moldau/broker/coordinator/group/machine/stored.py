@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from moldau.broker.coordinator.machine.decision import CoordinatorRecord
+from moldau.wire.constants import NO_TIMESTAMP
 from moldau.wire.messages import GroupMetadataKey, GroupMetadataValue
 
 # The last version without tagged fields: what Kafka 4.3 writes.
 _VALUE_VERSION = 3
-NO_TIMESTAMP = -1
 
 
 @dataclass(frozen=True, slots=True)

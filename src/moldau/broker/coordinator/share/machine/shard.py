@@ -32,7 +32,6 @@ from moldau.broker.coordinator.share.machine.state import (
     update_record,
 )
 from moldau.broker.coordinator.share.machine.values import (
-    NO_EPOCH,
     UNINITIALIZED_DELIVERY_COMPLETE_COUNT,
     UNINITIALIZED_START_OFFSET,
     SharePartitionKey,
@@ -42,6 +41,7 @@ from moldau.broker.coordinator.share.machine.values import (
 )
 from moldau.invariant import invariant
 from moldau.times import WallMs
+from moldau.wire.constants import NO_EPOCH, NO_OFFSET
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     Message,
@@ -50,8 +50,6 @@ from moldau.wire.messages import (
     ShareUpdateKey,
     ShareUpdateValue,
 )
-
-NO_OFFSET = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from moldau.broker.coordinator.machine.decision import CoordinatorRecord
 from moldau.broker.coordinator.share.machine.combiner import combine
 from moldau.broker.coordinator.share.machine.values import (
-    NO_EPOCH,
     UNINITIALIZED_START_OFFSET,
     SharePartitionKey,
     StateBatch,
 )
+from moldau.wire.constants import NO_EPOCH
 from moldau.wire.messages import (
     ShareSnapshotKey,
     ShareSnapshotValue,
@@ -19,7 +19,8 @@ from moldau.wire.messages import (
     ShareUpdateValue,
 )
 
-NO_TIMESTAMP = 0
+#: The times of a state whose snapshot is missing, as in Kafka.
+TIMESTAMP_UNKNOWN = 0
 UNINITIALIZED_EPOCH = 0
 
 
@@ -89,8 +90,8 @@ def snapshot_from_update(value: ShareUpdateValue) -> Snapshot:
         value.start_offset,
         value.delivery_complete_count,
         _batches_of(value.state_batches),
-        NO_TIMESTAMP,
-        NO_TIMESTAMP,
+        TIMESTAMP_UNKNOWN,
+        TIMESTAMP_UNKNOWN,
     )
 
 

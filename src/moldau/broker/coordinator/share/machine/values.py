@@ -9,8 +9,6 @@ from moldau.wire.uuids import uuid_to_text
 
 UNINITIALIZED_START_OFFSET = -1
 UNINITIALIZED_DELIVERY_COMPLETE_COUNT = -1
-NO_EPOCH = -1
-"""As a leader or state epoch of a write: it is not checked."""
 
 
 class SharePartitionKey(NamedTuple):

@@ -23,7 +23,6 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
     EPOCH_MAX,
-    NO_PRODUCER_ID,
     ONGOING,
     PREPARE_ABORT,
     PREPARE_COMMIT,
@@ -31,6 +30,7 @@ from moldau.broker.coordinator.transaction.machine.metadata import (
 )
 from moldau.broker.coordinator.transaction.machine.values import TV_2, ProducerIdAndEpoch
 from moldau.times import WallMs
+from moldau.wire.constants import NO_PRODUCER_ID
 from moldau.wire.errors import ApiError, ErrorCode
 
 DONE = None

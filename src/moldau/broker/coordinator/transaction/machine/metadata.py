@@ -27,12 +27,10 @@ from moldau.broker.coordinator.transaction.machine.values import (
 from moldau.broker.machine.transitions import Transitions
 from moldau.invariant import invariant
 from moldau.times import WallMs
+from moldau.wire.constants import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import TransactionLogKey, TransactionLogValue
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_TIMESTAMP = -1
 EPOCH_MAX = 32_767
 TWO_PHASE_COMMIT_TIMEOUT_MS = 2_147_483_647
 """The timeout of transactions that an outside coordinator ends: they never time out."""

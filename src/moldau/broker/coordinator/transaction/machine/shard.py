@@ -42,7 +42,6 @@ from moldau.broker.coordinator.transaction.machine.lost_epochs import (
 from moldau.broker.coordinator.transaction.machine.metadata import (
     EPOCH_MAX,
     IDLE,
-    NO_PRODUCER_EPOCH,
     ONGOING,
     PREPARED,
     TransactionMetadata,
@@ -59,6 +58,7 @@ from moldau.broker.coordinator.transaction.machine.values import (
 )
 from moldau.invariant import invariant
 from moldau.times import WallMs
+from moldau.wire.constants import NO_PRODUCER_EPOCH
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     Message,

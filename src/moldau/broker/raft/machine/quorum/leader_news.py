@@ -13,8 +13,9 @@ from moldau.broker.raft.machine.quorum.roles import Follower
 from moldau.broker.raft.machine.quorum.state import QuorumState
 from moldau.broker.raft.machine.quorum.transitions import Cause
 from moldau.broker.raft.machine.quorum.voting import successor_backoff_ms
-from moldau.broker.raft.machine.rpcs import NO_EPOCH, EpochBegun, EpochEnded, Reply
+from moldau.broker.raft.machine.rpcs import EpochBegun, EpochEnded, Reply
 from moldau.broker.raft.machine.voters import VoterEndpoint
+from moldau.wire.constants import NO_EPOCH
 from moldau.wire.errors import ErrorCode
 
 

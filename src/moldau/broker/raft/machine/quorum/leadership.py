@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from moldau.broker.raft.machine.rpcs import UNKNOWN_OFFSET
 from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterSet
 from moldau.times import ElapsedMs
+from moldau.wire.constants import UNKNOWN_OFFSET
 
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
 CAUGHT_UP_WITHIN_MS = 3_600_000

@@ -16,7 +16,6 @@ from moldau.broker.raft.machine.quorum.role_changes import RoleChanges
 from moldau.broker.raft.machine.quorum.roles import Leader, ParkedFetch
 from moldau.broker.raft.machine.quorum.state import QuorumState
 from moldau.broker.raft.machine.rpcs import (
-    UNKNOWN_OFFSET,
     EndOfEpoch,
     EpochBegun,
     FetchAsked,
@@ -28,6 +27,7 @@ from moldau.broker.raft.machine.rpcs import (
 from moldau.broker.raft.machine.snapshot_id import SnapshotId
 from moldau.invariant import invariant
 from moldau.times import ElapsedMs
+from moldau.wire.constants import UNKNOWN_OFFSET
 from moldau.wire.errors import ErrorCode
 
 
