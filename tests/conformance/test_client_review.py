@@ -289,6 +289,7 @@ def test_what_is_paused_stays_so_through_a_rebalance(node: Broker, protocol: str
 
 
 def test_offsets_of_a_transaction_are_given_as_to_a_commit(node: Broker) -> None:
+    node.produce("left", *range(20))
     with (
         Producer(bootstrap_servers=node.bootstrap_servers, transactional_id="plain") as producer,
         Consumer(

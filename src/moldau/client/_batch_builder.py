@@ -2,7 +2,7 @@
 """The producer's open batches: each record is written in wire format as it comes.
 
 Plain Python, and with `_batch_builder.pxd` beside it also the source of a compiled module with the
-same names and results. What always holds: a batch that was built takes no more records; the
+same names and results. Invariants: a batch that was built takes no more records; the
 records before a `split` and after it are the same in the same order.
 """
 
@@ -52,7 +52,7 @@ _CAPACITY_MIN = 512
 # A compressed batch is taken to be this much larger than the ratio seen lately says.
 _ESTIMATE_MARGIN = 1.05
 _SPARES_MAX = 32
-# What `getrefcount` tells of an object that only a local variable holds.
+# What `getrefcount` returns for an object that only a local variable holds.
 _OWN_REFERENCES = 1 if cython.compiled else 2
 
 

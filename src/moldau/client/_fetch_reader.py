@@ -166,7 +166,7 @@ class FetchReader:
             size = self._size_at(position)
             if size < HEADER_SIZE and data[position + MAGIC_POSITION] == MAGIC:
                 raise CorruptRecordError(
-                    f"{self._topic}-{self._partition}: a batch says it has {size} bytes, fewer "
+                    f"{self._topic}-{self._partition}: a batch claims to have {size} bytes, fewer "
                     "than its header"
                 )
             if position + size > self._size:

@@ -2,7 +2,7 @@
 """Fetched batches become the records that consumers see.
 
 The file is plain Python, and with `_records.pxd` beside it also the source of a compiled module
-with the same names and results, written as `moldau.wire._record_codec` is. What always holds:
+with the same names and results, written as `moldau.wire._record_codec` is. Invariants:
 records are read only after `validate_records` has found their whole section sound, so the
 unchecked reads below cannot leave it; a reader stays where it is when it raises; and records in
 front of a bad one are given before the error is.
@@ -343,7 +343,7 @@ class BatchReader:
 
     def fill(self, records: list[ConsumerRecord], max_count: int) -> None:
         """Append the next records. One that cannot be deserialized ends this quietly if `records`
-        holds any: it is told when it is the first.
+        holds any: it is raised when it is the first.
 
         Long, because each field moves the position that the next one starts from.
         """

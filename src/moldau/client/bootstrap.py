@@ -3,8 +3,8 @@
 Decided here: which of the given addresses are used, and when they are looked up. As in Kafka, a
 name that does not resolve is left out with a warning, and none that does is a wrong setting: the
 blocking clients refuse it when they are made, those for asyncio, which must not keep the loop
-waiting for a name server, when they are first used. What always holds: once names did resolve they
-are not checked again; what was refused is looked up anew by the next use.
+waiting for a name server, when they are first used. Invariants: once names did resolve they
+are not checked again; what was refused is looked up again by the next use.
 """
 
 from __future__ import annotations

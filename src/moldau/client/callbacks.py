@@ -2,7 +2,7 @@
 
 It runs where the application waits for the client: in the task of the asyncio client that is inside
 a call, or in the thread that is inside a call of the blocking one. Such code may call the client
-again. What always holds: the client goes on when the code has ended, with its result or its error.
+again. Invariants: the client goes on when the code has ended, with its result or its error.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class BlockingCalls:
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The coroutine's result. One thread at a time; code run from here may call again."""
         call = _Call(coroutine)
-        # Before the loop hears of it: it may ask for a callback sooner than this thread goes on.
+        # Before the loop runs it: it may ask for a callback sooner than this thread goes on.
         self._depth += 1
         try:
             self._begin(call)
@@ -107,7 +107,7 @@ class BlockingCalls:
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         if not self._depth:
-            raise IllegalStateError("nobody waits who could run the application's code")
+            raise IllegalStateError("no call is waiting, so the callback cannot run")
         result = asyncio.get_running_loop().create_future()
         self._inbox.put(_Request(function, arguments, result))
         return await result

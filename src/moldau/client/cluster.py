@@ -258,7 +258,7 @@ class ClusterClient:
         where = addresses(self.metadata.nodes) or str(self.bootstrap)
         raise DisconnectError(
             f"no broker can be reached at {where}: {_reason(last)}",
-            advice="is one running there?",
+            advice="is a broker running there?",
         ) from (last and last.__cause__)
 
     async def call_controller(

@@ -1,6 +1,6 @@
 """Code of the user's that sees records on their way: what it implements, and how it is called.
 
-What always holds: an interceptor that raises is logged and passed over; the record goes on as the
+Invariants: an interceptor that raises is logged and passed over; the record goes on as the
 one before it left it, and the others are still called.
 """
 

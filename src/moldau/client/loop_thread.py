@@ -1,6 +1,6 @@
 """The thread under a blocking client: an event loop of its own, and calls into it.
 
-What always holds: a coroutine that was handed over ends before `call` does, also when the caller
+Invariants: a coroutine that was handed over ends before `call` does, also when the caller
 is interrupted: then it is cancelled. After `stop`, and in a forked child, which has no such
 thread, every call is refused. A client that is collected without having been closed leaves no
 thread behind, as a file leaves no descriptor: `ended_with`.
@@ -104,7 +104,7 @@ class LoopThread:
         closing = self.loop.create_task(close())
 
         def end(done: asyncio.Task[Any]) -> None:
-            # Nobody is left who could be told of an error.
+            # Nobody is left to whom an error could be raised.
             _ = done.cancelled() or done.exception()
             self.loop.stop()
 
@@ -125,7 +125,7 @@ class LoopThread:
         """Raises in a forked child, whose copy of the client has no thread."""
         if self._pid != os.getpid():
             raise IllegalStateError(
-                "this client was made before a fork", advice="make one in the child process"
+                "this client was created before a fork", advice="create one in the child process"
             )
 
     def _problem(self) -> Exception | None:
@@ -138,7 +138,7 @@ class LoopThread:
         if self.on_it:
             return IllegalStateError(
                 "a blocking call from a callback on the client's own thread",
-                advice="hand it to another thread, or use the asyncio client",
+                advice="use another thread, or the asyncio client",
             )
         return None
 

@@ -4,7 +4,7 @@ A serializer is a callable, or an object with a method `serialize`, of (topic, d
 gives bytes or None; a deserializer likewise, with `deserialize`. A function of the data alone does
 as well. Settings take such objects, their
 classes, a short name (`string`, `json`, `int`, ...), the name of one of Kafka's Java classes, or
-the dotted path of something in Python. What always holds: the bytes are those of Kafka's classes
+the dotted path of something in Python. Invariants: the bytes are those of Kafka's classes
 of the same name, and what cannot be converted raises `SerializationError`.
 """
 
@@ -196,7 +196,7 @@ class _Void:
 
     def deserialize(self, topic: str, data: bytes | None, headers: Any) -> None:
         if data is not None:
-            raise SerializationError(f"void holds nothing, but there are {len(data)} bytes")
+            raise SerializationError(f"void has no bytes, but there are {len(data)} bytes")
 
     __call__ = deserialize
 

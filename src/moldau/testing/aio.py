@@ -24,7 +24,7 @@ class AsyncGroup(AsyncGroupBase):
     """`moldau.testing.Group` for an event loop."""
 
     async def describe(self) -> GroupDescription:
-        """What its coordinator knows of it now."""
+        """The group's state and members, as its coordinator has them now."""
         return await asyncio.to_thread(self.sync.describe)
 
     async def state(self) -> str:
@@ -44,21 +44,21 @@ class AsyncGroup(AsyncGroupBase):
         return await asyncio.to_thread(self.sync.committed)
 
     async def wait_until_stable(self, members: int | None = None, timeout: float = 30.0) -> None:
-        """Until the group is stable, with as many members if that is said, and with all it has
-        to assign assigned.
+        """Until the group is stable, with so many members if `members` is given, and all
+        partitions are assigned.
         """
         await asyncio.to_thread(self.sync.wait_until_stable, members, timeout)
 
     async def expire(self, member: str | GroupMember | None = None) -> GroupMember:
-        """Have the session of a member, by its member id or client.id, expire now; who it was.
+        """Expire the session of a member now, by its member id or client.id; returns the member.
 
-        The coordinator drops it, the others get its share, and it learns with its next heartbeat
-        that nobody knows it any more. Without a name it is the only member that is meant.
+        The coordinator removes it, the others get its partitions, and its next heartbeat is
+        refused. Without a name, the group must have exactly one member.
         """
         return await asyncio.to_thread(self.sync.expire, member)
 
     async def expire_all(self) -> None:
-        """Have the sessions of all members expire now."""
+        """Expire the sessions of all members now."""
         await asyncio.to_thread(self.sync.expire_all)
 
 
@@ -113,8 +113,8 @@ class AsyncClusterCalls(AsyncClusterBase):
     async def produce(
         self, topic: str, *values: Any, key: Any = None, partition: int = 0
     ) -> list[int]:
-        """Write records with these values (bytes, text, None, or anything JSON can say) and one
-        key; their offsets.
+        """Write records with these values (bytes, text, None, or anything JSON can express) and one
+        key; returns their offsets.
         """
         return await asyncio.to_thread(
             self.sync.produce, topic, *values, key=key, partition=partition
@@ -129,8 +129,8 @@ class AsyncClusterCalls(AsyncClusterBase):
         partition: int | None = None,
         isolation_level: Literal["read_committed", "read_uncommitted"] = "read_uncommitted",
     ) -> list[ConsumerRecord]:
-        """All records of a topic, partition by partition; with `count` it is waited until there
-        are as many.
+        """All records of a topic, partition by partition; with `count` it waits until there are as
+        many.
         """
         return await asyncio.to_thread(
             self.sync.records,
@@ -142,7 +142,7 @@ class AsyncClusterCalls(AsyncClusterBase):
         )
 
     async def values(self, topic: str, **options: Unpack[RecordOptions]) -> list[bytes | None]:
-        """Of all records of a topic; options as of `records`."""
+        """The values of all records of a topic; options as of `records`."""
         return await asyncio.to_thread(self.sync.values, topic, **options)
 
     async def end_offsets(self, topic: str) -> dict[int, int]:
@@ -158,7 +158,7 @@ class AsyncClusterCalls(AsyncClusterBase):
         await asyncio.to_thread(self.sync.kill)
 
     async def stop(self) -> None:
-        """Stop every node in order; there is nobody to hand over to."""
+        """Stop every node gracefully, without handing over: all of them stop."""
         await asyncio.to_thread(self.sync.stop)
 
     async def pause(self) -> None:
@@ -178,8 +178,8 @@ class AsyncClusterCalls(AsyncClusterBase):
         await asyncio.to_thread(self.sync.restart, kill=kill)
 
     async def heal(self) -> None:
-        """No fault is left: requests, network and disks are well, paused nodes go on, and nodes
-        that are down are started. Clocks stay as they are.
+        """Remove all faults of requests, network and disks, resume paused nodes, and start nodes
+        that are down. Clocks stay as they are.
         """
         await asyncio.to_thread(self.sync.heal)
 
@@ -188,7 +188,7 @@ class AsyncClusterCalls(AsyncClusterBase):
         await asyncio.to_thread(self.sync.advance_clock, seconds)
 
     async def fill_disk(self, *, free_bytes: int = 0) -> None:
-        """Leave so little room in the data folders of all nodes."""
+        """Leave only `free_bytes` in the log directories of all nodes."""
         await asyncio.to_thread(self.sync.fill_disk, free_bytes=free_bytes)
 
     async def free_disk(self) -> None:

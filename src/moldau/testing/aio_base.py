@@ -76,7 +76,7 @@ class AsyncClusterBase(InstantFaults):
         return self.sync.logs
 
     async def run(self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Any blocking call, as in `await cluster.run(cluster.nodes[1].restart)`."""
+        """Run a blocking call in a thread, as in `await cluster.run(cluster.nodes[1].restart)`."""
         return await asyncio.to_thread(call, *arguments, **options)
 
     async def wait_until(

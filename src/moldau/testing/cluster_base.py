@@ -76,8 +76,8 @@ class ClusterBase(Disturbance):
         data: str | PathLike[str] | None = None,
         log_level: str = "INFO",
     ) -> None:
-        """`config` are server.properties for all nodes, `topics` names and partition counts to
-        create, `seed` what random faults and ids are drawn from, `data` where folders go."""
+        """`config` has server.properties for all nodes, `topics` the names and partition counts to
+        create; `seed` is the source of random faults and ids, `data` the parent directory."""
         if not 1 <= brokers <= BROKERS_MAX:
             raise ValueError(f"brokers={brokers}: a cluster under test has 1 to {BROKERS_MAX}")
         if not 1 <= log_dirs <= LOG_DIRS_MAX:
@@ -119,7 +119,7 @@ class ClusterBase(Disturbance):
     def start(self) -> Self:
         """Returns when every node serves and knows the others."""
         if self.folder:
-            raise BrokerError("this cluster has been started before: make a new one")
+            raise BrokerError("this cluster was already started: create a new one")
         self.folder = data_folder(self._parent)
         registry.opened(self)
         try:
@@ -270,8 +270,8 @@ class ClusterBase(Disturbance):
         return self.nodes[self.data.controller()]
 
     def produce(self, topic: str, *values: Any, key: Any = None, partition: int = 0) -> list[int]:
-        """Write records with these values (bytes, text, None, or anything JSON can say) and one
-        key; their offsets."""
+        """Write records with these values (bytes, text, None, or anything JSON can express) and one
+        key; returns their offsets."""
         return self.data.produce(topic, values, key=key, partition=partition)
 
     def records(
@@ -283,8 +283,8 @@ class ClusterBase(Disturbance):
         partition: int | None = None,
         isolation_level: Literal["read_committed", "read_uncommitted"] = "read_uncommitted",
     ) -> list[ConsumerRecord]:
-        """All records of a topic, partition by partition; with `count` it is waited until there
-        are as many."""
+        """All records of a topic, partition by partition; with `count` it waits until there are as
+        many."""
         return self.data.records(
             topic,
             count=count,
@@ -294,7 +294,7 @@ class ClusterBase(Disturbance):
         )
 
     def values(self, topic: str, **options: Unpack[RecordOptions]) -> list[bytes | None]:
-        """Of all records of a topic; options as of `records`."""
+        """The values of all records of a topic; options as of `records`."""
         return [record.value for record in self.records(topic, **options)]
 
     def end_offsets(self, topic: str) -> dict[int, int]:
@@ -308,7 +308,7 @@ class ClusterBase(Disturbance):
         return Group(self.data, group_id)
 
     def data_of(self, topic: str, partition: int = 0) -> list[Path]:
-        """The folders that replicas of a partition have on disk."""
+        """The directories of a partition's replicas on disk."""
         return [
             folder / f"{topic}-{partition}"
             for node in self.nodes.values()
@@ -318,7 +318,7 @@ class ClusterBase(Disturbance):
 
 
 class Topic(str):
-    """Is its name: it can be given to any client wherever that wants a text."""
+    """A string, its name: it can be passed to any client."""
 
     cluster: ClusterBase
 
@@ -332,7 +332,7 @@ class Topic(str):
         return str(self)
 
     def produce(self, *values: Any, key: Any = None, partition: int = 0) -> list[int]:
-        """Write records; their offsets."""
+        """Write records; returns their offsets."""
         return self.cluster.produce(self, *values, key=key, partition=partition)
 
     def records(self, **options: Unpack[RecordOptions]) -> list[ConsumerRecord]:
@@ -340,7 +340,7 @@ class Topic(str):
         return self.cluster.records(self, **options)
 
     def values(self, **options: Unpack[RecordOptions]) -> list[bytes | None]:
-        """Of all records; options as of `Cluster.records`."""
+        """The values of all records; options as of `Cluster.records`."""
         return self.cluster.values(self, **options)
 
     def end_offsets(self) -> dict[int, int]:

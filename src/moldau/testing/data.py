@@ -1,7 +1,7 @@
 """The client with which a test sets up a cluster and looks into it: topics, records, groups.
 
 It speaks the ordinary protocol over `moldau.client`, on a thread of its own, so it can be used from
-any test; faults for all clients spare it. What always holds: every call ends within its time.
+any test; faults for all clients spare it. Invariants: every call ends within its time.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ __all__ = ["Disturbance", "Faults", "InstantFaults"]
 
 #: Less than the time after which a node of a cluster counts as gone.
 _STEP_S: Final = 0.4
-#: Nodes that can hear of each other do so between two steps; one that cannot is not waited for.
+#: Nodes that can reach each other do so between two steps; one that cannot is not waited for.
 _HEARING_S_MAX: Final = 5.0
 _HEARING_INTERVAL_S: Final = 0.001
 _ADVANCE_S_MAX: Final = 3_600.0
@@ -56,7 +56,7 @@ class Faults:
 
 
 class InstantFaults(ABC):
-    """What happens at once and is waited for by nobody: also for tests on an event loop."""
+    """Faults that take effect at once, without waiting: also for tests on an event loop."""
 
     @property
     @abstractmethod
@@ -93,10 +93,10 @@ class InstantFaults(ABC):
         *sides: int | Node | Iterable[int | Node],
         one_way: bool = False,
     ) -> None:
-        """Cut the network between groups of nodes; who is named in none is one more group.
+        """Cut the network between groups of nodes; nodes in none of them are one more group.
 
         partition(1) cuts node 1 off, partition([1, 2], [3, 4]) makes two halves of four. Clients
-        still reach every node. With `one_way` the later sides do not hear the earlier ones.
+        still reach every node. With `one_way` the later sides receive nothing from earlier ones.
         """
         groups = [self._ids(side) for side in sides]
         named = {node_id for group in groups for node_id in group}
@@ -111,18 +111,18 @@ class InstantFaults(ABC):
         self, *nodes: int | Node, client_id: str = "*", one_way: bool = False
     ) -> None:
         """Cut clients, all or those whose client.id matches the pattern, off from these nodes, or
-        from all. With `one_way` nodes hear the clients, but these get no answers."""
+        from all. With `one_way` nodes receive requests, but clients get no responses."""
         for node_id in self._ids(nodes) or set(self.nodes):
             cut = {"far": client_id, "incoming": not one_way, "outgoing": True}
             self._add_cut(node_id, cut)
 
     def heal_network(self) -> None:
-        """Everybody reaches everybody; what was held back arrives."""
+        """Remove all cuts; requests and responses that were held back arrive."""
         for node in self.nodes.values():
             node.set_cuts([])
 
     def jump_clock(self, seconds: float) -> None:
-        """Set the wall clocks of all nodes forward or back; nothing is due by that."""
+        """Set the wall clocks of all nodes forward or back; timers are not affected."""
         for node in self.nodes.values():
             node.jump_clock(seconds)
 
@@ -157,7 +157,7 @@ class Disturbance(InstantFaults):
             node.kill()
 
     def stop(self) -> None:
-        """Stop every node in order; there is nobody to hand over to."""
+        """Stop every node gracefully, without handing over: all of them stop."""
         for node in self._running():
             node.stop(hand_over=False)
 
@@ -193,8 +193,8 @@ class Disturbance(InstantFaults):
         """Until all nodes that run know each other as usable."""
 
     def heal(self) -> None:
-        """No fault is left: requests, network and disks are well, paused nodes go on, and nodes
-        that are down are started. Clocks stay as they are."""
+        """Remove all faults of requests, network and disks, resume paused nodes, and start nodes
+        that are down. Clocks stay as they are."""
         for node in self.nodes.values():
             node.resume()
             node.heal()
@@ -202,7 +202,7 @@ class Disturbance(InstantFaults):
 
     @property
     def disturbed(self) -> bool:
-        """Whether there is something for `heal` to mend."""
+        """Whether there is something for `heal` to undo."""
         return any(node.disturbed for node in self.nodes.values())
 
     @contextmanager
@@ -243,7 +243,7 @@ class Disturbance(InstantFaults):
             time.sleep(_HEARING_INTERVAL_S)
 
     def fill_disk(self, *, free_bytes: int = 0) -> None:
-        """Leave so little room in the data folders of all nodes."""
+        """Leave only `free_bytes` in the log directories of all nodes."""
         for node in self.nodes.values():
             for log_dir in range(len(node.log_dirs)):
                 node.fill_disk(log_dir=log_dir, free_bytes=free_bytes)

@@ -6,7 +6,7 @@ __all__ = ["BrokerError", "BrokerNotRunning", "BrokerStartError", "WaitTimeout"]
 
 
 class BrokerError(Exception):
-    """A broker under test did not do what it was told; the message says why."""
+    """A broker under test did not do what it was asked to; the message has the reason."""
 
 
 class BrokerStartError(BrokerError):

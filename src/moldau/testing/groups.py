@@ -56,7 +56,7 @@ class Rebalance:
         return self._future.done()
 
     def wait(self, timeout: float = 30.0) -> None:
-        """Until it is over; somebody else has to poll the consumers meanwhile."""
+        """Wait until it is over; the consumers have to be polled meanwhile, in other threads."""
         try:
             self._future.result(timeout)
         except TimeoutError:
@@ -65,7 +65,7 @@ class Rebalance:
             ) from None
 
     def cancel(self) -> None:
-        """Have the member that caused it leave at once."""
+        """The member that caused it leaves at once."""
         self._future.cancel()
 
 
@@ -82,7 +82,7 @@ class Group:
     # Looking.
 
     def describe(self) -> GroupDescription:
-        """What its coordinator knows of it now."""
+        """The group's state and members, as its coordinator has them now."""
         return self._data.run(self._describe, f"group {self.id}")
 
     @property
@@ -105,8 +105,8 @@ class Group:
         return self._data.run(self._committed, f"the offsets of group {self.id}")
 
     def wait_until_stable(self, members: int | None = None, timeout: float = 30.0) -> None:
-        """Until the group is stable, with as many members if that is said, and with all it has
-        to assign assigned."""
+        """Until the group is stable, with so many members if `members` is given, and all
+        partitions are assigned."""
 
         def stable() -> bool:
             now = self.describe()
@@ -128,16 +128,16 @@ class Group:
             raise BrokerError(f"group {self.id} has no members that could rebalance")
         if now.type == "streams":
             raise BrokerError(
-                f"group {self.id} runs a Streams topology, which a test has no part in: expire one "
-                "of its members instead"
+                f"group {self.id} runs a Streams topology, which a test member cannot join: "
+                "expire one of its members instead"
             )
         return Rebalance(self._data.submit(lambda client: intrude(client, self.id, now)))
 
     def expire(self, member: str | GroupMember | None = None) -> GroupMember:
-        """Have the session of a member, by its member id or client.id, expire now; who it was.
+        """Expire the session of a member now, by its member id or client.id; returns the member.
 
-        The coordinator drops it, the others get its share, and it learns with its next heartbeat
-        that nobody knows it any more. Without a name it is the only member that is meant.
+        The coordinator removes it, the others get its partitions, and its next heartbeat is
+        refused. Without a name, the group must have exactly one member.
         """
         now = self.describe()
         found = _chosen(now.members, member, self.id)
@@ -149,7 +149,7 @@ class Group:
         return found
 
     def expire_all(self) -> None:
-        """Have the sessions of all members expire now."""
+        """Expire the sessions of all members now."""
         for member in self.members:
             self.expire(member)
 

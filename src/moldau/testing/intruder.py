@@ -193,8 +193,8 @@ def _subscription(group: GroupDescription) -> bytes:
         with suppress(WireError, struct.error):
             (version,) = _VERSION.unpack_from(member.metadata)
             known = min(version, ConsumerProtocolSubscription.HIGHEST_VERSION)
-            told = decode(ConsumerProtocolSubscription, known, member.metadata, _VERSION.size)
-            topics.update(told.topics)
+            sent = decode(ConsumerProtocolSubscription, known, member.metadata, _VERSION.size)
+            topics.update(sent.topics)
     # Version 1 is the first that can say that nothing is owned, and the last that all clients know.
     own = ConsumerProtocolSubscription(topics=sorted(topics), owned_partitions=[])
     return _VERSION.pack(1) + encode(own, 1)

@@ -1,7 +1,7 @@
-"""One node of a cluster under test, as the test holds it: its life and its faults.
+"""One node of a cluster under test: its process and its faults.
 
-A node is a process of its own. `kill` is SIGKILL, `pause` is SIGSTOP: the real thing, not an
-imitation. Faults of the network, the disk and the clock are carried out inside the node.
+A node is a process of its own. `kill` is SIGKILL, `pause` is SIGSTOP. Faults of the network, the
+disk and the clock are carried out inside the node.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Fault:
         return int(self._node.order("rule.hits", self._rule.rule_id))
 
     def remove(self) -> None:
-        """It happens no more; connections that wait because of it are closed."""
+        """End the fault; connections that wait because of it are closed."""
         self._node.remove_rule(self._rule)
 
     def __enter__(self) -> Fault:
@@ -179,7 +179,7 @@ class Node:
 
     @property
     def disturbed(self) -> bool:
-        """Whether a test has left something for `Cluster.heal` to mend."""
+        """Whether a test has left something for `Cluster.heal` to undo."""
         return bool(self._rules or self._room or self.cuts or self._paused or not self.running)
 
     def __repr__(self) -> str:
@@ -196,10 +196,10 @@ class Node:
     # Life.
 
     def spawn(self) -> None:
-        """Begin to start it; `wait_until_ready` ends that."""
+        """Start the process; `wait_until_ready` waits until it serves."""
         with self._lock:
             if self.running:
-                raise BrokerError(f"node {self.id} runs already")
+                raise BrokerError(f"node {self.id} is already running")
             self._cluster.take_template()
             own, theirs = socket.socketpair()
             with theirs:
@@ -220,7 +220,7 @@ class Node:
             except TimeoutError:
                 self.kill()
                 raise BrokerStartError(
-                    f"node {self.id} did not come up within {_START_S_MAX:.0f} s\n{self.tail()}"
+                    f"node {self.id} did not start within {_START_S_MAX:.0f} s\n{self.tail()}"
                 ) from None
             if message is wire_format.ENDED or "failed" in message:
                 reason = "it ended" if message is wire_format.ENDED else message["failed"]
@@ -234,7 +234,7 @@ class Node:
         self.wait_until_ready()
 
     def stop(self, *, hand_over: bool = True) -> None:
-        """Stop it in order, as an operator does: it hands over what it leads, then ends.
+        """Stop it gracefully (SIGTERM): it hands over what it leads, then ends.
 
         Without `hand_over` it does not wait for others to take over; they may be stopping too.
         """
@@ -242,11 +242,11 @@ class Node:
         self._end(signal.SIGTERM if hand_over else signal.SIGINT)
 
     def kill(self) -> None:
-        """SIGKILL: it ends at once, in the middle of whatever it does."""
+        """SIGKILL: the process ends at once."""
         self._end(signal.SIGKILL)
 
     def restart(self, *, kill: bool = False) -> None:
-        """Stop it in order, or kill it, and start it again."""
+        """Stop it gracefully, or kill it, and start it again."""
         if self.running:
             if kill:
                 self.kill()
@@ -255,12 +255,12 @@ class Node:
         self.start()
 
     def pause(self) -> None:
-        """SIGSTOP: it stands still, connections stay open, and it does not know of it."""
+        """SIGSTOP: the process stands still, and its connections stay open."""
         self._signal(signal.SIGSTOP)
         self._paused = True
 
     def resume(self) -> None:
-        """SIGCONT: a paused node goes on where it was."""
+        """SIGCONT: a paused node continues."""
         if self._paused:
             self._signal(signal.SIGCONT)
             self._paused = False
@@ -322,10 +322,10 @@ class Node:
         return self._control
 
     def order(self, what: str, *arguments: Any) -> Any:
-        """Have something done inside the node."""
+        """Carry out an order inside the node."""
         with self._lock:
             if self._paused:
-                raise BrokerError(f"node {self.id} is paused and takes no orders: resume it first")
+                raise BrokerError(f"node {self.id} is paused: resume it first")
             self.wait_until_ready()
             control = self._socket()
             try:
@@ -348,20 +348,20 @@ class Node:
     # Faults of requests.
 
     def slow(self, *apis: str, ms: float, **options: Unpack[FaultOptions]) -> Fault:
-        """Let requests of these APIs, or of all, wait for so long before they are carried out."""
+        """Delay requests of these APIs, or of all, by `ms` before they are carried out."""
         return self._set("slow", apis, options, delay_ms=_positive("ms", ms))
 
     def drop(self, *apis: str, lose: Lost = "request", **options: Unpack[FaultOptions]) -> Fault:
         """Never answer: the request is lost, or it is carried out and its response is lost.
 
-        The client waits as long as its own request timeout says.
+        The client waits for its own request timeout.
         """
         return self._set("drop", apis, options, carried_out=_is_response(lose))
 
     def disconnect(
         self, *apis: str, lose: Lost = "request", **options: Unpack[FaultOptions]
     ) -> Fault:
-        """Close the connection instead of an answer, before or after the request is carried out."""
+        """Close the connection instead of answering, before or after the request is carried out."""
         return self._set("disconnect", apis, options, carried_out=_is_response(lose))
 
     def fail(self, *apis: str, error: str | int, **options: Unpack[FaultOptions]) -> Fault:
@@ -387,7 +387,7 @@ class Node:
         self._order_if_running("rule.remove", rule.rule_id)
 
     def heal(self) -> None:
-        """No fault of requests, network or disk is left on this node; clocks stay as they are."""
+        """Remove all faults of requests, network and disks of this node; clocks stay."""
         self._rules.clear()
         self._room.clear()
         self.cuts = []
@@ -401,9 +401,9 @@ class Node:
     # Faults of the machine.
 
     def fill_disk(self, *, log_dir: int = 0, free_bytes: int = 0) -> None:
-        """Leave so little room in a data folder: what is more fails as on a full disk.
+        """Leave only `free_bytes` in a log directory: larger writes fail as on a full disk.
 
-        As Kafka's, a broker takes such a folder offline, and one without any other ends.
+        As in Kafka, the broker takes such a log directory offline, and stops if it has no other.
         """
         if not 0 <= log_dir < self._cluster.log_dirs:
             raise ValueError(f"log_dir={log_dir}: the node has {self._cluster.log_dirs}")
@@ -411,18 +411,18 @@ class Node:
         self._order_if_running("disk.room", log_dir, free_bytes)
 
     def free_disk(self) -> None:
-        """The disk has room again; a folder that went offline comes back with a restart."""
+        """The disk has room again; a log directory that went offline is back after a restart."""
         self._room.clear()
         self._order_if_running("disk.free")
 
     def jump_clock(self, seconds: float) -> None:
-        """Set the node's wall clock forward or back; nothing is due by that."""
+        """Set the node's wall clock forward or back; timers are not affected."""
         ms = round(seconds * 1000)
         self._wall_ahead_ms += ms
         self._order_if_running("clock.jump", ms)
 
     def advance_clock(self, seconds: float) -> None:
-        """Let time pass for the node: whatever is due in it happens now."""
+        """Let time pass for the node: everything due in it happens now."""
         if seconds < 0:
             raise ValueError("time only passes forward; jump_clock sets a wall clock back")
         ms = round(seconds * 1000)
@@ -432,7 +432,7 @@ class Node:
     # Looking.
 
     def patience_ms(self) -> int | None:
-        """How long until it takes another node for gone if it hears nothing; None: for ever."""
+        """How long until it takes another node for dead if nothing arrives; None: for ever."""
         try:
             patience: int | None = self.order("clock.patience")
         except BrokerNotRunning:

@@ -39,8 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=None,
         metavar="N",
-        help="what random faults are drawn from (default: another one for each test, shown when "
-        "it fails)",
+        help="the seed of random faults (default: another one for each test, shown when it fails)",
     )
     group.addoption(
         "--moldau-data",

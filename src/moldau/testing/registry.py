@@ -1,7 +1,7 @@
-"""Which clusters are open in this process, for whoever reports on a failed test.
+"""Which clusters are open in this process, for reports on failed tests.
 
-What always holds: what a cluster logged is still known for a while after it was closed, and of a
-bounded size.
+Invariants: the logs of a cluster stay available for a while after it was closed, and their
+size is bounded.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def forget_closed() -> None:
 
 
 def reports() -> list[tuple[str, str]]:
-    """Titles and texts about all clusters that are open or were until lately."""
+    """Titles and texts about all clusters that are open or were closed recently."""
     return [*_closed, *(report for cluster in _open for report in _reports_of(cluster))]
 
 
@@ -65,7 +65,7 @@ def _reports_of(cluster: Reported) -> list[tuple[str, str]]:
     return [
         (
             f"moldau node {node.id} at {node.address} (seed {cluster.seed})",
-            node.tail(_TAIL) or "(it has logged nothing)",
+            node.tail(_TAIL) or "(no log output)",
         )
         for node in cluster.nodes.values()
     ]

@@ -78,8 +78,8 @@ def _pace(brokers: int, *, first: bool) -> dict[str, str]:
     pace = {
         "group.initial.rebalance.delay.ms": "0",
         "group.streams.initial.rebalance.delay.ms": "0",
-        # Members of the newer protocols hear by their heartbeats what they are to do.
-        # librdkafka's have no more time than that for an answer, and never hear again of what was
+        # Members of the newer protocols learn from their heartbeats what they are to do.
+        # librdkafka's have no more time than that for an answer, and never get again what was
         # in one that came too late.
         **{
             f"group.{kind}.{which}": value
@@ -111,7 +111,7 @@ def _pace(brokers: int, *, first: bool) -> dict[str, str]:
 
 
 def data_folder(parent: str | os.PathLike[str] | None = None) -> str:
-    """A new folder for throw-away data: in memory if there is enough of it."""
+    """A new directory for throw-away data: in memory if there is enough of it."""
     if parent is not None:
         os.makedirs(parent, exist_ok=True)
         return tempfile.mkdtemp(prefix="moldau-", dir=os.fspath(parent))

@@ -1,6 +1,6 @@
 """The test's end of the template process that nodes are forked from: one for each test process.
 
-What always holds: a forked child of the test makes a template of its own; orders of several
+Invariants: a forked child of the test makes a template of its own; orders of several
 threads do not mix; the template ends with the test, however that ends.
 """
 
@@ -79,11 +79,11 @@ class Template:
         return self._code({"order": "wait", "pid": pid, "now": False})
 
     def own(self, folder: str) -> None:
-        """Remove a folder if the test ends without doing so."""
+        """Remove a directory if the test ends without doing so."""
         self._tell({"order": "own", "folder": folder})
 
     def remove(self, folder: str) -> None:
-        """Remove a folder now; nobody waits for it."""
+        """Remove a directory in the background."""
         self._tell({"order": "remove", "folder": folder})
 
     def close(self) -> None:

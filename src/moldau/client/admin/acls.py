@@ -45,7 +45,7 @@ class AclOperations(AdminBase):
         """
         pattern, entry = wanted = filter or AclBindingFilter()
         if _unknown(wanted):
-            raise InvalidRequestError("a filter of access control lists has UNKNOWN in it")
+            raise InvalidRequestError("an ACL filter contains UNKNOWN")
 
         async def ask(call: Call) -> list[AclBinding]:
             response: DescribeAclsResponse = await call(
@@ -128,7 +128,7 @@ class AclOperations(AdminBase):
             timeout=timeout,
             check=check,
             refused={
-                each: InvalidRequestError(f"an access control list to create has {field}")
+                each: InvalidRequestError(f"an ACL to create contains {field}")
                 for each in wanted
                 if (field := _indefinite(each)) is not None
             },

@@ -195,14 +195,14 @@ class AsyncAdmin:
         await self.close()
 
     async def close(self, timeout: float | None = None) -> None:
-        """Let go of all connections. Operations under way fail.
+        """Close all connections. Operations under way fail.
 
         >>> await admin.close()
         """
         await self._connection.close(timeout)
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
-        """What the client has measured, by Kafka's names.
+        """The client's metrics, by Kafka's names.
 
         >>> rates = {name.name: metric.value for name, metric in admin.metrics().items()}
         """
@@ -221,7 +221,7 @@ class AsyncAdmin:
         return await self._connection.telemetry.client_instance_id(timeout_ms=timeout_ms)
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
-        """Push a metric of the application too, if the cluster subscribes to it.
+        """Push an application metric with the client's own, if the cluster subscribes to it.
 
         >>> admin.register_metric_for_subscription(metric)
         """
@@ -229,7 +229,7 @@ class AsyncAdmin:
             self._connection.telemetry.register(metric)
 
     def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
-        """Push it no longer.
+        """Stop pushing the metric.
 
         >>> admin.unregister_metric_from_subscription(metric)
         """

@@ -205,7 +205,7 @@ class Admin(BlockingAdmin):
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
         """The values of all keys of each resource, by key.
 
-        Synonyms tell where else the value could come from, nearest first.
+        Synonyms are the other places that the value could come from, nearest first.
 
         >>> topic = ConfigResource.topic("orders")
         >>> print(admin.describe_configs([topic])[topic]["retention.ms"].value)
@@ -1091,7 +1091,7 @@ class Admin(BlockingAdmin):
         )
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
-        """What the client has measured, by Kafka's names.
+        """The client's metrics, by Kafka's names.
 
         >>> rates = {name.name: metric.value for name, metric in admin.metrics().items()}
         """
@@ -1105,14 +1105,14 @@ class Admin(BlockingAdmin):
         return self._thread.call(self._admin.client_instance_id(timeout))
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
-        """Push a metric of the application too, if the cluster subscribes to it.
+        """Push an application metric with the client's own, if the cluster subscribes to it.
 
         >>> admin.register_metric_for_subscription(metric)
         """
         self._admin.register_metric_for_subscription(metric)
 
     def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
-        """Push it no longer.
+        """Stop pushing the metric.
 
         >>> admin.unregister_metric_from_subscription(metric)
         """

@@ -55,7 +55,7 @@ class BlockingAdmin:
         self.close()
 
     def close(self, timeout: float | None = None) -> None:
-        """Let go of all connections. Operations under way in other threads fail.
+        """Close all connections. Operations under way in other threads fail.
 
         >>> admin.close()
         """

@@ -54,7 +54,7 @@ __all__ = ["ClusterOperations"]
 _BROKERS, _CONTROLLERS = 1, 2
 _METADATA_TOPIC = "__cluster_metadata"
 _MOVED = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
-# The last version of Metadata that tells what one may do with the cluster.
+# The last version of Metadata that returns what one may do with the cluster.
 _METADATA_WITH_CLUSTER_OPERATIONS = 10
 
 
@@ -75,7 +75,7 @@ class ClusterOperations(AdminBase):
         controllers = self._driver.cluster.settings.controllers
         if controllers and include_fenced_brokers:
             raise InvalidRequestError(
-                "fenced brokers cannot be asked for at controllers",
+                "controllers do not return fenced brokers",
                 advice="set bootstrap.servers instead",
             )
 
@@ -155,7 +155,7 @@ class ClusterOperations(AdminBase):
         >>> await admin.update_features({"transaction.version": FeatureUpdate(2)})
         """
         if not feature_updates or not all(name.strip() for name in feature_updates):
-            raise InvalidRequestError("give at least one feature to update, by its name")
+            raise InvalidRequestError("name at least one feature to update")
 
         async def ask(call: Call, names: Sequence[str]) -> Answer[str, None]:
             request = UpdateFeaturesRequest
@@ -219,7 +219,7 @@ class ClusterOperations(AdminBase):
                 if topic.topic_name == _METADATA_TOPIC and partition.partition_index == 0
             ]
             if not found:
-                raise UnknownServerError("DescribeQuorum: the answer has nothing of the quorum")
+                raise UnknownServerError("DescribeQuorum: the response does not contain the quorum")
             if found[0].error_code != ErrorCode.NONE:
                 raise error_for(found[0].error_code, found[0].error_message)
             return _quorum(found[0], response.nodes)
@@ -309,7 +309,7 @@ class ClusterOperations(AdminBase):
 
 
 async def _describe_by_metadata(call: Call, operations: bool) -> ClusterDescription:
-    """As brokers before Kafka 2.8 tell it."""
+    """As brokers before Kafka 2.8 return it."""
     response: MetadataResponse = await call(
         MetadataRequest(topics=[], include_cluster_authorized_operations=operations),
         max_version=_METADATA_WITH_CLUSTER_OPERATIONS,

@@ -47,7 +47,7 @@ class ConfigOperations(AdminBase):
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
         """The values of all keys of each resource, by key.
 
-        Synonyms tell where else the value could come from, nearest first.
+        Synonyms are the other places that the value could come from, nearest first.
 
         >>> topic = ConfigResource.topic("orders")
         >>> print((await admin.describe_configs([topic]))[topic]["retention.ms"].value)

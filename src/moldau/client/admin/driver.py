@@ -1,7 +1,7 @@
 """Brings an operation on many things to its end: who is asked what, how often, and for how long.
 
 Every key of an operation is asked for at the node that answers for it, all nodes at the same time,
-and asked for again after a pause while its error is one that passes. What always holds: each key
+and asked for again after a pause while its error is one that passes. Invariants: each key
 ends with one value or one error; nothing outlives the operation's timeout; a key that ran out of
 time has a KafkaTimeoutError that names the last error.
 """
@@ -245,7 +245,8 @@ class Driver:
         wanted = set(keys)
         for key in keys:
             if key not in answer.values and key not in answer.errors:
-                answer.errors[key] = UnknownServerError(f"{what}: the answer has nothing of {key}")
+                problem = f"{what}: the response does not contain {key}"
+                answer.errors[key] = UnknownServerError(problem)
         # What was not asked for is of no use, and must not come out as a result.
         answer.values = {key: value for key, value in answer.values.items() if key in wanted}
         answer.errors = {key: error for key, error in answer.errors.items() if key in wanted}

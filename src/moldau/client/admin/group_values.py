@@ -67,7 +67,7 @@ class GroupType(NamedEnum):
 
 
 class GroupListing(NamedTuple):
-    """A group; an old broker tells neither its type nor its state."""
+    """A group; an old broker returns neither its type nor its state."""
 
     group_id: str
     type: GroupType | None

@@ -287,7 +287,7 @@ class PartitionOperations(AdminBase):
 def _bad_partitions(keys: Iterable[TopicPartition]) -> dict[TopicPartition, KafkaError]:
     """What no request can name."""
     return {
-        key: InvalidTopicError(f"{key} is no partition that a request could name")
+        key: InvalidTopicError(f"{key} is not a valid partition")
         for key in keys
         if not key[0] or key[1] < 0
     }

@@ -1,8 +1,8 @@
-"""Who answers for a thing: any node, the controller, a partition's leader, a coordinator, a broker.
+"""Which node is asked: any node, the controller, a partition's leader, a coordinator, a broker.
 
-A route splits the keys of an operation by the node to ask, and hears of what failed, so that it
-forgets a node that is no longer the right one. What always holds: every key that goes in comes out
-once, under a node or with an error.
+A route splits the keys of an operation by the node to ask, and is called with what failed, so that
+it forgets a node that is no longer the right one. Invariant: every key that goes in comes out once,
+under a node or with an error.
 """
 
 from __future__ import annotations

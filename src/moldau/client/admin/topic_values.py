@@ -44,7 +44,7 @@ class NewTopic:
 
 
 class CreatedTopic(NamedTuple):
-    """How a topic was created; what an old or discreet broker does not tell is None."""
+    """How a topic was created; what a broker does not return is None."""
 
     name: str
     topic_id: UUID

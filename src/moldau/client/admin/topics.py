@@ -239,7 +239,7 @@ def _new_topic(given: NewTopic | str) -> NewTopic:
 def _bad_names(keys: Iterable[Any]) -> dict[Any, KafkaError]:
     """What no request can name."""
     return {
-        key: InvalidTopicError(f"{key!r} is no topic that a request could name")
+        key: InvalidTopicError(f"{key!r} is not a valid topic name")
         for key in keys
         if key in ("", ZERO_UUID)
     }

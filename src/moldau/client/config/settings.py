@@ -145,7 +145,7 @@ def parse_settings(
         raise ConfigError.invalid(
             "config.providers",
             ",".join(values["config.providers"]),
-            "values cannot be read from elsewhere: pass them as they are, remove the key",
+            "config providers are not supported: pass the values themselves and remove the key",
         )
     if names := keys_without_effect(given, values, definition, no_effect or {}):
         _log.warning("These settings have no effect: %s", ", ".join(names))

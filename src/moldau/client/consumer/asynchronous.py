@@ -66,7 +66,7 @@ class AsyncConsumer(ConsumerFace[K, V]):
             self._loop.call_soon_threadsafe(callback, *arguments)
 
     async def poll(self, timeout: float = POLL_TIMEOUT_S) -> ConsumerRecords[K, V]:
-        """Records, as soon as there are any; none if there are none within `timeout` seconds.
+        """Return records as soon as there are any, or none after `timeout` seconds.
 
         Joins the group, takes part in rebalances and commits automatically on the way: call it
         again within `max.poll.interval.ms`.
@@ -96,7 +96,7 @@ class AsyncConsumer(ConsumerFace[K, V]):
                 core.leave_poll()
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
-        """Records without end, until `close`. One that was not given yet is not consumed."""
+        """Iterate over records until `close`. A record is consumed once it was returned."""
         while not self._guard.closed:
             records = await self.poll(ITERATION_S)
             iteration = self._begin_iteration(records)
@@ -107,7 +107,7 @@ class AsyncConsumer(ConsumerFace[K, V]):
                 self._end_iteration(iteration)
 
     async def unsubscribe(self) -> None:
-        """Give up topics and partitions, and leave the group.
+        """Drop the subscription or assignment, and leave the group.
 
         >>> await consumer.unsubscribe()
         """
@@ -120,7 +120,7 @@ class AsyncConsumer(ConsumerFace[K, V]):
     # Offsets.
 
     async def position(self, partition: PartitionLike, timeout: float | None = None) -> int:
-        """The offset of the next record to be given.
+        """The offset of the next record that `poll` returns.
 
         >>> print(await consumer.position(TopicPartition("orders", 0)))
         """
@@ -133,7 +133,7 @@ class AsyncConsumer(ConsumerFace[K, V]):
     async def committed(
         self, partitions: Iterable[PartitionLike], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed; None where it has nothing.
+        """The committed offsets of the group; None for partitions without one.
 
         >>> print(await consumer.committed([TopicPartition("orders", 0)]))
         """
@@ -147,7 +147,7 @@ class AsyncConsumer(ConsumerFace[K, V]):
         offsets: OffsetsLike | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Commit these offsets, or the current positions, and wait for it.
+        """Commit these offsets, or the current positions, and wait for the result.
 
         >>> await consumer.commit_sync({TopicPartition("orders", 0): 42})
         """
@@ -212,7 +212,7 @@ class AsyncConsumer(ConsumerFace[K, V]):
             )
 
     async def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
-        """All topics that may be seen, with their partitions.
+        """All topics that the client is authorized to see, with their partitions.
 
         >>> print(sorted(await consumer.list_topics()))
         """
@@ -221,7 +221,7 @@ class AsyncConsumer(ConsumerFace[K, V]):
             return await core.wakeup.wakeable(list_topics(core.cluster, core.deadline(timeout)))
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
-        """Under which the cluster knows this client's metrics (KIP-714).
+        """The id under which the cluster knows this client's metrics (KIP-714).
 
         >>> print(await consumer.client_instance_id(timeout=5))
         """
@@ -236,8 +236,8 @@ class AsyncConsumer(ConsumerFace[K, V]):
         timeout: float = CLOSE_TIMEOUT_S,
         operation: GroupMembershipOperation | str = GroupMembershipOperation.DEFAULT,
     ) -> None:
-        """Commit if that is automatic, leave the group as `operation` says, and let go of
-        everything. A second call does nothing.
+        """Commit if auto commit is on, leave the group as `operation` specifies, and release all
+        resources. A second call does nothing.
 
         >>> await consumer.close(timeout=5)
         """

@@ -36,7 +36,7 @@ class Consumer(BlockingConsumer[K, V]):
     """
 
     def poll(self, timeout: float = POLL_TIMEOUT_S) -> ConsumerRecords[K, V]:
-        """Records, as soon as there are any; none if there are none within `timeout` seconds.
+        """Return records as soon as there are any, or none after `timeout` seconds.
 
         Joins the group, takes part in rebalances and commits automatically on the way: call it
         again within `max.poll.interval.ms`.
@@ -63,7 +63,7 @@ class Consumer(BlockingConsumer[K, V]):
                 core.leave_poll()
 
     def unsubscribe(self) -> None:
-        """Give up topics and partitions, and leave the group.
+        """Drop the subscription or assignment, and leave the group.
 
         >>> consumer.unsubscribe()
         """
@@ -71,7 +71,7 @@ class Consumer(BlockingConsumer[K, V]):
             self._calls.call(self._core.unsubscribe(self._core.deadline(None)))
 
     def position(self, partition: PartitionLike, timeout: float | None = None) -> int:
-        """The offset of the next record to be given.
+        """The offset of the next record that `poll` returns.
 
         >>> print(consumer.position(TopicPartition("orders", 0)))
         """
@@ -86,7 +86,7 @@ class Consumer(BlockingConsumer[K, V]):
     def committed(
         self, partitions: Iterable[PartitionLike], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed; None where it has nothing.
+        """The committed offsets of the group; None for partitions without one.
 
         >>> print(consumer.committed([TopicPartition("orders", 0)]))
         """
@@ -102,7 +102,7 @@ class Consumer(BlockingConsumer[K, V]):
         offsets: OffsetsLike | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Commit these offsets, or the current positions, and wait for it.
+        """Commit these offsets, or the current positions, and wait for the result.
 
         >>> consumer.commit_sync({TopicPartition("orders", 0): 42})
         """
@@ -173,7 +173,7 @@ class Consumer(BlockingConsumer[K, V]):
             )
 
     def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
-        """All topics that may be seen, with their partitions.
+        """All topics that the client is authorized to see, with their partitions.
 
         >>> print(sorted(consumer.list_topics()))
         """
@@ -184,7 +184,7 @@ class Consumer(BlockingConsumer[K, V]):
             )
 
     def client_instance_id(self, timeout: float | None = None) -> UUID:
-        """Under which the cluster knows this client's metrics (KIP-714).
+        """The id under which the cluster knows this client's metrics (KIP-714).
 
         >>> print(consumer.client_instance_id(timeout=5))
         """
@@ -199,8 +199,8 @@ class Consumer(BlockingConsumer[K, V]):
         timeout: float = CLOSE_TIMEOUT_S,
         operation: GroupMembershipOperation | str = GroupMembershipOperation.DEFAULT,
     ) -> None:
-        """Commit if that is automatic, leave the group as `operation` says, and let go of
-        everything. A second call does nothing.
+        """Commit if auto commit is on, leave the group as `operation` specifies, and release all
+        resources. A second call does nothing.
 
         >>> consumer.close(timeout=5)
         """

@@ -56,7 +56,7 @@ class BlockingConsumer(ConsumerFace[K, V]):
         """Generated."""
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
-        """Records without end, until `close`. One that was not given yet is not consumed."""
+        """Iterate over records until `close`. A record is consumed once it was returned."""
         while not self._guard.closed:
             records = self.poll(ITERATION_S)
             iteration = self._begin_iteration(records)

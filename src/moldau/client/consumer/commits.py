@@ -1,6 +1,6 @@
 """Commits offsets to the group's coordinator and reads what is committed.
 
-What always holds: a commit carries the identity of the member at the moment it is sent; one that is
+Invariants: a commit carries the identity of the member at the moment it is sent; one that is
 refused because of it is not sent again with another behind the application's back; what fails for a
 reason that passes is tried again until the deadline.
 """
@@ -64,7 +64,7 @@ class _EpochChanged(RetriableError):
 
 
 class GroupOffsets:
-    """See the module. `on_refused` hears of commits that were refused because of who sent them."""
+    """See the module. `on_refused` is called if a commit is refused because of its sender."""
 
     def __init__(
         self,

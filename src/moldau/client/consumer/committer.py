@@ -1,7 +1,7 @@
-"""When offsets are committed, and who hears of it.
+"""When offsets are committed, and which callbacks are called.
 
 Decided here: what a commit without offsets means, when the automatic one is due, and in which order
-callbacks are called. What always holds: a callback runs once, in the order in which the commits
+callbacks are called. Invariants: a callback runs once, in the order in which the commits
 ended, while the application is inside a call; a synchronous commit returns after the callbacks of
 the asynchronous ones before it have run; what `poll` has not handed out is never committed.
 """
@@ -136,7 +136,7 @@ class Committer:
                 )
                 error.__cause__ = failure
         except Exception as failure:
-            # A fault of ours: who waits for the callback must hear of it all the same.
+            # A fault of ours: the callback is called all the same.
             _log.exception("A commit failed")
             error = failure
         self.ended.append(_Ended(callback, offsets, error))
@@ -164,7 +164,7 @@ class Committer:
                 await self.offsets.commit_once(offsets)
                 self.ended.append(_Ended(None, offsets, None))
                 return
-            _log.debug("Nothing is committed: %s", stranger)
+            _log.debug("Nothing was committed: %s", stranger)
         except KafkaError as error:
             if error.retriable:
                 _log.debug("Asynchronous auto-commit of offsets failed, it is retried: %s", error)
@@ -176,7 +176,7 @@ class Committer:
         self, event: str, offsets: Offsets, deadline: Deadline
     ) -> Offsets | None:
         """At a revocation or the end: what is consumed now, as well as that goes. What is
-        committed then, which interceptors have to be told of."""
+        committed then, which interceptors have to be called for."""
         if not self._settings.enable_auto_commit or not offsets:
             return None
         try:

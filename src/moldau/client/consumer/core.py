@@ -1,6 +1,6 @@
 """The consumer itself, on its event loop; the two faces in front of it add nothing but waiting.
 
-Decided here: what a poll does and when it ends, and in which order closing goes. What always holds:
+Decided here: what a poll does and when it ends, and in which order closing goes. Invariants:
 coroutines run on the loop; the other methods may be called from the application's thread too: they
 change `subscription` under its lock and leave the rest to the loop.
 """

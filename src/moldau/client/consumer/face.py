@@ -79,8 +79,8 @@ class ConsumerFace(ABC, Generic[K, V]):
     ) -> None:
         """Read these topics as a member of the group `group.id`, which divides their partitions.
 
-        `topics` are names, replacing those before; a compiled `re` pattern, which whole names
-        have to match, also those of topics made later; or a `SubscriptionPattern`, which the
+        `topics` are names, which replace the previous ones; a compiled `re` pattern that whole
+        names have to match, also of topics created later; or a `SubscriptionPattern`, which the
         broker evaluates. `listener` is a `ConsumerRebalanceListener`.
 
         >>> consumer.subscribe(["orders"])
@@ -122,7 +122,7 @@ class ConsumerFace(ABC, Generic[K, V]):
             self._give_up_subscription()
 
     def assign(self, partitions: Iterable[PartitionLike]) -> None:
-        """Read exactly these partitions, without a group dividing them. They replace those before;
+        """Read exactly these partitions, without group management. They replace the previous ones;
         partitions in both keep their positions.
 
         >>> consumer.assign([TopicPartition("orders", 0)])
@@ -139,7 +139,7 @@ class ConsumerFace(ABC, Generic[K, V]):
         """As `unsubscribe`."""
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions that are read now, given by hand or by the group.
+        """The partitions that are read now, assigned by hand or by the group.
 
         >>> print(sorted(consumer.assignment()))
         """
@@ -157,7 +157,7 @@ class ConsumerFace(ABC, Generic[K, V]):
     # Positions.
 
     def seek(self, partition: PartitionLike, offset: OffsetLike) -> None:
-        """Go on at an offset; with OffsetAndMetadata the epoch in it is validated first.
+        """Continue at an offset; with OffsetAndMetadata its leader epoch is validated first.
 
         >>> consumer.seek(TopicPartition("orders", 0), 42)
         """
@@ -165,15 +165,15 @@ class ConsumerFace(ABC, Generic[K, V]):
             self._core.seek(checked_partition(partition), offset)
 
     def seek_to_beginning(self, partitions: Iterable[PartitionLike] = ()) -> None:
-        """Of these partitions, of all assigned ones if none are given.
+        """Continue at the first offset of these partitions, or of all assigned ones.
 
         >>> consumer.seek_to_beginning()
         """
         self._request_reset(partitions, EARLIEST)
 
     def seek_to_end(self, partitions: Iterable[PartitionLike] = ()) -> None:
-        """Of these partitions, of all assigned ones if none are given; with read_committed to the
-        last stable offset.
+        """Continue at the end of these partitions, or of all assigned ones; with read_committed at
+        the last stable offset.
 
         >>> consumer.seek_to_end([TopicPartition("orders", 0)])
         """
@@ -184,7 +184,7 @@ class ConsumerFace(ABC, Generic[K, V]):
             self._core.request_reset(checked_partitions(partitions), strategy)
 
     def pause(self, partitions: Iterable[PartitionLike]) -> None:
-        """Give no records of them until `resume`; their positions and the membership stay.
+        """Return no records of these partitions until `resume`; positions and membership stay.
 
         >>> consumer.pause([TopicPartition("orders", 0)])
         """
@@ -192,7 +192,7 @@ class ConsumerFace(ABC, Generic[K, V]):
             self._core.set_paused(checked_partitions(partitions), True)
 
     def resume(self, partitions: Iterable[PartitionLike]) -> None:
-        """Give records of them again; those that are not paused are left as they are.
+        """Return records of these partitions again; has no effect on those that are not paused.
 
         >>> consumer.resume(consumer.paused())
         """
@@ -200,7 +200,7 @@ class ConsumerFace(ABC, Generic[K, V]):
             self._core.set_paused(checked_partitions(partitions), False)
 
     def paused(self) -> set[TopicPartition]:
-        """The partitions that `pause` holds back.
+        """The paused partitions.
 
         >>> consumer.resume(consumer.paused())
         """
@@ -208,8 +208,8 @@ class ConsumerFace(ABC, Generic[K, V]):
             return self._core.subscription.paused()
 
     def current_lag(self, partition: PartitionLike) -> int | None:
-        """Records between the position and the partition's end; None if it is not known now, and
-        then it is asked for.
+        """Records between the position and the partition's end; None if the end is not known yet,
+        and then it is requested in the background.
 
         >>> print(consumer.current_lag(TopicPartition("orders", 0)))
         """
@@ -221,7 +221,7 @@ class ConsumerFace(ABC, Generic[K, V]):
         offsets: OffsetsLike | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
-        """Commit without waiting: these offsets, or the current positions. It is not tried again.
+        """Commit these offsets, or the current positions, without waiting. It is not retried.
 
         `callback(offsets, error)` is called inside a later call of the consumer.
 
@@ -239,7 +239,7 @@ class ConsumerFace(ABC, Generic[K, V]):
     # The group and the client.
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Who this member is, for `Producer.send_offsets_to_transaction`.
+        """The ids of group, member and generation, for `Producer.send_offsets_to_transaction`.
 
         >>> producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
         """
@@ -256,14 +256,14 @@ class ConsumerFace(ABC, Generic[K, V]):
             self._core.enforce_rebalance(reason)
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
-        """What the consumer has measured, by Kafka's names.
+        """The consumer's metrics, by Kafka's names.
 
         >>> rates = {name.name: metric.value for name, metric in consumer.metrics().items()}
         """
         return self._core.registry.metrics()
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
-        """Push a metric of the application's with the client's own, where the cluster wants it.
+        """Push an application metric with the client's own, if the cluster subscribes to it.
 
         >>> consumer.register_metric_for_subscription(metric)
         """
@@ -272,7 +272,7 @@ class ConsumerFace(ABC, Generic[K, V]):
             telemetry.register(metric)
 
     def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
-        """Push it no longer.
+        """Stop pushing the metric.
 
         >>> consumer.unregister_metric_from_subscription(metric)
         """
@@ -280,7 +280,8 @@ class ConsumerFace(ABC, Generic[K, V]):
             self._core.telemetry.unregister(metric)
 
     def wakeup(self) -> None:
-        """From any thread: the call that waits, or the next that would, raises WakeupError.
+        """Can be called from any thread: the call that waits, or the next one that would, raises
+        WakeupError.
 
         >>> signal.signal(signal.SIGTERM, lambda *_: consumer.wakeup())
         """

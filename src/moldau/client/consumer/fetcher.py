@@ -53,7 +53,7 @@ _CLOSE_SESSION_MS = 500
 
 
 class _Asked(NamedTuple):
-    """What a request asked of a partition: state and version tell whether it still matters."""
+    """What a request asked of a partition: state and version show whether it still matters."""
 
     state: PositionState
     version: int
@@ -100,8 +100,8 @@ class Fetcher:
         if error is None:
             self.kick()
             return
-        # A fault of ours: the application must hear of it, and nothing is lost.
-        _log.error("A Fetch of node %s ended with an error", node_id, exc_info=error)
+        # A fault of ours: it is logged, and nothing is lost.
+        _log.error("A Fetch from node %s failed inside the client", node_id, exc_info=error)
         self._kick_later()
 
     def _kick_later(self) -> None:
@@ -199,7 +199,7 @@ class Fetcher:
     def _on_failure(
         self, node_id: int, asked: dict[TopicPartition, _Asked], error: Exception
     ) -> None:
-        _log.debug("Fetch of node %s failed: %s", node_id, error)
+        _log.debug("Fetch from node %s failed: %s", node_id, error)
         with self._subscription.lock:
             for each in asked.values():
                 # A replica that cannot be reached is not preferred; the leader names another.
@@ -343,12 +343,12 @@ class Fetcher:
         else:
             error = error_for(error_code, f"fetching offset {asked.offset} of {key}")
             if error.retriable and error_code != ErrorCode.CORRUPT_MESSAGE:
-                _log.debug("Fetch of %s is tried again: %s", key, error)
+                _log.debug("Fetch of %s is retried: %s", key, error)
             else:
                 self._buffer.add(self._failed_part(key, asked, lambda: error))
 
     def _out_of_range(self, key: TopicPartition, asked: _Asked) -> KafkaError | None:
-        """The log does not have the position: reset it, or tell the application."""
+        """The log does not have the position: reset it, or raise."""
         strategy = self._subscription.default_reset
         if strategy.kind is not ResetKind.NONE:
             _log.info("Fetch offset %s of %s is out of range, resetting it", asked.offset, key)

@@ -1,8 +1,8 @@
 """The consumer as its membership sees it, and its membership as the consumer uses it.
 
-What always holds: the listener hears of a partition's going before the partition goes, and of its
-coming before any of its records is handed out; an error of the listener is raised after the
-assignment is what the group says it is.
+Invariants: the listener is called before a partition is given up, and for a new one before any of
+its records is handed out; an error of the listener is raised after the assignment is the one that
+the group decided.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class TaskGuard:
         inside = _INSIDE.get()
         if self._depth and self not in inside:
             raise ConcurrentModificationError(
-                "another task is inside a call of the consumer",
+                "another task is already using the consumer",
                 advice="use one consumer per task",
             )
         if self.closed:

@@ -1,6 +1,6 @@
 """Asks leaders for offsets: by time, the first, the last; and where an epoch ends in their logs.
 
-What always holds: a partition is asked for at the leader that the metadata names, with its epoch,
+Invariants: a partition is asked for at the leader that the metadata names, with its epoch,
 so an answer of a leader that was replaced is an error and not an old offset; what fails for a
 reason that passes is tried again until the deadline.
 """

@@ -3,7 +3,7 @@
 The core owns subscription, assignment, positions and commits; a membership owns the protocol of the
 group: who the member is, which partitions it is given. Both live on the client's event loop.
 
-What always holds: a membership talks to the coordinator in tasks of its own, at any time, but it
+Invariants: a membership talks to the coordinator in tasks of its own, at any time, but it
 calls `on_revoked`, `on_assigned` and `on_lost` only from within `poll`, `unsubscribe` and `close`,
 since they run the application's listener in the application's thread. Only through these three does
 the assignment of a subscribed consumer change.
@@ -120,16 +120,16 @@ class GroupHost(Protocol):
         ...
 
     async def on_revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """Stop fetching them, tell the listener, take them out of the assignment. Raises the
+        """Stop fetching them, call the listener, take them out of the assignment. Raises the
         listener's error after all that."""
         ...
 
     async def on_assigned(self, partitions: Collection[TopicPartition]) -> None:
-        """Add them to the assignment and tell the listener, also if there are none."""
+        """Add them to the assignment and call the listener, even if there are none."""
         ...
 
     async def on_lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Take them out of the assignment, without a commit, and tell the listener."""
+        """Take them out of the assignment, without a commit, and call the listener."""
         ...
 
 
@@ -137,7 +137,7 @@ class Membership(Protocol):
     """A member of a group; made by `membership.make_membership(host)`."""
 
     def on_subscription_changed(self) -> None:
-        """`host.subscription` is another than before: join, or tell the group. Also called for
+        """`host.subscription` has changed: join, or send it to the group. Also called for
         the first subscription. Sends nothing by itself before the next `poll`."""
         ...
 

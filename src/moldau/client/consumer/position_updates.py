@@ -2,7 +2,7 @@
 
 Decided here: who is asked for it, in this order: the group for a committed offset, the leader for
 the offset that the reset strategy means, a new leader whether its log is the same up to the
-position. What always holds: one question of a kind at a time; an answer counts only if the
+position. Invariants: one question of a kind at a time; an answer counts only if the
 partition still waits for it; an error that does not pass is kept until `poll` raises it.
 """
 
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class PositionUpdater:
-    """See the module. `kick` is called from `poll`; `on_change` hears of every step."""
+    """See the module. `kick` is called from `poll`; `on_change` is called after every step."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What an application implements to hear of rebalances."""
+"""What an application implements to take part in rebalances."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class TopicFollower:
         self._wake()
 
     def _renew_metadata(self) -> None:
-        """A picture older than `metadata.max.age.ms` is made anew, whether it is needed or not."""
+        """Metadata older than `metadata.max.age.ms` is asked for again, needed or not."""
         max_age_ms = max(1, self._cluster.settings.metadata_max_age_ms)
         age_ms = self._cluster.metadata_age_ms
         left_ms = max_age_ms if age_ms is None else max_age_ms - age_ms

@@ -1,6 +1,6 @@
 """Ends a call that waits, from another thread.
 
-What always holds: each wakeup ends one call, the one that waits or the next that would; what that
+Invariants: each wakeup ends one call, the one that waits or the next that would; what that
 call was about is cancelled, not left running.
 """
 

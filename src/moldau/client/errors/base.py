@@ -34,7 +34,7 @@ class KafkaError(Exception):
 
 
 class RetriableError(KafkaError):
-    """What a later try may mend."""
+    """An error that may not occur again if the call is repeated."""
 
     @property
     def retriable(self) -> bool:

@@ -56,7 +56,7 @@ class WakeupError(KafkaError):
 class ClosedError(KafkaError):
     """The client was closed."""
 
-    advice = "make a new one"
+    advice = "create a new one"
 
 
 class IllegalStateError(KafkaError):

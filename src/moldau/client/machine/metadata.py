@@ -1,8 +1,8 @@
 """What a client knows of the cluster: an unchanging picture, and how a response changes it.
 
-Pure. What always holds: a picture never changes, an update makes another; the leader of a partition
+Pure. Invariants: a picture never changes, an update makes another; the leader of a partition
 is only replaced by one of the same or a newer epoch (an old response cannot bring an old leader
-back, KIP-320), unless the topic was made anew, which its id tells.
+back, KIP-320), unless the topic was created again, which its id shows.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class ClusterMetadata(NamedTuple):
     def with_leaders(
         self, hints: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
     ) -> ClusterMetadata:
-        """After the leaders and epochs that a Produce or Fetch error told (KIP-951)."""
+        """After the leaders and epochs that came with a Produce or Fetch error (KIP-951)."""
         topics = dict(self.topics)
         changed = False
         for key, (leader_id, leader_epoch) in hints.items():

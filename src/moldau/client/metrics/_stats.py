@@ -3,7 +3,7 @@
 
 Plain Python, and with `stats.pxd` beside it also the source of a compiled module with the same
 names and results: a request is recorded in some twenty places, which is much beside the request
-itself. Time is passed in. What always holds: a windowed figure rests on the last `samples` windows
+itself. Time is passed in. Invariants: a windowed figure rests on the last `samples` windows
 and what overlaps them, never on older values; a figure without values is NaN, as in Kafka, except
 sums, counts and rates, which are 0.
 """
@@ -31,7 +31,7 @@ class Windows:
 
 
 class Stat:
-    """Takes values and tells one number of them; each kind says how."""
+    """Takes values and makes one number of them; each kind in its own way."""
 
     def record(self, windows: Windows, value: float, now_ms: int) -> None:
         """Take a value."""
@@ -246,7 +246,7 @@ class Recorder:
             self._stats.append(stat)
 
     def measure(self, stat: Stat) -> float:
-        """What one of the stats tells now."""
+        """The value of one of the stats now."""
         with self._lock:
             return stat.measure(self._windows, self._now_ms())
 

@@ -104,7 +104,7 @@ class ProducerMetrics:
         self._topics: dict[str, dict[str, Sensor]] = {}
 
     def add_gauges(self, gauges: Mapping[str, Callable[[], float]]) -> None:
-        """Of these, those that the producer can tell: buffer-total-bytes,
+        """Of these, those that the producer has: buffer-total-bytes,
         buffer-available-bytes, waiting-threads, requests-in-flight, metadata-age."""
         for name, gauge in gauges.items():
             self._metrics.add_gauge(name, "producer-metrics", name.replace("-", " "), gauge)

@@ -1,6 +1,6 @@
 """A client's metrics by name, the sensors that feed them, and the reporters that follow them.
 
-What always holds: a name is registered once; sensors may be recorded to and metrics read from any
+Invariants: a name is registered once; sensors may be recorded to and metrics read from any
 thread; nothing here is called per record, only per batch, request or call.
 """
 
@@ -272,7 +272,7 @@ def _tell(reporter: Any, method: str, *arguments: Any) -> None:
 def resolve_reporters(setting: Any, config: Mapping[str, Any]) -> list[Any]:
     """The objects that `metric.reporters` names: objects, classes or Python paths.
 
-    Kafka's own reporter, which is the default, tells a Java virtual machine and is left out.
+    Kafka's own reporter, which is the default, publishes to a Java virtual machine and is left out.
     """
     reporters: list[Any] = []
     for item in [setting] if not isinstance(setting, (list, tuple)) else setting:
@@ -296,5 +296,5 @@ def _import(path: str) -> Any:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError.invalid(
-            "metric.reporters", path, "no such Python class; give its dotted path or an object"
+            "metric.reporters", path, "no such Python class: pass its dotted path or an object"
         ) from error

@@ -1,7 +1,7 @@
 # cython: annotation_typing=False
 """A batch on its way: the records of one partition that share one fate, and the futures of them.
 
-What always holds: a batch ends once, with an offset, with an error or split into smaller ones; its
+Invariants: a batch ends once, with an offset, with an error or split into smaller ones; its
 futures ask it what became of them and keep nothing themselves. Who waits for a future leaves a
 function at the batch and then looks whether it has ended, and the end is noted before the functions
 are taken: so no lock is needed, and none is missed.
@@ -100,7 +100,7 @@ class ProducerBatch:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is known how it ended; told it is in the order of the partition."""
+        """Whether it is known how it ended; it is completed in the order of the partition."""
         return self.done or self.outcome is not None
 
     @property
@@ -119,7 +119,7 @@ class ProducerBatch:
     def reset_producer_state(
         self, producer_id: int, producer_epoch: int, base_sequence: int
     ) -> None:
-        """Other numbers for a batch that was sent already: it is written anew before it goes
+        """Other numbers for a batch that was sent already: it is written again before it goes
         again."""
         self.set_producer_state(producer_id, producer_epoch, base_sequence)
         self.sequence_reset = True

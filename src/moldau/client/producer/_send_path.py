@@ -213,7 +213,7 @@ class SendPath:
         """A record that is an object, or that interceptors see first."""
         if isinstance(topic, ProducerRecord):
             if not (value is key is partition is timestamp is None) or headers:
-                raise TypeError("a ProducerRecord says all there is: give only on_delivery with it")
+                raise TypeError("a ProducerRecord has all fields: pass only on_delivery with it")
             record = topic
         else:
             record = ProducerRecord(topic, value, key, partition, timestamp, headers or [])
@@ -347,7 +347,7 @@ class SendPath:
     ) -> int:
         custom, picture = self._custom, self.picture
         if custom is None or picture is None:
-            raise IllegalStateError("there is no partitioner to ask")
+            raise IllegalStateError("no partitioner is configured")
         partition = custom(topic, key, key_bytes, value, value_bytes, picture)
         if partition < 0:
             raise ValueError(

@@ -303,8 +303,8 @@ class Accumulator:
         return made
 
     def settle(self, batch: ProducerBatch, outcome: Outcome) -> list[ProducerBatch]:
-        """It is known how a batch ended. Which batches may be told of now: within a partition that
-        happens in the order of sending, also if a later one was answered first."""
+        """It is known how a batch ended. Returns the batches that may be completed now: within a
+        partition in the order of sending, even if a later one was answered first."""
         batch.outcome = outcome
         self._in_flight.pop(batch, None)
         untold = batch.queue.untold

@@ -33,8 +33,8 @@ _keepers: set[AsyncGenerator[None, None]] = set()
 class AsyncProducer:
     """Sends records to a Kafka cluster, as `Producer` does.
 
-    `future = await producer.send(...)` takes a record on, `metadata = await future` waits until it
-    has arrived. Use it in an `async with` statement, or `close` it.
+    `future = await producer.send(...)` appends a record, `metadata = await future` waits until it
+    is acknowledged. Use it in an `async with` statement, or `close` it.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class AsyncProducer:
         self._keeper: AsyncGenerator[None, None] | None = None
 
     async def start(self) -> None:
-        """Begin on the running loop; `async with` and the first call do this too.
+        """Start on the running loop; `async with` and the first call do this too.
 
         Raises ConfigError if no name in `bootstrap.servers` resolves.
 
@@ -82,10 +82,10 @@ class AsyncProducer:
         headers: Any = None,
         on_delivery: DeliveryCallback | None = None,
     ) -> RecordFuture:
-        """Take a record on; it is sent later, with others.
+        """Append a record to a batch, which is sent in the background.
 
         Waits for at most `max.block.ms`, while the topic is not known or `buffer.memory` is full.
-        What goes wrong with the record is in the future, which can be awaited, and
+        An error of the record is raised by the future, which can be awaited, and
         `on_delivery(metadata, error)` is called in order within a partition.
 
         >>> future = await producer.send("orders", b"two beers", key=b"table 5")
@@ -117,14 +117,14 @@ class AsyncProducer:
             core.memory.release(outgoing)
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Send everything now, and wait until it is done.
+        """Send all batches now, and wait until they are done.
 
         >>> await producer.flush(timeout=10)
         """
         await self._core.flush(timeout)
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """The partitions of a topic, which is asked for if it is not known.
+        """The partitions of a topic; the cluster is asked if the topic is not known yet.
 
         >>> print(len(await producer.partitions_for("orders")))
         """
@@ -132,7 +132,7 @@ class AsyncProducer:
         return await self._core.partitions_for(topic)
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
-        """What the producer has measured, by Kafka's names.
+        """The producer's metrics, by Kafka's names.
 
         >>> rates = {name.name: metric.value for name, metric in producer.metrics().items()}
         """
@@ -147,14 +147,14 @@ class AsyncProducer:
         return await self._core.client_instance_id(timeout)
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
-        """Push a metric of the application's with the client's own, where the cluster wants it.
+        """Push an application metric with the client's own, if the cluster subscribes to it.
 
         >>> producer.register_metric_for_subscription(metric)
         """
         self._core.register_metric_for_subscription(metric)
 
     def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
-        """Push it no longer.
+        """Stop pushing the metric.
 
         >>> producer.unregister_metric_from_subscription(metric)
         """
@@ -197,8 +197,8 @@ class AsyncProducer:
                 await self.abort_transaction()
 
     async def init_transactions(self, timeout: float | None = None) -> None:
-        """Before the first transaction, once: fences other producers with the same
-        transactional.id and waits for the end of what they left.
+        """Call once, before the first transaction: fences other producers with the same
+        transactional.id and waits until their transactions have ended.
 
         >>> await producer.init_transactions()
         """
@@ -206,7 +206,7 @@ class AsyncProducer:
         await self._core.transaction_calls.init(timeout)
 
     async def begin_transaction(self) -> None:
-        """Begin a transaction: what is sent from now on belongs to it.
+        """Begin a transaction: records that are sent from now on belong to it.
 
         >>> await producer.begin_transaction()
         """
@@ -218,7 +218,7 @@ class AsyncProducer:
         group_metadata: ConsumerGroupMetadata,
         timeout: float | None = None,
     ) -> None:
-        """Commit a consumer's offsets together with what is sent in the transaction.
+        """Commit a consumer's offsets together with the records of the transaction.
 
         >>> offsets = {TopicPartition("orders", 0): 42}
         >>> await producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
@@ -226,14 +226,14 @@ class AsyncProducer:
         await self._core.transaction_calls.send_offsets(offsets, group_metadata, timeout)
 
     async def commit_transaction(self, timeout: float | None = None) -> None:
-        """Send what is left and commit; raises if a record of the transaction failed.
+        """Send the remaining records and commit; raises if a record of the transaction failed.
 
         >>> await producer.commit_transaction()
         """
         await self._core.transaction_calls.commit(timeout)
 
     async def abort_transaction(self, timeout: float | None = None) -> None:
-        """Drop what the transaction has sent; readers of committed records never see it.
+        """Abort the transaction: consumers that read committed records never see its records.
 
         >>> await producer.abort_transaction()
         """
@@ -242,7 +242,7 @@ class AsyncProducer:
     # The end.
 
     async def close(self, timeout: float | None = None) -> None:
-        """Send what is left, and fail what is not done within `timeout` seconds.
+        """Send the remaining records, and fail those not acknowledged within `timeout` seconds.
 
         >>> await producer.close(timeout=5)
         """

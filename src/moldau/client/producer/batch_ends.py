@@ -58,7 +58,7 @@ class BatchEnds:
         elif self._can_retry(batch, answer, error, now_ms):
             _log.log(
                 logging.WARNING if batch.attempts else logging.INFO,
-                "Produce to %s failed and is tried again: %s",
+                "Produce to %s failed and is retried: %s",
                 batch.queue.key,
                 error,
             )

@@ -30,21 +30,21 @@ class Producer(BlockingProducer):
     """
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send everything now, and wait until it is done.
+        """Send all batches now, and wait until they are done.
 
         >>> producer.flush(timeout=10)
         """
         self._thread.call(self._core.flush(timeout))
 
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """The partitions of a topic, which is asked for if it is not known.
+        """The partitions of a topic; the cluster is asked if the topic is not known yet.
 
         >>> print(len(producer.partitions_for("orders")))
         """
         return self._thread.call(self._core.partitions_for(topic))
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
-        """What the producer has measured, by Kafka's names.
+        """The producer's metrics, by Kafka's names.
 
         >>> rates = {name.name: metric.value for name, metric in producer.metrics().items()}
         """
@@ -58,14 +58,14 @@ class Producer(BlockingProducer):
         return self._thread.call(self._core.client_instance_id(timeout))
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
-        """Push a metric of the application's with the client's own, where the cluster wants it.
+        """Push an application metric with the client's own, if the cluster subscribes to it.
 
         >>> producer.register_metric_for_subscription(metric)
         """
         self._core.register_metric_for_subscription(metric)
 
     def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
-        """Push it no longer.
+        """Stop pushing the metric.
 
         >>> producer.unregister_metric_from_subscription(metric)
         """
@@ -106,15 +106,15 @@ class Producer(BlockingProducer):
                 self.abort_transaction()
 
     def init_transactions(self, timeout: float | None = None) -> None:
-        """Before the first transaction, once: fences other producers with the same
-        transactional.id and waits for the end of what they left.
+        """Call once, before the first transaction: fences other producers with the same
+        transactional.id and waits until their transactions have ended.
 
         >>> producer.init_transactions()
         """
         self._thread.call(self._core.transaction_calls.init(timeout))
 
     def begin_transaction(self) -> None:
-        """Begin a transaction: what is sent from now on belongs to it.
+        """Begin a transaction: records that are sent from now on belong to it.
 
         >>> producer.begin_transaction()
         """
@@ -126,7 +126,7 @@ class Producer(BlockingProducer):
         group_metadata: ConsumerGroupMetadata,
         timeout: float | None = None,
     ) -> None:
-        """Commit a consumer's offsets together with what is sent in the transaction.
+        """Commit a consumer's offsets together with the records of the transaction.
 
         >>> offsets = {TopicPartition("orders", 0): 42}
         >>> producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
@@ -136,14 +136,14 @@ class Producer(BlockingProducer):
         )
 
     def commit_transaction(self, timeout: float | None = None) -> None:
-        """Send what is left and commit; raises if a record of the transaction failed.
+        """Send the remaining records and commit; raises if a record of the transaction failed.
 
         >>> producer.commit_transaction()
         """
         self._thread.call(self._core.transaction_calls.commit(timeout))
 
     def abort_transaction(self, timeout: float | None = None) -> None:
-        """Drop what the transaction has sent; readers of committed records never see it.
+        """Abort the transaction: consumers that read committed records never see its records.
 
         >>> producer.abort_transaction()
         """

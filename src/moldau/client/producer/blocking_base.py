@@ -78,10 +78,10 @@ class BlockingProducer:
         headers: Any = None,
         on_delivery: DeliveryCallback | None = None,
     ) -> RecordFuture:
-        """Take a record on; it is sent later, with others.
+        """Append a record to a batch, which is sent in the background.
 
         Blocks for at most `max.block.ms`, while the topic is not known or `buffer.memory` is full.
-        What goes wrong with the record is in the future, and `on_delivery(metadata, error)` is
+        An error of the record is raised by the future, and `on_delivery(metadata, error)` is
         called in the producer's thread, in order within a partition.
 
         >>> future = producer.send("orders", b"two beers", key=b"table 5")
@@ -112,8 +112,8 @@ class BlockingProducer:
             core.memory.release(outgoing)
 
     def close(self, timeout: float | None = None) -> None:
-        """Send what is left, and fail what is not done within `timeout` seconds. In a delivery
-        callback nothing is waited for.
+        """Send the remaining records, and fail those that are not acknowledged within `timeout`
+        seconds. In a delivery callback it does not wait.
 
         >>> producer.close(timeout=5)
         """

@@ -1,7 +1,7 @@
 """A producer, whichever face it has: the parts put together, and what they do when asked.
 
 The faces differ in how they wait: `Producer` in the thread that calls, `AsyncProducer` in its task.
-What always holds: a record that was taken on gets an answer, also if the client is closed; what is
+Invariants: a record that was taken on gets an answer, also if the client is closed; what is
 wrong with a record before it is taken on is in its future, as in Java, unless the call itself makes
 no sense, which is raised.
 """
@@ -147,7 +147,7 @@ class ProducerCore:
     # Records.
 
     def _intercepted(self, record: ProducerRecord, on_delivery: Any) -> Outgoing:
-        """A record as the interceptors left it; they are told of its end."""
+        """A record as the interceptors left it; they are called at its end."""
         left: ProducerRecord = self.interceptors.passed("on_send", record)
 
         def acknowledged(metadata: RecordMetadata | None, error: Exception | None) -> None:

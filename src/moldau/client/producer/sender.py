@@ -140,7 +140,7 @@ class Sender:
         try:
             next_ms = self._look(now_ms)
         except Exception:
-            _log.exception("The producer's sender failed and goes on")
+            _log.exception("The producer's sender failed and continues")
             next_ms = now_ms + self._settings.network.retry_backoff_ms
         self._sleeping_until_ms = next_ms
         if next_ms < NEVER_MS and (self._alarm is None or next_ms < self._alarm_ms):
@@ -306,7 +306,7 @@ class Sender:
                 self._on_response(node_id, batches, names, latency_ms, future.result())
         except Exception as problem:
             # Nobody else would ever end these batches.
-            _log.exception("A response to Produce could not be dealt with")
+            _log.exception("A Produce response could not be processed")
             for batch in batches:
                 self._ends.drop(batch, KafkaError(f"an error inside the client: {problem!r}"))
         self.wake_now()

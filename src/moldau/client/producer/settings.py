@@ -1,6 +1,6 @@
 """A producer's settings: Kafka's keys with values, checked together.
 
-What always holds: what Java's client refuses is refused here with a ConfigError. Idempotence that
+Invariants: what Java's client refuses is refused here with a ConfigError. Idempotence that
 was not asked for gives way to settings that exclude it, and is refused with them if it was.
 """
 
@@ -174,7 +174,7 @@ def _check_transactions(values: Mapping[str, Any], explicit: set[str], idempoten
         raise ConfigError.invalid(
             "transaction.two.phase.commit.enable",
             "true",
-            "two-phase commit (KIP-939) is not offered: remove the key",
+            "two-phase commit (KIP-939) is not supported: remove the key",
         )
 
 

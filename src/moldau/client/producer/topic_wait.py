@@ -52,7 +52,7 @@ class TopicWait:
                 with self._accumulator.lock:
                     self._accumulator.table.update_leaders(self._cluster.metadata)
                 return
-            # Asked twice: the first broker may not have heard yet of partitions that are new.
+            # Asked twice: the first broker may not know new partitions yet.
             if count and failures >= 2 and self._answered_after(started_ms):
                 raise UnknownTopicOrPartitionError(
                     f"topic {topic} has no partition {partition}: it has {count}, numbered from 0",

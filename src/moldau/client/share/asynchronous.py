@@ -51,7 +51,7 @@ class AsyncShareConsumer(ShareFace[K, V]):
         )
 
     async def unsubscribe(self) -> None:
-        """Leave the group. Records that were given may still be acknowledged.
+        """Leave the group. Records that were returned can still be acknowledged.
 
         >>> await consumer.unsubscribe()
         """
@@ -60,10 +60,10 @@ class AsyncShareConsumer(ShareFace[K, V]):
             await core.unsubscribe(core.deadline(None))
 
     async def poll(self, timeout: float = POLL_TIMEOUT_S) -> ConsumerRecords[K, V]:
-        """Records, as soon as there are any; none if there are none within `timeout` seconds.
+        """Return records as soon as there are any, or none after `timeout` seconds.
 
-        Accepts all records of the last poll, unless `share.acknowledgement.mode` is explicit: then
-        each of them must have been acknowledged.
+        Acknowledges all records of the last poll with ACCEPT, unless `share.acknowledgement.mode`
+        is explicit: then each of them must have been acknowledged.
 
         >>> for record in await consumer.poll(1.0):
         ...     print(record.value)
@@ -94,7 +94,7 @@ class AsyncShareConsumer(ShareFace[K, V]):
     async def commit_sync(
         self, timeout: float | None = None
     ) -> dict[TopicIdPartition, KafkaError | None]:
-        """Send acknowledgements and wait: the error of each partition, None if it went well.
+        """Send acknowledgements and wait; returns the error of each partition, None for success.
 
         >>> results = await consumer.commit_sync()
         >>> print([error for error in results.values() if error is not None])
@@ -111,7 +111,7 @@ class AsyncShareConsumer(ShareFace[K, V]):
             return results
 
     async def commit_async(self) -> None:
-        """Send acknowledgements; the commit callback is told what became of them.
+        """Send acknowledgements; the commit callback is called with the outcome.
 
         >>> await consumer.commit_async()
         """
@@ -121,7 +121,7 @@ class AsyncShareConsumer(ShareFace[K, V]):
             self._core.send(self._core.in_flight.take())
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
-        """By which the cluster knows this client's metrics (KIP-714).
+        """The id under which the cluster knows this client's metrics (KIP-714).
 
         >>> print(await consumer.client_instance_id(timeout=5))
         """
@@ -146,7 +146,7 @@ class AsyncShareConsumer(ShareFace[K, V]):
                 self._release()
 
     async def _settle(self) -> None:
-        """Take over what nodes answered, and tell the callback."""
+        """Take over what nodes answered, and call the callback."""
         problem: BaseException | None = None
         for offsets, error in self._core.settle():
             if self._callback is None:

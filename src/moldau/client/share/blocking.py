@@ -18,7 +18,7 @@ __all__ = ["ShareConsumer"]
 
 
 class ShareConsumer(BlockingShareConsumer[K, V]):
-    """Takes records of topics as a member of a share group, and says what became of each.
+    """Reads topics as a member of a share group, and acknowledges each record.
 
     One thread at a time may use it; only `wakeup` may come from another. Settings are Kafka's, as
     a mapping or as keyword arguments with underscores. Timeouts are seconds; without one
@@ -26,7 +26,7 @@ class ShareConsumer(BlockingShareConsumer[K, V]):
     """
 
     def unsubscribe(self) -> None:
-        """Leave the group. Records that were given may still be acknowledged.
+        """Leave the group. Records that were returned can still be acknowledged.
 
         >>> consumer.unsubscribe()
         """
@@ -35,10 +35,10 @@ class ShareConsumer(BlockingShareConsumer[K, V]):
             self._calls.call(core.unsubscribe(core.deadline(None)))
 
     def poll(self, timeout: float = POLL_TIMEOUT_S) -> ConsumerRecords[K, V]:
-        """Records, as soon as there are any; none if there are none within `timeout` seconds.
+        """Return records as soon as there are any, or none after `timeout` seconds.
 
-        Accepts all records of the last poll, unless `share.acknowledgement.mode` is explicit: then
-        each of them must have been acknowledged.
+        Acknowledges all records of the last poll with ACCEPT, unless `share.acknowledgement.mode`
+        is explicit: then each of them must have been acknowledged.
 
         >>> for record in consumer.poll(1.0):
         ...     print(record.value)
@@ -67,7 +67,7 @@ class ShareConsumer(BlockingShareConsumer[K, V]):
     def commit_sync(
         self, timeout: float | None = None
     ) -> dict[TopicIdPartition, KafkaError | None]:
-        """Send acknowledgements and wait: the error of each partition, None if it went well.
+        """Send acknowledgements and wait; returns the error of each partition, None for success.
 
         >>> results = consumer.commit_sync()
         >>> print([error for error in results.values() if error is not None])
@@ -84,7 +84,7 @@ class ShareConsumer(BlockingShareConsumer[K, V]):
             return results
 
     def commit_async(self) -> None:
-        """Send acknowledgements; the commit callback is told what became of them.
+        """Send acknowledgements; the commit callback is called with the outcome.
 
         >>> consumer.commit_async()
         """
@@ -94,7 +94,7 @@ class ShareConsumer(BlockingShareConsumer[K, V]):
             self._core.send(self._core.in_flight.take())
 
     def client_instance_id(self, timeout: float | None = None) -> UUID:
-        """By which the cluster knows this client's metrics (KIP-714).
+        """The id under which the cluster knows this client's metrics (KIP-714).
 
         >>> print(consumer.client_instance_id(timeout=5))
         """

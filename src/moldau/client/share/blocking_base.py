@@ -24,7 +24,7 @@ __all__ = ["BlockingShareConsumer"]
 
 
 class BlockingShareConsumer(ShareFace[K, V]):
-    """Takes records of topics as a member of a share group, and says what became of each.
+    """Reads topics as a member of a share group, and acknowledges each record.
 
     One thread at a time may use it; only `wakeup` may come from another. Settings are Kafka's, as
     a mapping or as keyword arguments with underscores. Timeouts are seconds; without one
@@ -58,7 +58,7 @@ class BlockingShareConsumer(ShareFace[K, V]):
         self._thread.stop()
 
     def _settle(self) -> None:
-        """Take over what nodes answered, and tell the callback."""
+        """Take over what nodes answered, and call the callback."""
         problem: BaseException | None = None
         for offsets, error in self._core.settle():
             if self._callback is None:

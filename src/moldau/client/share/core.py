@@ -1,6 +1,6 @@
 """The share consumer itself; the two faces in front of it add nothing but waiting.
 
-Decided here: what a poll does and in which order. What always holds: methods named `async` run on
+Decided here: what a poll does and in which order. Invariants: methods named `async` run on
 the event loop; the others run in the thread or task of the application, to which `in_flight`
 belongs. What the loop has for the application goes through queues: deliveries, outcomes, errors.
 """
@@ -258,8 +258,8 @@ class ShareCore:
         return await self.wakeup.wakeable(self._nodes.commit(taken, deadline))
 
     def settle(self) -> list[tuple[dict[TopicIdPartition, set[int]], KafkaError | None]]:
-        """Take over what nodes have answered; what the commit callback is to be told."""
-        told = []
+        """Take over what nodes have answered; returns the arguments of the commit callback."""
+        calls = []
         while self._outcomes:
             outcome = self._outcomes.popleft()
             self.in_flight.on_acknowledged(
@@ -269,8 +269,8 @@ class ShareCore:
                 outcome.lock_timeout_ms,
             )
             offsets = {outcome.partition: outcome.acknowledgements.offsets()}
-            told.append((offsets, outcome.error))
-        return told
+            calls.append((offsets, outcome.error))
+        return calls
 
     # What the loop has.
 

@@ -60,7 +60,7 @@ class ShareFace(Generic[K, V]):
         )
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """To these topics instead of others; the group is joined at the next poll.
+        """Subscribe to these topics instead of others; the next poll joins the group.
 
         >>> consumer.subscribe(["jobs"])
         """
@@ -90,11 +90,11 @@ class ShareFace(Generic[K, V]):
     def acknowledge(self, topic: str, partition: int, offset: int, type: Kind, /) -> None: ...
 
     def acknowledge(self, record: ConsumerRecord[K, V] | str, *said: Any) -> None:
-        """Say what became of a record that the last poll gave; ACCEPT if nothing else is said.
+        """Acknowledge a record that the last poll returned, with ACCEPT by default.
 
-        One that the last poll could not deserialize is named by topic, partition and offset; it is
-        released if nothing is said about it. Sent with the next poll or commit. Only with
-        `share.acknowledgement.mode=explicit`.
+        A record that the last poll could not deserialize is named by topic, partition and offset;
+        it is released if it is not acknowledged. Acknowledgements are sent with the next poll or
+        commit. Only with `share.acknowledgement.mode=explicit`.
 
         >>> consumer.acknowledge(record, AcknowledgeType.RELEASE)
         """
@@ -113,8 +113,8 @@ class ShareFace(Generic[K, V]):
     def set_acknowledgement_commit_callback(
         self, callback: AcknowledgementCommitCallback | None
     ) -> None:
-        """Have the outcome of acknowledgements told, during later calls of poll, commit and close;
-        None for nobody.
+        """Call this with the outcome of acknowledgements, during later calls of poll, commit and
+        close; None for no callback.
 
         >>> consumer.set_acknowledgement_commit_callback(
         ...     lambda offsets, error: print(offsets, error)
@@ -132,14 +132,14 @@ class ShareFace(Generic[K, V]):
             return self._core.in_flight.lock_timeout_ms
 
     def metrics(self) -> dict[MetricName, KafkaMetric]:
-        """What the consumer has measured, by Kafka's names.
+        """The consumer's metrics, by Kafka's names.
 
         >>> rates = {name.name: metric.value for name, metric in consumer.metrics().items()}
         """
         return self._core.registry.metrics()
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
-        """Push this metric of the application with the client's own (KIP-1076).
+        """Push an application metric with the client's own (KIP-1076).
 
         >>> consumer.register_metric_for_subscription(metric)
         """
@@ -147,7 +147,7 @@ class ShareFace(Generic[K, V]):
             self._core.telemetry.register(metric)
 
     def unregister_metric_from_subscription(self, metric: KafkaMetric) -> None:
-        """Push it no longer.
+        """Stop pushing the metric.
 
         >>> consumer.unregister_metric_from_subscription(metric)
         """
@@ -159,7 +159,8 @@ class ShareFace(Generic[K, V]):
         return
 
     def wakeup(self) -> None:
-        """From any thread: the call that waits, or the next that would, raises WakeupError.
+        """Can be called from any thread: the call that waits, or the next one that would, raises
+        WakeupError.
 
         >>> signal.signal(signal.SIGTERM, lambda *_: consumer.wakeup())
         """
@@ -173,7 +174,7 @@ def _kind(given: Kind) -> AcknowledgeType:
         return AcknowledgeType(given)
     except (KeyError, ValueError):
         names = ", ".join(each.name for each in AcknowledgeType)
-        raise ValueError(f"{given!r} is no acknowledgement; there are {names}") from None
+        raise ValueError(f"{given!r} is not an acknowledgement type: use one of {names}") from None
 
 
 def _checked_topics(topics: Iterable[str]) -> frozenset[str]:

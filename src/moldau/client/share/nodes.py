@@ -205,7 +205,7 @@ class ShareNodes:
             return
         error = task.exception()
         if error is not None:
-            # A fault of ours: the application must hear of it.
+            # A fault of ours: the application must see it.
             state.session.on_failed()
             self._back_off(state)
             self._on_error(error)

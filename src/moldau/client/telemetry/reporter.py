@@ -1,6 +1,6 @@
 """Asks a cluster what metrics it wants, and pushes them: the shell of `state`.
 
-What always holds: it never makes an operation of the client fail or wait; a cluster that does not
+Invariants: it never makes an operation of the client fail or wait; a cluster that does not
 want metrics, or does not know the API, is asked once. It starts with the client's first use, so
 that a client that does nothing connects to nobody.
 """
@@ -105,7 +105,7 @@ class TelemetryReporter:
             return self._state.subscription.client_instance_id
         if self._ended_by is not None:
             raise self._ended_by
-        raise KafkaTimeoutError(f"no client instance id was given within {timeout_ms} ms")
+        raise KafkaTimeoutError(f"no client instance id was assigned within {timeout_ms} ms")
 
     async def close(self) -> None:
         """Push for the last time, if the cluster wants metrics, and end."""
@@ -186,7 +186,7 @@ class TelemetryReporter:
             self._state.on_pushed(now_ms=self._now_ms())
 
     def _failed(self, error: KafkaError) -> None:
-        _log.debug("The cluster does not take metrics: %s", error)
+        _log.debug("The cluster does not accept metrics: %s", error)
         passes = error.retriable and not isinstance(error, UnsupportedVersionError)
         self._state.on_failure(passes=passes, now_ms=self._now_ms())
         self._note_end(error)
@@ -237,7 +237,7 @@ def _number(metric: KafkaMetric) -> int | float | None:
         value = metric.metric_value()
     except Exception:
         # A gauge of the application; its fault must not end the pushes.
-        _log.warning("The value of %r cannot be had", metric.metric_name, exc_info=True)
+        _log.warning("The value of %r cannot be read", metric.metric_name, exc_info=True)
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -175,7 +175,7 @@ class ResponseFrames:
         (size,) = _SIZE.unpack_from(self._shared, self._start)
         if self._is_first and not CORRELATION_ID_BYTES <= size <= self._first_size_max:
             shown = bytes(self._shared[self._start : self._end][:_SHOWN_BYTES_MAX])
-            raise NotKafkaBytes(f"this is no Kafka broker: it sent {what_is_sent(shown)}")
+            raise NotKafkaBytes(f"this is not a Kafka broker: it sent {what_is_sent(shown)}")
         if size < CORRELATION_ID_BYTES:
             raise InvalidResponse(f"{size} is no size of a response")
         if size > self._size_max:

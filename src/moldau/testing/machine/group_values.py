@@ -17,7 +17,7 @@ class GroupMember:
     assignment: dict[str, list[int]] = field(default_factory=dict)
     #: What it subscribes to, where the coordinator knows it.
     topics: tuple[str, ...] = ()
-    #: Of the classic protocol: what it told the group's leader.
+    #: Of the classic protocol: what it sent to the group's leader.
     metadata: bytes = b""
 
 

@@ -1,4 +1,4 @@
-"""APIs and errors by Kafka's names; a misspelt one is told, with the closest right spelling."""
+"""APIs and errors by Kafka's names; the error for a misspelt one has the closest right spelling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def api_keys(names: Iterable[str]) -> tuple[int, ...]:
         key = known.get(_plain(name))
         if key is None:
             guess = did_you_mean(name, [api.name for api in API_BY_KEY.values()])
-            raise ValueError(f"{name!r} is no API of Kafka's, such as Produce or Fetch.{guess}")
+            raise ValueError(f"{name!r} is not a Kafka API such as Produce or Fetch.{guess}")
         keys.append(int(key))
     return tuple(keys)
 
@@ -31,7 +31,7 @@ def error_number(error: str | int) -> int:
     except (KeyError, ValueError):
         guess = did_you_mean(str(error).upper(), ErrorCode.__members__)
         raise ValueError(
-            f"{error!r} is no error of Kafka's, such as NOT_LEADER_OR_FOLLOWER.{guess}"
+            f"{error!r} is not a Kafka error such as NOT_LEADER_OR_FOLLOWER.{guess}"
         ) from None
 
 

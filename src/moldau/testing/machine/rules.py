@@ -1,6 +1,6 @@
 """Which fault a request runs into: decided here, from rules and a seeded random number each.
 
-What always holds: a rule's decisions depend only on its own seed and on the sequence of requests
+Invariants: a rule's decisions depend only on its own seed and on the sequence of requests
 that it applies to, so the same requests meet the same faults again. The number of rules and of
 cuts is bounded.
 """

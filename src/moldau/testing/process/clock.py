@@ -11,7 +11,7 @@ from moldau.times import ElapsedMs, WallMs
 
 
 class _MovableAlarm:
-    """Due at a time of the shifted clock: when that jumps it is set anew."""
+    """Due at a time of the shifted clock: when that jumps it is set again."""
 
     __slots__ = ("_callback", "_clock", "_handle", "due_ms")
 

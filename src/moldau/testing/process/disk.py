@@ -36,7 +36,7 @@ class _File(OsFile):
 
 
 class ThrowAwayDisk(OsDisk):
-    """`room_by_folder` says how many bytes still fit under a folder; where it says nothing, all
+    """`room_by_folder` has the bytes that still fit under a directory; in all others, all
     that the machine has."""
 
     def __init__(self) -> None:

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 def run_node(spec: Mapping[str, Any], control: socket.socket) -> int:
-    """Run a node until it is told to stop; the process's exit code."""
+    """Run a node until it is stopped; returns the process's exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     logging.basicConfig(

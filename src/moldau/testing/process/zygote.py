@@ -3,7 +3,7 @@
 A fork costs about ten milliseconds, importing the broker half a second. A node is still a process
 of its own: it can be killed and stopped as any, and shares no interpreter lock with the test.
 
-What always holds: this process has one thread and no event loop when it forks; it signals only
+Invariants: this process has one thread and no event loop when it forks; it signals only
 children that it has not reaped, so no signal ever hits a stranger with the same id; and when the
 test's process is no more, its nodes end and their folders are removed.
 """

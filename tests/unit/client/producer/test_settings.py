@@ -42,7 +42,7 @@ def test_defaults_are_kafkas() -> None:
             {"transaction.two.phase.commit.enable": True, "transaction.timeout.ms": 5},
             "do not expire",
         ),
-        ({"transaction.two.phase.commit.enable": True}, "not offered"),
+        ({"transaction.two.phase.commit.enable": True}, "not supported"),
         ({"config.providers": "file"}, "config.providers"),
         ({"acks": "2"}, "acks"),
         ({"compression.type": "brotli"}, "compression.type"),

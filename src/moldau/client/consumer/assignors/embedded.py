@@ -1,4 +1,4 @@
-"""The bytes in which members of the classic protocol tell each other what they want and get.
+"""The bytes in which members of the classic protocol exchange subscriptions and assignments.
 
 A version of two bytes comes first. A newer version than is known here is read as the newest known
 one, of which it is a continuation. What an assignment of no bytes means is the caller's to say.

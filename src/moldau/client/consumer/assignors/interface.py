@@ -74,7 +74,7 @@ class PartitionAssignor:
         """Given the consumer's settings once, before anything else."""
 
     def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
-        """What to tell the leader when joining."""
+        """What the leader is sent when this member joins."""
         return None
 
     def assign(

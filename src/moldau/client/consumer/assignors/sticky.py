@@ -45,7 +45,7 @@ class _Sticky(TopicAssignor):
         self._moving: dict[TopicPartition, str] | None = None
 
     def member_data(self, subscription: Subscription) -> MemberData:
-        raise TypeError("a sticky assignor says what members had")
+        raise TypeError("a sticky assignor needs user data with the previous assignment")
 
     def assign_partitions(
         self, partitions: PartitionsPerTopic, subscriptions: GroupSubscription

@@ -48,8 +48,8 @@ def owned_partitions(
 ) -> Owned:
     """Of two that claim a partition the one of the newer generation has it, of equals neither.
 
-    What does not exist is left out, a partition of a topic that was made anew with fewer too:
-    Kafka's own would count it towards its owner's share and then fail.
+    What does not exist is left out, and so is a partition of a topic that was created again with
+    fewer: Kafka's own would count it towards its owner's share and then fail.
     """
     counts = {topic: len(infos) for topic, infos in partitions.items()}
     owned: dict[str, list[TopicPartition]] = {}

@@ -162,7 +162,7 @@ class FetchBuffer:
         return found, next_offsets
 
     def _tell_of_room(self) -> None:
-        """Once, however many parts were taken: who hears of it looks at all partitions."""
+        """Once, however many parts were taken: the callback looks at all partitions."""
         with self._subscription.lock:
             waits, self.short_of_room = self.short_of_room, False
         if waits:

@@ -1,6 +1,6 @@
 """A consumer's side of incremental fetch sessions with one node (KIP-227).
 
-Decided here: what the next request names. What always holds: after a request was answered, the
+Decided here: what the next request names. Invariants: after a request was answered, the
 node's session holds exactly what `sent` says; after any doubt (an error, no answer) the next
 request names everything and starts a new session, closing the old one if it is still there. Pure.
 """
@@ -55,7 +55,7 @@ class ConsumerFetchSession(SessionNumbers):
             return SessionRequest(self._id, INITIAL_EPOCH, wanted, {})
         before = self.sent
         changed = {key: each for key, each in wanted.items() if before.get(key) != each}
-        # A topic made anew has another id; its old one leaves the session.
+        # A topic that was created again has another id; its old one leaves the session.
         forgotten = {
             key: each.topic_id
             for key, each in before.items()

@@ -1,6 +1,6 @@
 """Records of a poll given one by one, as `for record in consumer` does.
 
-What always holds: a record that was not given yet is not consumed: commits and positions stand in
+Invariants: a record that was not given yet is not consumed: commits and positions stand in
 front of it; after a seek or a revocation none of its partition's records is given any more. Pure.
 """
 

@@ -9,7 +9,7 @@ epochs, KIP-320) or FETCHING. Pure.
     any -> AWAIT_RESET -> FETCHING              a reset was asked for, the offset was found
     FETCHING -> AWAIT_VALIDATION -> FETCHING    another leader, the log is the same up to here
 
-What always holds: `version` changes with every jump of the position and with every departure from
+Invariants: `version` changes with every jump of the position and with every departure from
 FETCHING, so what was fetched for an older version is never handed out.
 """
 
@@ -121,14 +121,14 @@ class PositionState:
         self.version = 0
         # The application does not want it now; its position stays, and what is buffered for it.
         self.paused = False
-        # A rebalance takes it away, or its listener has not been told of it yet.
+        # A rebalance takes it away, or its listener was not called for it yet.
         self.pending_revocation = False
         self.awaits_listener = False
         # Its topic is no longer subscribed to; the group has yet to take it back.
         self.unsubscribed = False
         # Not asked for again before, after an error.
         self.retry_at_ms = 0
-        # What the last Fetch told; None before.
+        # From the last Fetch response; None before.
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
         self.log_start_offset: int | None = None

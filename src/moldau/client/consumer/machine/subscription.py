@@ -3,7 +3,7 @@
 Shared by the application's thread, which seeks, pauses and takes records, and the event loop, which
 finds positions and fetches: every method takes the `lock` that the owner passes in.
 
-What always holds: names, a pattern and partitions assigned by hand exclude each other until
+Invariants: names, a pattern and partitions assigned by hand exclude each other until
 `unsubscribe`; only assigned partitions have a position; `unready` holds exactly the assigned
 partitions that have none to fetch from.
 """
@@ -132,7 +132,7 @@ class SubscriptionState:
     # The assignment by a group.
 
     def add_assigned(self, partitions: Iterable[TopicPartition], *, awaits_listener: bool) -> None:
-        """Partitions that a group gave; not fetched before the listener has been told."""
+        """Partitions that a group gave; not fetched before the listener was called."""
         with self.lock:
             for key in partitions:
                 if key not in self.assignment:
@@ -248,7 +248,7 @@ class SubscriptionState:
     def complete_validation(
         self, key: TopicPartition, asked: Position, epoch: int, end_offset: int
     ) -> KafkaError | None:
-        """A leader told where the epoch of `asked` ends in its log; an error if the position is
+        """A leader returned where the epoch of `asked` ends in its log; an error if the position is
         not in that log and there is no reset strategy."""
         with self.lock:
             state = self.assignment.get(key)

@@ -67,7 +67,9 @@ class ClassicHeartbeats:
             if beat is Beat.SLEEP or beat is Beat.WAIT:
                 await self._doorbell.wait(wait_ms)
             elif beat is Beat.FIND_COORDINATOR:
-                _log.warning("group %s: no heartbeat was answered for a session", self._group_id)
+                _log.warning(
+                    "group %s: no heartbeat was answered within session.timeout.ms", self._group_id
+                )
                 self._rounds.forget_coordinator()
             elif beat is Beat.LEAVE:
                 await self._leave_late_application()
@@ -126,7 +128,7 @@ class ClassicHeartbeats:
         )
 
     async def send_leave(self, member_id: str | None, reason: str, limit_ms: int) -> None:
-        """Once: a group that does not hear of it notices when the session ends."""
+        """Once: if it does not arrive, the group notices when the session ends."""
         if member_id is None or limit_ms <= 0:
             return
         identity = LeaveGroupRequest.MemberIdentity(member_id=member_id, reason=reason)

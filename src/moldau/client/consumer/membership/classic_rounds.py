@@ -1,6 +1,6 @@
 """One round of a classic rebalance: JoinGroup, the assignment if this member leads, SyncGroup.
 
-What always holds: a round ends with an assignment's bytes, with `RoundFailed`, which says what to
+Invariants: a round ends with an assignment's bytes, with `RoundFailed`, which says what to
 do next, or with the error of the application's assignor. JoinGroup has a connection of its own: the
 coordinator answers it only when all members are there, and commits must not wait for that.
 """
@@ -122,7 +122,7 @@ class ClassicRounds:
         for each in self._assignors:
             if each.name == name:
                 return each
-        raise IllegalStateError(f"the coordinator chose assignor {name!r}, which nobody offered")
+        raise IllegalStateError(f"the coordinator chose assignor {name!r}, which is not configured")
 
     async def run(self) -> bytes:
         """The assignment of this member."""

@@ -211,7 +211,7 @@ class ClassicMembership:
                 await self._host.on_lost(sorted(owned))
             return
         given_up = self._to_give_up()
-        # Who is eager is told at every join, also of nothing.
+        # An eager member calls the listener at every join, even if it owns nothing.
         if given_up or self._rounds.protocol is RebalanceProtocol.EAGER:
             await self._host.on_revoked(given_up)
 
@@ -242,7 +242,7 @@ class ClassicMembership:
             self._host.metrics.rebalance_failed()
             if after is After.FAIL:
                 raise error
-            _log.info("group %s: joining failed, trying again: %s", self._group_id, error)
+            _log.info("group %s: joining failed and is retried: %s", self._group_id, error)
             if self._member.needs_prepare:
                 return None
             if after is After.FIND_COORDINATOR:

@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Said(NamedTuple):
-    """What the coordinator has been told; the rest is told again only when it changes."""
+    """What heartbeats have reported; a field is sent again only when it changes."""
 
     topics: frozenset[str] | None = None
     regex: str | None = None
@@ -256,7 +256,7 @@ class ConsumerMembership:
         return request
 
     def on_heartbeat_failed(self) -> None:
-        # The expression is not forgotten: it has to be taken back if it was heard.
+        # The expression is not forgotten: it has to be taken back if it arrived.
         self._said = _Said(regex=self._said.regex)
 
     def on_membership_changed(self) -> None:

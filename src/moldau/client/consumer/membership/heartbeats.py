@@ -1,6 +1,6 @@
 """Sends the heartbeats of an `EpochMember`: when they are due, at once when there is news.
 
-What always holds: one heartbeat is under way at a time; after a failure the next waits for the
+Invariants: one heartbeat is under way at a time; after a failure the next waits for the
 backoff, whatever there is to say; the interval is the coordinator's. What the group wants of the
 application, and which fields go into a request, the owner knows.
 """
@@ -41,7 +41,7 @@ class BeatOwner(Protocol):
         ...
 
     def on_heartbeat_failed(self) -> None:
-        """What was said may not have been heard: say it again."""
+        """What was sent may not have arrived: send it again."""
         ...
 
     def on_membership_changed(self) -> None:
@@ -94,7 +94,7 @@ class Heartbeats:
         self._doorbell.ring()
 
     def send_news(self) -> None:
-        """There is something to say that the state does not tell, another subscription."""
+        """There is something to send that is not in the state: another subscription."""
         self._news = True
         self._doorbell.ring()
 
@@ -195,7 +195,7 @@ class Heartbeats:
             async with asyncio.timeout(limit_ms / 1000):
                 await self._call(request, limit_ms)
         except (KafkaError, TimeoutError) as error:
-            _log.info("group %s: leaving was not heard: %s", self._group_id, error)
+            _log.info("group %s: the heartbeat that leaves failed: %s", self._group_id, error)
 
     async def _call(self, request: Message, timeout_ms: int | None = None) -> Any:
         return await self._cluster.call_coordinator(

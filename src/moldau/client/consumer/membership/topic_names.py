@@ -1,7 +1,7 @@
 """Finds the names of topics that the coordinator speaks of by id.
 
 One request is under way at a time; ids that nobody knows are asked for again after a pause, as a
-topic may be so new that the node that was asked has not heard of it.
+topic may be so new that the node that was asked does not know it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which partition a record goes to.
 
-Pure: chance is passed in. What always holds: a record with a key goes where Kafka's own producer
+Pure: chance is passed in. Invariants: a record with a key goes where Kafka's own producer
 would send it (murmur2 of the key's bytes), whatever the partitions' state; one without a key goes
 to the topic's sticky partition, which changes after about `batch.size` bytes (KIP-794). Which
 partition is next is a matter of chance, weighted by how short the queues are.

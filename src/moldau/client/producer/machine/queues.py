@@ -88,7 +88,7 @@ class PartitionQueue:
         self.leader_epoch = NO_EPOCH
         self.batches: deque[ProducerBatch] = deque()
         self.open: ProducerBatch | None = None
-        #: What was taken out and is not told of yet, in the order in which it will be.
+        #: What was taken out and is not completed yet, in the order in which it will be.
         self.untold: deque[ProducerBatch] = deque()
         #: A batch is in flight, and order demands that no other is.
         self.muted = False

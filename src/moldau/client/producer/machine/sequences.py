@@ -1,6 +1,6 @@
 """The numbers of a partition's batches, by which a broker knows what it has already.
 
-Pure. What always holds: batches in flight are kept in the order of their sequence numbers; the
+Pure. Invariants: batches in flight are kept in the order of their sequence numbers; the
 next number follows the last batch that was given one. Numbers wrap to 0 after 2^31-1.
 """
 
@@ -102,7 +102,7 @@ class PartitionSequences:
         return sequence - self.last_acked_sequence == 1
 
     def start_at_beginning(self, producer_id: ProducerId) -> None:
-        """Number everything in flight anew, under another id or epoch."""
+        """Number everything in flight again, under another id or epoch."""
         sequence = 0
         for batch in self.in_flight:
             batch.reset_producer_state(producer_id.producer_id, producer_id.epoch, sequence)

@@ -1,6 +1,6 @@
 """The states of a producer's transactions, and the operations that callers wait for.
 
-Pure. What always holds: a state is only left for one that the table allows; a fatal error is never
+Pure. Invariants: a state is only left for one that the table allows; a fatal error is never
 left.
 """
 

@@ -136,7 +136,7 @@ class TransactionStatus:
             if isinstance(error, (RetriableError, InvalidTxnStateError)):
                 cause = error
                 error = TransactionAbortableError(
-                    f"the transaction cannot go on, retries are used up: {cause}"
+                    f"the transaction cannot go on, the retries are exhausted: {cause}"
                 )
                 error.__cause__ = cause
             if self.bumps_epochs_itself and not self.is_completing:

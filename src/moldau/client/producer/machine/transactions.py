@@ -67,7 +67,7 @@ class TransactionManager:
         self.status.fail_if_error()
         if self.status.state is State.UNINITIALIZED:
             raise IllegalStateError(
-                "the producer has not joined its transactions yet",
+                "transactions are not initialized",
                 advice="call init_transactions() first",
             )
         if self.status.state is State.IN_TRANSACTION:

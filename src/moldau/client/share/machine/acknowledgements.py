@@ -1,6 +1,6 @@
 """What became of acquired offsets, and how few batches of a request can say it.
 
-Pure. What always holds: of several acknowledgements of an offset the last one counts; the batches
+Pure. Invariants: of several acknowledgements of an offset the last one counts; the batches
 cover exactly the offsets that were acknowledged, in order.
 """
 
@@ -36,12 +36,12 @@ class AcknowledgeType(IntEnum):
     RELEASE = 2
     #: It cannot be, and is not delivered again.
     REJECT = 3
-    #: It still is being processed: the lock begins anew.
+    #: It is still being processed: the lock is renewed.
     RENEW = 4
 
 
 class TopicIdPartition(NamedTuple):
-    """A partition of a topic that has not been made anew since."""
+    """A partition of one topic: a topic that is created again has another id."""
 
     topic_id: UUID
     topic: str

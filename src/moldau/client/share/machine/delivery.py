@@ -3,7 +3,7 @@
 A node sends whole batches and says which offsets in them are acquired. Decided here: what becomes
 of each acquired offset. It has a record, which is given to the application; or none, which is a gap
 (compaction, control batches); or one that cannot be deserialized, which is released, or that is in
-a corrupt batch, which is rejected. What always holds: every acquired offset is in exactly one
+a corrupt batch, which is rejected. Invariants: every acquired offset is in exactly one
 portion; an error comes with the portion that has nothing before it.
 """
 

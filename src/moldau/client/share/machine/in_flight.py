@@ -1,6 +1,6 @@
 """Records that the application has been given and has to acknowledge.
 
-Pure. What always holds: a record is in flight from the poll that gives it until its acknowledgement
+Pure. Invariants: a record is in flight from the poll that gives it until its acknowledgement
 is taken to be sent; one that is renewed comes back when the node has agreed, and is given again.
 """
 

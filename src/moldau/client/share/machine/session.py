@@ -2,7 +2,7 @@
 
 Pure. The node counts requests with us: epoch 0 opens a session, each one after carries the next
 number, -1 closes it and releases whatever is still acquired in it. After an error that leaves open
-whether the node counted, a new one is opened, which closes the old one. What always holds: nothing
+whether the node counted, a new one is opened, which closes the old one. Invariants: nothing
 is acknowledged in the request that opens a session, as it would have acquired nothing.
 """
 

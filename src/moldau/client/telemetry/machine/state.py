@@ -9,7 +9,7 @@ broker lead back to the first state after a pause, or to the end:
     any --error that passes--> needed;  any --error that stays--> over
     subscribed --close--> last push --anything--> over
 
-What always holds: no two requests within the interval that the broker last told, but for the last
+Invariants: no two requests within the interval that the broker last asked for, but for the last
 push and for errors that say to ask again at once.
 """
 

@@ -162,7 +162,7 @@ class AfterBeat(Enum):
     FIND_COORDINATOR = auto()
     #: Given up first, joined again then; at the next poll.
     REJOIN = auto()
-    #: Raised to the application, which may mend it and go on.
+    #: Raised to the application, which may fix it and go on.
     REPORT = auto()
     #: Raised to the application; nothing more is sent.
     FAIL = auto()
@@ -204,7 +204,7 @@ class EpochMember:
 
     @property
     def must_release(self) -> bool:
-        """Whether what it owned is lost, and the application has to be told."""
+        """Whether what it owned is lost, and the listener has to be called."""
         return self.state in (EpochState.FENCED, EpochState.STALE)
 
     def join(self) -> None:
@@ -362,7 +362,7 @@ class EpochMember:
     def take(self, steps: Reconciliation) -> list[TopicPartition]:
         """What was to be given up is: the partitions to take now, which are the member's own from
         here on. Of those that were to be added the coordinator may want some back by now, and may
-        have heard already that the member does not have them: these are left out."""
+        know already that the member does not have them: these are left out."""
         added = frozenset(steps.added)
         taken: set[TopicPartition] = set()
         kept: dict[UUID, frozenset[int]] = {}
@@ -378,7 +378,7 @@ class EpochMember:
         return sorted(taken)
 
     def on_reconciled(self, steps: Reconciliation) -> None:
-        """The application knows what it has: the coordinator has to hear of it."""
+        """The application knows what it has: the next heartbeat reports it."""
         if self.still_wanted(steps):
             self._enter(EpochState.ACKNOWLEDGING)
             known = self.current.partitions
