@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 
+from moldau.cli.tools import start_with_spark
 from moldau.pipelines import daemon
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.machine import events
 from moldau.pipelines.control.machine.decisions import Reconciler
 from moldau.pipelines.control.rounds import Published, Rounds
 from moldau.pipelines.errors import PipelineError
+from moldau.spark.runtime.server import ConnectServer
 from support.waiting import eventually
 
 NOBODY = "127.0.0.1:1"
@@ -94,6 +96,29 @@ def test_a_loop_that_does_not_end_is_killed_and_that_is_raised(tmp_path: Path) -
         eventually(lambda: daemon.status(tmp_path).pid is not None, what="a loop that hangs")
         with pytest.raises(PipelineError, match=r"did not end in 0\.5 s and was killed"):
             daemon.stop(tmp_path, timeout=0.5)
+        assert not daemon.status(tmp_path).alive
+
+
+def test_a_second_signal_kills_a_loop_that_does_not_end(tmp_path: Path) -> None:
+    """`moldau start --spark` is interrupted while it waits for the loop."""
+
+    class StoppedBroker:
+        def kill(self) -> None: ...
+
+        def stop(self) -> None: ...
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    with program(HANGING, tmp_path):
+        eventually(lambda: daemon.status(tmp_path).pid is not None, what="a loop that hangs")
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+            in_order = start_with_spark._stop(ConnectServer(tmp_path), StoppedBroker())  # type: ignore[arg-type]
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        assert not in_order
         assert not daemon.status(tmp_path).alive
 
 
