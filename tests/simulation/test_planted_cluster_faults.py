@@ -163,18 +163,19 @@ CASES = [
         committed_with_too_few_in_sync,
         {Invariant.IN_SYNC_COMPLETE, Invariant.LEADER_COMPLETE},
         weights=SPLITS,
-        first_seed=71,
+        first_seed=11,
     ),
     Case(
         in_sync_before_it_has_everything,
         {Invariant.IN_SYNC_COMPLETE, Invariant.LEADER_COMPLETE},
         weights=SPLITS,
-        first_seed=15,
+        first_seed=28,
     ),
     Case(
         the_isr_shrinks_without_the_controller,
         {Invariant.IN_SYNC_COMPLETE, Invariant.LEADER_COMPLETE},
         weights=SPLITS,
+        first_seed=4,
     ),
     Case(
         led_from_outside_the_isr,
@@ -205,7 +206,7 @@ CASES = [
         {Invariant.TRANSACTIONS_ATOMIC, Invariant.SETTLES, Invariant.NO_SURPRISE},
         profile=TRANSACTIONS,
         weights=SPLITS,
-        first_seed=12,
+        first_seed=18,
     ),
     Case(
         markers_written_by_nobody_else,
