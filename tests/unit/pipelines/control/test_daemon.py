@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from moldau.cli.tools import start_with_spark
+from moldau.cli.brokers import start_with_spark
 from moldau.pipelines import daemon
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.machine import events
