@@ -24,15 +24,20 @@ CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=100, file_delete_del
 
 
 class CountingDisk(OsDisk):
-    """Remembers which files were read as a whole or opened."""
+    """Remembers which files were read as a whole or opened, and which directories were listed."""
 
     def __init__(self) -> None:
         super().__init__()
         self.used: list[str] = []
+        self.scanned: list[str] = []
 
     def read_bytes(self, path: str) -> bytes:
         self.used.append(path)
         return super().read_bytes(path)
+
+    def scan_files(self, path: str) -> dict[str, int]:
+        self.scanned.append(path)
+        return super().scan_files(path)
 
     def note_open(self, file: Any) -> None:
         self.used.append(file.path)
@@ -140,6 +145,24 @@ def test_a_start_with_the_inventory_finds_what_one_without_it_finds(
     (tmp_path / INVENTORY_FILE).unlink()
     log = log_of(started(tmp_path))
     assert found == state_of(log)
+
+
+@pytest.mark.parametrize("fill", [fill_nothing, fill_plain, fill_old, fill_transactional])
+def test_a_stop_looks_only_at_the_files_of_logs_that_have_changed(
+    tmp_path: Path, fill: Callable[[Log], None]
+) -> None:
+    manager = started(tmp_path)
+    for index in range(3):
+        fill(manager.create_log("topic", index, CONFIG))
+    manager.close()
+    for _ in range(2):
+        disk = CountingDisk()
+        manager = started(tmp_path, disk)
+        log_of(manager, 0).assign_epoch(20, log_of(manager, 0).log_end_offset)
+        append(log_of(manager, 1), b"more", leader_epoch=20)
+        disk.scanned.clear()
+        manager.close()
+        assert disk.scanned == [str(tmp_path / "topic-1")]
 
 
 def test_what_has_changed_since_is_looked_at(tmp_path: Path) -> None:

@@ -85,7 +85,9 @@ def open_log(
         except FileNotFoundError:
             context.disk.make_dirs(directory)
             files = {}
-        if facts is not None and facts.files == files and facts.end_offset >= log_start_offset:
+        if facts is None or facts.files != files or facts.end_offset < log_start_offset:
+            facts = None
+        if facts is not None:
             known_id = facts.topic_id
             loader.restore(facts, log_start_offset)
         else:
@@ -95,7 +97,7 @@ def open_log(
             loader.load(files, clean_shutdown, recovery_point, log_start_offset)
     except OSError as error:
         raise dir_state.fail(f"opening {directory}", error) from error
-    return Log(
+    log = Log(
         context,
         dir_state,
         directory,
@@ -117,6 +119,8 @@ def open_log(
         unsynced_files=loader.unsynced_files,
         unwritten_epochs=loader.unwritten_epochs,
     )
+    log.opened_from = facts
+    return log
 
 
 def topic_id_is_lost(disk: Disk, directory: str) -> bool:

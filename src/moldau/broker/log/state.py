@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from moldau.broker.log.context import LogContext, LogDirState
 from moldau.broker.log.flusher import Flusher
 from moldau.broker.log.machine.checkpoints import encode_epochs
+from moldau.broker.log.machine.inventory import LogFacts
 from moldau.broker.log.machine.leader_epochs import LeaderEpochs
 from moldau.broker.log.machine.names import LEADER_EPOCH_CHECKPOINT
 from moldau.broker.log.machine.producer_state import ProducerStates
@@ -43,6 +44,7 @@ class LogState:
         "log_end_offset",
         "log_start_offset",
         "lowest_cut",
+        "opened_from",
         "partition",
         "producers",
         "rules",
@@ -97,6 +99,8 @@ class LogState:
         # Where the log was cut since the cleaner last looked: what it had read from there
         # on may have been replaced since.
         self.lowest_cut = NEVER_CUT
+        # The inventory's facts, if the log was opened from them: still true if nothing changes.
+        self.opened_from: LogFacts | None = None
         self.flusher = Flusher(
             context, dir_state, directory, segments, recovery_point, now_ms, new_files
         )

@@ -66,6 +66,9 @@ def decode_inventory(data: bytes, mark_ms: int) -> dict[str, LogFacts]:
             ids[topic_id],
             end_offset,
             tuple(map(tuple, epochs)),
-            tuple(SegmentFacts(*segment) for segment in segments),
+            tuple(
+                SegmentFacts(base_offset, offset and tuple(offset), time and tuple(time), *largest)
+                for base_offset, offset, time, *largest in segments
+            ),
         )
     return found
