@@ -84,6 +84,7 @@ class Group:
             assert time.monotonic() < deadline
 
 
+@pytest.mark.slow("Apache Kafka starts twice, and Moldau in between")
 def test_there_and_back(tmp_path: Path) -> None:
     with apache_kafka(tmp_path, SETTINGS) as kafka:
         group = Group(kafka)

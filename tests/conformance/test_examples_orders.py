@@ -115,6 +115,7 @@ def test_nothing_is_left_when_the_demo_is_interrupted(
     )
 
 
+@pytest.mark.slow("runs the whole test suite of the example")
 def test_the_tests_of_the_project_pass(project_tests: subprocess.Popen[str]) -> None:
     output, _ = project_tests.communicate(timeout=SECONDS_MAX)
     assert project_tests.returncode == 0, output[-8000:]

@@ -28,6 +28,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerPr
         yield first, second
 
 
+@pytest.mark.slow("two sessions of the Java client, side by side")
 def test_a_session_looks_the_same_as_with_apache_kafka(
     brokers: tuple[BrokerProcess, BrokerProcess],
 ) -> None:

@@ -94,6 +94,7 @@ def moldau_on_kafkas_file(folder: Path, config: Path, port: int) -> BrokerProces
     return BrokerProcess(command, port, folder / "moldau.log")
 
 
+@pytest.mark.slow("Apache Kafka starts twice, and Moldau in between")
 def test_moldau_opens_a_folder_of_apache_kafka_and_gives_it_back(tmp_path: Path) -> None:
     with apache_kafka(tmp_path) as kafka:
         create_topics(kafka.bootstrap)

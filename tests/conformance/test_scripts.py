@@ -106,6 +106,7 @@ def told(done: subprocess.CompletedProcess[str], folder: Path) -> tuple[int, str
     return done.returncode, text.replace(name, ""), [line.replace(name, "") for line in errors]
 
 
+@pytest.mark.slow("a JVM starts for each command of the session")
 @pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 def test_storage_says_what_kafkas_tool_says(tmp_path: Path) -> None:
     ours, kafkas = tmp_path / "ours", tmp_path / "kafkas"

@@ -137,6 +137,7 @@ def doubled(deployment: Deployment) -> Deployment:
 Capture = pytest.CaptureFixture[str]
 
 
+@pytest.mark.slow("the Spark server starts, and a failing query is tried again")
 def test_a_definition_that_fails_says_so_and_mended_it_brings_everything_out(
     deployment: Deployment, capsys: Capture
 ) -> None:
@@ -210,6 +211,7 @@ def test_stop_keeps_its_place_and_restart_makes_a_new_run(doubled: Deployment) -
     doubled.wait_for_all()
 
 
+@pytest.mark.slow("the Spark server starts twice")
 def test_a_killed_server_comes_back_with_all_queries_and_nothing_twice(
     doubled: Deployment,
 ) -> None:

@@ -121,6 +121,7 @@ def test_a_topic_goes_through_every_kind_of_table_and_back_each_record_once(
     assert all(row["at"].startswith(f"2026-01-01T00:00:0{row['id']}.500") for row in found)
 
 
+@pytest.mark.slow("several runs of a query, each with its own batch")
 def test_results_that_change_are_upserted(spark: Any, tmp_path: Path, checkpoint: str) -> None:
     folder, url = str(tmp_path / "in"), f"jdbc:sqlite:{tmp_path / 'totals.db'}"
 
