@@ -1,15 +1,15 @@
 """Calls to other nodes, as the rest of the broker sees them.
 
-A `Transport` gives channels; a `Channel` is one connection to one node of the cluster, made when
-the first call needs it and made again, after a pause, when it broke. The simulator gives another
-`Transport`; nothing else opens connections.
+A `Transport` creates channels. A `Channel` is one connection to one node of the cluster: it
+connects when the first call needs it, and again, after a pause, when the connection is lost. The
+simulator has a `Transport` of its own; nothing else opens connections.
 
-What a caller may rely on:
-- A call either gives the response or raises a `ChannelError`. After that error it is not known
-  whether the peer has carried out the request; but what is an `UnsupportedVersion` was not sent.
-- A channel may be called by many at once; their requests leave in the order of the calls. The peer
-  answers one request of a connection after the other, so whoever makes calls that the peer holds
-  back (Fetch with a wait) takes a channel of its own.
+Invariants:
+- A call either returns the response or raises a `ChannelError`. After that error it is unknown
+  whether the peer has carried out the request; after an `UnsupportedVersion` it was not sent.
+- Several tasks may use a channel at once; their requests are sent in the order of the calls. The
+  peer answers the requests of a connection one after the other, so calls that the peer may delay
+  (Fetch with a wait) need a channel of their own.
 - Connecting again after a failure is paced by the channel (`reconnect.backoff.ms`): a call during
   the pause waits for its end, so a loop that calls again at once does not spin.
 - A call that takes longer than its `timeout_ms`, everything included, fails with `CallTimedOut`.
@@ -76,26 +76,26 @@ class Channel(Protocol):
         timeout_ms: int,
         max_version: int | None = None,
     ) -> RawResponse:
-        """As `call`, for who reads the response's bytes itself: they are copied once, out of the
-        socket."""
+        """As `call`, for callers that decode the response themselves: its bytes are copied once,
+        out of the socket."""
         ...
 
     def close(self) -> None:
-        """Fail what waits and let go of the connection; does not wait for anything."""
+        """Fail all pending calls and close the connection, without waiting."""
         ...
 
 
 class Transport(Protocol):
-    """Where channels come from."""
+    """Creates channels."""
 
     def channel(self, node_id: int, host: str, port: int, listener_name: str) -> Channel:
-        """A new channel; nothing is connected before its first call. `listener_name` says how
-        the peer's listener is secured."""
+        """A new channel; nothing is connected before its first call. `listener_name` determines
+        how the peer's listener is secured."""
         ...
 
 
 class Prober(Protocol):
-    """Tells a process that is gone from a network that is."""
+    """Tells a dead process from a lost network."""
 
     async def probe(self, host: str, port: int, *, timeout_ms: int) -> Reach:
         """Connect to the address and close the connection again; nothing is sent."""
@@ -107,7 +107,7 @@ class PeerTransport(Transport, Prober, Protocol):
 
 
 class ConnectionObserver(Protocol):
-    """Who counts what goes over the connections of a transport. Its methods must not raise."""
+    """Counts what passes over the connections of a transport. Its methods must not raise."""
 
     def now_ms(self) -> int: ...
 

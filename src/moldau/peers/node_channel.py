@@ -1,9 +1,9 @@
-"""Channels over real connections; see `channel.py` for what their users may rely on.
+"""Channels over real connections; `channel.py` has the invariants that callers rely on.
 
 Decided here: when a channel connects, which calls are sent, wait or fail, and when it gives up on
-a connection. What always holds: there is at most one connection or one attempt at it; it is made
-only while a call waits; every call ends within its own time; the number of calls in flight and of
-those that wait is bounded, and so is the size of a response.
+a connection. Invariants: there is at most one connection or one attempt to make it, and only while
+a call waits; every call ends within its own time; the number of calls in flight and of those that
+wait is bounded, and so is the size of a response.
 
 A channel is idle, connecting (`_attempt`: the pause after the last failure, the connection itself,
 ApiVersions) or connected (`_connection`). A failed attempt fails all calls that wait. A lost
@@ -170,18 +170,18 @@ class NodeChannel:
 
     @property
     def known_versions(self) -> PeerVersions | None:
-        """What the peer said it serves when it was connected to; None if it is not now."""
+        """The API versions that the peer reported; None while there is no connection."""
         return None if self._connection is None else self._connection.versions
 
     @property
     def idle(self) -> bool:
-        """Whether nobody waits for anything here."""
+        """Whether no call is pending."""
         connection = self._connection
         in_flight = 0 if connection is None else connection.in_flight_count
         return not self._waiting and not in_flight
 
     async def versions(self, *, timeout_ms: int) -> PeerVersions:
-        """What the peer said it serves; asked for by connecting, if need be."""
+        """The API versions that the peer reports; connects if necessary."""
         await self.call_raw(
             ApiKey.API_VERSIONS, api_versions_request(moldau.__version__), timeout_ms=timeout_ms
         )
@@ -218,8 +218,8 @@ class NodeChannel:
         max_version: int | None = None,
         unanswered: bool = False,
     ) -> asyncio.Future[RawResponse]:
-        """As `call_raw`, for who is called back: the request has its place in the order when this
-        returns, and no task is needed. Raises ChannelError if it is not even queued."""
+        """As `call_raw`, with a callback instead of a task: when this returns, the request has its
+        place in the order. Raises ChannelError if it cannot be queued."""
         call = Call(API_BY_KEY[key], request, max_version, unanswered=unanswered)
         self._start(call, timeout_ms)
         return call.future
@@ -306,12 +306,12 @@ class NodeChannel:
             self._set_alarm(min(deadlines))
 
     def _calls(self) -> list[Call]:
-        """Those that wait, and those that were sent."""
+        """The calls that wait, and those that were sent."""
         connection = self._connection
         return [*self._waiting, *(connection.in_flight if connection is not None else ())]
 
     def _watch_idleness(self) -> None:
-        """Close the connection once it had no calls for the whole of the idle time."""
+        """Close the connection when it had no calls for the whole idle time."""
         if not self.idle:
             self._idle_deadline_ms = None
             return
@@ -382,7 +382,7 @@ class NodeChannel:
         self._pump()
 
     async def _establish(self) -> NodeConnection:
-        """A connection over which versions are agreed upon, within the time that this may take."""
+        """A connection with negotiated versions, within the time that this may take."""
         settings = self._settings
         connection = NodeConnection(
             self._peer,
@@ -470,7 +470,7 @@ class Deadline:
             self._task.cancel()
 
     def passed(self) -> bool:
-        """Whether this was the reason; the task goes on, then."""
+        """Whether this was the reason; the task then continues."""
         if self._passed and self._task is not None:
             self._task.uncancel()
         return self._passed

@@ -1,8 +1,8 @@
-"""One connection to another node: sends requests, and gives each response to the call it answers.
+"""One connection to another node: sends requests, and matches responses to calls.
 
-What always holds: responses are taken in the order of the requests, as every Kafka broker sends
-them; one that answers something else, or nothing, ends the connection. Each call ends exactly
-once, with a response or an error, and all of them end with the connection.
+Invariants: responses arrive in the order of the requests, as every Kafka broker sends them; a
+response that matches no call, or another one, ends the connection. Each call ends exactly once,
+with a response or an error, and all of them end with the connection.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Call:
         self.request = request
         self.max_version = max_version
         self.future: asyncio.Future[RawResponse] = asyncio.get_running_loop().create_future()
-        # Set by who watches over its time; without one it has all of it.
+        # Set by the caller that enforces its timeout; without one there is no timeout.
         self.timeout_ms = 0
         self.deadline_ms = NO_DEADLINE_MS
         self.ended = False
@@ -95,7 +95,7 @@ class Call:
 
 
 class NodeConnection(asyncio.BufferedProtocol):
-    """See the module. `on_progress` is told when responses came, `on_lost` once of the end."""
+    """See the module. `on_progress` is called after responses, `on_lost` once at the end."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class NodeConnection(asyncio.BufferedProtocol):
 
     @property
     def versions(self) -> PeerVersions | None:
-        """What the peer serves, once that is negotiated."""
+        """The API versions of the peer, once they are negotiated."""
         return self._versions
 
     @property
@@ -140,7 +140,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         return len(self._in_flight)
 
     async def negotiate(self, software_version: str) -> None:
-        """Learn what the peer serves; raises ChannelError."""
+        """Ask the peer for its API versions; raises ChannelError."""
         version = API_VERSIONS.max_version
         while True:
             call = Call(API_VERSIONS, api_versions_request(software_version), None)
@@ -158,7 +158,7 @@ class NodeConnection(asyncio.BufferedProtocol):
             version = answer
 
     def send(self, call: Call) -> None:
-        """Send the request in the version to be spoken; a call that has none fails."""
+        """Send the request in the negotiated version; without a common version the call fails."""
         versions = self._versions
         invariant(versions is not None, "a call was sent before versions were negotiated")
         try:

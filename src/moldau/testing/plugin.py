@@ -1,7 +1,7 @@
 """The pytest plugin: fixtures for a broker and a cluster, per test and per session.
 
-It is loaded wherever Moldau is installed, so what always holds: without one of its fixtures it
-imports nothing of Moldau and starts nothing. With one, the template process starts while pytest
+It is loaded wherever Moldau is installed. Invariant: without one of its fixtures it imports nothing
+of Moldau and starts nothing. With one, the template process starts while pytest
 still collects, and each worker of pytest-xdist has its own.
 """
 

@@ -116,7 +116,7 @@ class ControllerBlocks:
         until_ms = self._clock.elapsed_ms() + _WAIT_MS_MAX
         while True:
             left_ms = until_ms - self._clock.elapsed_ms()
-            # Anew each time: a broker that has to register again gets another epoch.
+            # Read each time: a broker that has to register again gets another epoch.
             request = AllocateProducerIdsRequest(
                 broker_id=self._node_id, broker_epoch=self._broker_epoch()
             )

@@ -1,7 +1,7 @@
-"""How long to wait before the next try: longer after each failure, up to a limit, never the same.
+"""How long to wait before the next try: longer after each failure, up to a limit, with jitter.
 
-The growth and the jitter are those of Kafka's ExponentialBackoff: nodes that lost the same peer
-at the same time do not all come back at the same time.
+Growth and jitter are those of Kafka's ExponentialBackoff: nodes that lost the same peer at the same
+time do not all reconnect at the same time.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class UnsupportedVersion(ChannelError):
 
 
 class RawResponse(NamedTuple):
-    """A response as it came. `body` is the caller's: nobody else writes to it, ever."""
+    """A response as it was received. `body` belongs to the caller: nothing else writes to it."""
 
     version: int
     body: memoryview
@@ -48,5 +48,5 @@ class Reach(Enum):
     ACCEPTED = "accepted"
     #: The machine answers and nothing listens there.
     REFUSED = "refused"
-    #: No answer in time, no way to the machine, an unknown name: it says nothing of a process.
+    #: No answer in time, no route to the machine, an unknown name: the process may be alive.
     UNKNOWN = "unknown"

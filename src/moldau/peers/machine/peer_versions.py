@@ -1,4 +1,4 @@
-"""What the peer of a channel serves, and which version of an API is spoken with it."""
+"""The API versions of a peer, and which version of an API to use with it."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def read_api_versions(version: int, body: memoryview, peer: str) -> PeerVersions
     try:
         (code,) = _ERROR_CODE.unpack_from(body)
         unsupported = code == ErrorCode.UNSUPPORTED_VERSION
-        # Who does not know the version asked for answers in version 0, which everybody can read.
+        # A peer that does not know the requested version answers in version 0.
         response = decode(ApiVersionsResponse, 0 if unsupported else version, body)
     except (struct.error, WireError) as error:
         raise InvalidResponse(f"the answer to ApiVersions v{version}: {error}") from None
     ranges = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
     if unsupported:
         low, high = ranges.get(ApiKey.API_VERSIONS, (0, 0))
-        # Always a lower one, so that this comes to an end.
+        # Always a lower one, so that the negotiation ends.
         again = min(high, version - 1)
         if again < max(low, API_VERSIONS.min_version):
             raise InvalidResponse(

@@ -1,13 +1,13 @@
-"""Cuts what a peer sends into response frames.
+"""Divides the bytes that a peer sends into response frames.
 
-Decided here: where a response starts and ends, which sizes are refused, and where its bytes are
-received. What always holds: however the stream is cut, the same frames come out; a frame belongs
-to whoever takes it; and an unfinished one holds at most 16 MB, or twice the bytes really received.
+Decided here: where a response starts and ends, which sizes are rejected, and into which buffers its
+bytes are received. Invariants: however the stream is divided, the frames are the same; a frame
+belongs to its caller; an unfinished one takes at most 16 MB, or twice the bytes really received.
 
 Small frames are received together into one buffer and copied out of it. The rest of a long one is
-received straight into a buffer of its own, so what follows its first part is not copied again. A
-few such buffers are kept and used again once nobody has a view of them: memory that the system has
-to find and clear for every response costs as much as the copy out of the socket.
+received directly into a buffer of its own, so what follows its first part is not copied again. A
+few such buffers are reused once nothing has a view of them: memory that the system has to find and
+clear for every response costs as much as the copy out of the socket.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SIZE: Final = struct.Struct(">i")
 
 
 class InvalidResponse(Exception):
-    """Bytes that are no response: nothing that follows can be understood."""
+    """Bytes that are no response: what follows cannot be decoded either."""
 
 
 class NotKafkaBytes(InvalidResponse):
@@ -43,7 +43,7 @@ class NotKafkaBytes(InvalidResponse):
 
 
 class SpareBuffers:
-    """Buffers of earlier long frames, oldest first; some are still read by who took the frames."""
+    """Buffers of earlier long frames, oldest first; callers may still read some of them."""
 
     __slots__ = ("_buffers",)
 

@@ -116,8 +116,8 @@ class OffsetStore:
     ) -> set[tuple[str, int]]:
         """All partitions with a committed or a pending offset of the group.
 
-        `topics` leaves only those of topics with these names and ids: a topic that was created
-        anew has the name of the old one.
+        `topics` leaves only those of topics with these names and ids: a topic that was deleted and
+        recreated has the same name.
         """
         found = {
             (topic, partition): offset
