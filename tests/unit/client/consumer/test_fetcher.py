@@ -215,6 +215,8 @@ async def test_an_answer_about_a_position_that_was_left() -> None:
 @scene
 async def test_a_leader_that_says_who_leads_now() -> None:
     stage = Stage(1)
+    # The new leader is asked at once; the old one must not be asked in between.
+    stage.nodes.settings = NetworkSettings(bootstrap=(), retry_backoff_ms=60_000)
     stage.fetcher.kick()
     await stage.asked()
     leader = FetchResponse.LeaderIdAndEpoch(leader_id=2, leader_epoch=5)
