@@ -102,7 +102,9 @@ def test_a_clean_stop_leaves_its_mark(start: Start, tmp_path: Path) -> None:
     assert mark["brokerEpoch"] >= 0
     recovery_points = (tmp_path / "data" / "recovery-point-offset-checkpoint").read_text()
     assert f"{TOPIC} 0 {BATCHES}\n" in recovery_points
-    start()
+    # Its port is bound before the mark is removed, so that a start on a taken port leaves the mark.
+    with RawConnection(start().port) as to:
+        wait_for_leader(to, TOPIC)
     assert not mark_of(tmp_path).exists()
     broker.kill()
     assert not mark_of(tmp_path).exists()
