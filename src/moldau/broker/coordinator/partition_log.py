@@ -62,7 +62,7 @@ class PartitionLog:
         guard = producer.guard
         invariant(
             guard is None or isinstance(guard, Verification),
-            f"{guard!r} is no guard of {self._partition}",
+            f"{guard!r} does not verify appends to {self._partition}",
         )
         return append_records(
             self._partition,

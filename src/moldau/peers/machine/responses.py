@@ -177,7 +177,7 @@ class ResponseFrames:
             shown = bytes(self._shared[self._start : self._end][:_SHOWN_BYTES_MAX])
             raise NotKafkaBytes(f"this is not a Kafka broker: it sent {what_is_sent(shown)}")
         if size < CORRELATION_ID_BYTES:
-            raise InvalidResponse(f"{size} is no size of a response")
+            raise InvalidResponse(f"{size} is not a valid response size")
         if size > self._size_max:
             raise InvalidResponse(
                 f"a response of {size} bytes is over the limit of {self._size_max}"

@@ -334,7 +334,7 @@ class TransactionCoordinator:
             leadership.aborting = True
             work = self._abort_timed_out(leadership, action.transactional_ids)
         else:
-            raise InvariantError(f"{action!r} is no action of this coordinator")
+            raise InvariantError(f"the coordinator of transactions has no action {action!r}")
         task = asyncio.get_running_loop().create_task(work)
         leadership.tasks.add(task)
         task.add_done_callback(lambda task: self._on_done(leadership, task))

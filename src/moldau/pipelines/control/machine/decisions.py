@@ -82,7 +82,7 @@ class _Run:
         return self.status.session_id is not None
 
     def lose(self, now_ms: int) -> None:
-        """Its server is gone. That is no failure of the pipeline: it goes on with the next one."""
+        """Its server has ended. The pipeline has not failed: it continues on the next server."""
         after = self.after_stop if self.status.state is State.STOPPING else State.RESTARTING
         retry_at_ms = now_ms if after is State.RESTARTING else None
         self.set(after, now_ms, retry_at_ms=retry_at_ms, keep=False)

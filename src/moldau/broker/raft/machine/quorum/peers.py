@@ -49,7 +49,7 @@ class Peers:
         return self._last_id
 
     def answered(self, request_id: int) -> Sent | None:
-        """The request; None if its response is no longer of interest."""
+        """The request; None if it was given up in the meantime."""
         sent = self._sent.pop(request_id, None)
         if sent is not None:
             self._busy.pop(sent.peer.id, None)
