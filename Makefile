@@ -95,6 +95,11 @@ KILLS ?= 1000
 kills: $(VENV)/.installed-test   ## SIGKILLs of a broker under a producer and a group (KILLS=1000, long)
 	PYTHONPATH=tests $(BIN)/python -m kills --count $(KILLS) $(if $(SEED),--seed $(SEED))
 
+.PHONY: fuzz
+FRAMES ?= 1000000
+fuzz: $(VENV)/.installed-test   ## malformed frames against a broker (FRAMES=1000000, SEED=, long)
+	PYTHONPATH=tests $(BIN)/python -m fuzz --frames $(FRAMES) $(if $(SEED),--seed $(SEED))
+
 .PHONY: cluster-conformance
 cluster-conformance: $(VENV)/.installed-test tools   ## every scenario on three nodes (long)
 	$(BIN)/pytest --cluster $(MOVED) $(DISTURBED) -n $(WORKERS) --dist loadfile \
@@ -114,8 +119,14 @@ sim-short: $(VENV)/.installed-test
 tools:
 	@wanted=; command -v kcat >/dev/null || wanted=kcat; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
+	[ -x /usr/sbin/krb5kdc ] && command -v krb5-config >/dev/null \
+	  || wanted="$$wanted krb5-kdc krb5-admin-server krb5-user libkrb5-dev"; \
 	[ -z "$$wanted" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	  && apt-get update -qq && apt-get install -y -qq $$wanted >/dev/null; } || true
+	  && apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	  apt-get install -y -qq $$wanted >/dev/null; } || true
+	@# Compiled against the Kerberos of the machine; without it the tests of GSSAPI skip.
+	@[ ! -x $(BIN)/python ] || $(BIN)/python -c 'import gssapi' 2>/dev/null \
+	  || $(BIN)/pip install -q gssapi >/dev/null 2>&1 || true
 
 # Apache Kafka by Maven coordinate (tests/java/pom.xml); without Java or Maven its tests skip.
 kafka: .cache/kafka/.archived

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,14 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from bench import acls as acl_work
 from bench import clients as client_work
 from bench import cluster as cluster_work
 from bench import failover as failover_work
 from bench import groups as group_work
 from bench import growth as growth_work
 from bench import nodes, servers, sharing, workloads
+from bench import tls as tls_work
 from bench import transactions as transaction_work
 from bench.servers import Server
 
@@ -163,6 +165,30 @@ def latency(run: Run) -> None:
                         kafka and kafka.p50_us, echo.p50_us, "<= 2.0 of limit"))
     run.rows.append(Row("synchronous produce p99", "us", best["moldau"].p99_us,
                         kafka and kafka.p99_us, echo.p99_us))
+
+
+def acls(run: Run) -> None:
+    """Synchronous produce without an authorizer and with 1,000 and 10,000 ACLs, in turns."""
+    count = max(1000, int(4_000 * run.scale))
+    frame = workloads.produce_frame("latency")
+    best: dict[int, float] = {}
+    with ExitStack() as running:
+        measured: dict[int, Server] = {}
+        for number in (0, 1_000, 10_000):
+            settings = acl_work.SETTINGS if number else ()
+            server = running.enter_context(servers.moldau(*settings))
+            server.create_topic("latency")
+            if number:
+                acl_work.create(f"127.0.0.1:{server.port}", number, "latency")
+            workloads.round_trips(server, frame, count=count)
+            measured[number] = server
+        for _ in range(LATENCY_ROUNDS):
+            for number, server in measured.items():
+                p50_us = workloads.round_trips(server, frame, count=count).p50_us
+                best[number] = min(p50_us, best.get(number, p50_us))
+    for number in (1_000, 10_000):
+        run.rows.append(Row(f"synchronous produce p50 with {number:,} ACLs", "us", best[number],
+                            None, best[0], "<= 1.03 of none"))
 
 
 def start(run: Run) -> None:
@@ -573,11 +599,34 @@ def _spark_rows(run: Run, formats: tuple[str, ...], found: Any, size: int) -> No
                                 ratios[1] if len(ratios) > 1 else None, None, f">= {aim}"))
 
 
+def tls(run: Run) -> None:
+    """Produce, fetch, synchronous produce and handshakes over SSL, beside PLAINTEXT."""
+    found: dict[str, tls_work.Figures] = {}
+    with servers.scratch_folder() as folder:
+        certificates = tls_work.Certificates(folder)
+        for broker in run.brokers():
+            with broker() as server:
+                found[f"{server.name} PLAINTEXT"] = tls_work.measure(server, run.scale)
+        for broker in run.brokers(*certificates.overrides):
+            with broker() as server:
+                secured = replace(server, ca=str(certificates.certificate))
+                found[server.name] = tls_work.measure(secured, run.scale)
+    for protocol, suffix in (("SSL", ""), ("PLAINTEXT", " PLAINTEXT")):
+        ours, kafkas = found[f"moldau{suffix}"], found.get(f"kafka{suffix}")
+        for name, (what, unit, aim) in tls_work.FIGURES.items():
+            value = getattr(ours, name)
+            if value is not None:
+                theirs = kafkas and getattr(kafkas, name)
+                run.rows.append(
+                    Row(f"{what}, {protocol}", unit, value, theirs, None, aim if not suffix else "")
+                )
+
+
 SUITES = {
     suite.__name__: suite
     for suite in (
         throughput, fetch, latency, start, partitions, groups, transactions, share, cluster,
-        failover, clients, spark,
+        failover, clients, spark, acls, tls,
     )
 }
 

@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,25 @@ class Server:
     pid: int
     started: float
     start_seconds: float
+    #: The certificate that its clients trust, if its listener has TLS.
+    ca: str | None = None
+
+    @property
+    def client_config(self) -> dict[str, str | int]:
+        """How confluent-kafka reaches it."""
+        config: dict[str, str | int] = {"bootstrap.servers": self.bootstrap, "log_level": 3}
+        if self.ca is not None:
+            config |= {"security.protocol": "SSL", "ssl.ca.location": self.ca}
+        return config
+
+    def connect(self) -> socket.socket:
+        """A bare socket, encrypted if the listener is."""
+        connection = socket.create_connection(("127.0.0.1", self.port))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.ca is None:
+            return connection
+        tls = ssl.create_default_context(cafile=self.ca)
+        return tls.wrap_socket(connection, server_hostname="127.0.0.1")
 
     @property
     def bootstrap(self) -> str:
@@ -46,7 +66,7 @@ class Server:
         return psutil.Process(self.pid).memory_info().rss / 1e6
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 3})
+        admin = AdminClient(self.client_config)
         for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
             future.result(60)
 

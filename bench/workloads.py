@@ -48,8 +48,7 @@ def produce(
     server: Server, topic: str, *, message_size: int, batch_size: int, total_bytes: int
 ) -> Throughput:
     producer = Producer({
-        "bootstrap.servers": server.bootstrap,
-        "log_level": 3,
+        **server.client_config,
         "acks": 1,
         "linger.ms": 5,
         "batch.size": batch_size,
@@ -77,8 +76,7 @@ def produce(
 
 def consume(server: Server, topic: str, *, message_size: int, count: int) -> Throughput:
     consumer = Consumer({
-        "bootstrap.servers": server.bootstrap,
-        "log_level": 3,
+        **server.client_config,
         "group.id": f"bench-{uuid.uuid4()}",
         "enable.auto.commit": False,
         "fetch.message.max.bytes": 4 << 20,
@@ -98,12 +96,6 @@ def consume(server: Server, topic: str, *, message_size: int, count: int) -> Thr
     return Throughput(seen, seen * message_size, seconds, cpu)
 
 
-def _connect(server: Server) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", server.port))
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connection
-
-
 def raw_fetch(server: Server, topic: str, *, total_bytes: int) -> Throughput:
     """Fetch 1 MB at a time over one socket and throw it away, from offset 0 again and again."""
     request = FetchRequest(
@@ -115,7 +107,7 @@ def raw_fetch(server: Server, topic: str, *, total_bytes: int) -> Throughput:
     frame = encode_request_frame(API_BY_KEY[ApiKey.FETCH], 11, 1, "bench", request)
     buffer = memoryview(bytearray(4 << 20))
     received = 0
-    with _connect(server) as connection:
+    with server.connect() as connection:
         cpu_before, started = server.cpu_seconds(), time.perf_counter()
         while received < total_bytes:
             connection.sendall(frame)
@@ -140,7 +132,7 @@ def _check_fetched(frame: memoryview) -> None:
 def bare_send(server: Server, *, total_bytes: int) -> Throughput:
     buffer = memoryview(bytearray(4 << 20))
     received = 0
-    with _connect(server) as connection:
+    with server.connect() as connection:
         cpu_before, started = server.cpu_seconds(), time.perf_counter()
         while received < total_bytes:
             connection.sendall(struct.pack(">i", 60) + bytes(60))
@@ -169,7 +161,7 @@ def round_trips(server: Server, frame: bytes, *, count: int) -> Latency:
     """One request at a time over one connection."""
     buffer = memoryview(bytearray(1 << 16))
     times = []
-    with _connect(server) as connection:
+    with server.connect() as connection:
         for _ in range(count):
             started = time.perf_counter()
             connection.sendall(frame)
@@ -194,7 +186,7 @@ def first_acknowledged_seconds(server: Server, started: float) -> float:
         MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="first")]),
     )
     deadline = started + 30
-    with _connect(server) as connection:
+    with server.connect() as connection:
         while time.monotonic() < deadline:
             _call(connection, buffer, metadata)
             answer = _call(connection, buffer, produce_frame("first"))

@@ -6,7 +6,6 @@ has a package of that name to install by.
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import shlex
 import shutil
@@ -39,9 +38,12 @@ def pip_install(extra: str) -> str:
     By name where Moldau is installed: pip then only adds what the extra needs. The name alone would
     be looked for in an index where it is not, so code that runs from a checkout names its folder.
     """
+    # Imported here: it takes 30 ms, and starts of brokers import this module.
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
-        importlib.metadata.distribution("moldau")
-    except importlib.metadata.PackageNotFoundError:
+        distribution("moldau")
+    except PackageNotFoundError:
         return f"{_pip()} install -e '{_shortest(_ROOT)}[{extra}]'"
     return f"{_pip()} install 'moldau[{extra}]'"
 

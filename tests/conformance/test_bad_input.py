@@ -146,8 +146,10 @@ def test_what_is_advertised_is_answered(broker: BrokerProcess) -> None:
                 continue
             assert connection.closed_by_broker(), api.name
         for version in range(lowest, entry.max_version + 1):
-            if api.key in (ApiKey.PRODUCE, ApiKey.PUSH_TELEMETRY):
-                continue  # the default request has acks=0, or pushes nothing: no answer to check
+            if api.key in (ApiKey.PRODUCE, ApiKey.PUSH_TELEMETRY, ApiKey.DESCRIBE_ACLS):
+                # The default request has acks=0, pushes nothing, or has a filter of UNKNOWN
+                # elements, which Kafka refuses too: no answer to check.
+                continue
             with RawConnection(broker.port) as connection:
                 connection.send(api.key, version, api.request())
                 assert connection.receive(api.key, version) is not None, (api.name, version)

@@ -13,11 +13,6 @@ from support.processes import BrokerProcess
 @pytest.mark.parametrize(
     ("words", "feature"),
     [
-        ("configs --describe --entity-type users", "client quotas (DescribeClientQuotas)"),
-        (
-            "configs --alter --entity-type users --entity-name a --add-config consumer_byte_rate=1",
-            "client quotas",
-        ),
         ("acls --list", "ACLs."),
     ],
 )

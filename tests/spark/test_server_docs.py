@@ -26,7 +26,7 @@ def test_the_python_runs(
 ) -> None:  # fmt: skip
     with Producer(bootstrap_servers=bootstrap) as producer:
         producer.send("greetings", value=b"hello")
-    monkeypatch.setenv("SPARK_REMOTE", server.url)
+    monkeypatch.setenv("SPARK_REMOTE", server.session_url)
     names: dict[str, object] = {}
     for block in blocks("python"):
         code = block.replace("127.0.0.1:9092", bootstrap)

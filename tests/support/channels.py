@@ -208,6 +208,13 @@ _SETTINGS: Any = SimpleNamespace(
     max_connections=_INT_MAX,
     max_connections_per_ip=_INT_MAX,
     max_connections_per_ip_overrides={},
+    max_connection_creation_rate=2**31 - 1,
+    queued_max_request_bytes=-1,
+    quota_window_num=11,
+    quota_window_size_seconds=1,
+    listener_max_connections={},
+    listener_max_connection_creation_rate={},
+    protected_listener=None,
 )
 
 

@@ -95,6 +95,8 @@ class Shape:
     static_voters: bool = False
     with_proxy: bool = False
     racks: bool = True
+    host: str = "127.0.0.1"
+    """By which nodes and clients call a node; Kerberos wants a name."""
 
 
 COMBINED = Shape()
@@ -152,12 +154,13 @@ class ClusterUnderTest:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(self.nodes[node_id].bootstrap for node_id in self.brokers)
+        ports = [self.nodes[node_id].port for node_id in self.brokers]
+        return ",".join(f"{self.shape.host}:{port}" for port in ports)
 
     @property
     def controller_bootstrap(self) -> str:
         ports = [self.nodes[node_id].advertised["CONTROLLER"] for node_id in self.controllers]
-        return ",".join(f"127.0.0.1:{port}" for port in ports)
+        return ",".join(f"{self.shape.host}:{port}" for port in ports)
 
     def others(self, *than: int) -> list[int]:
         return [node_id for node_id in self.nodes if node_id not in than]
@@ -169,14 +172,14 @@ class ClusterUnderTest:
             "process.roles": ",".join(node.roles),
             "node.id": str(node.node_id),
             "listeners": _addresses(node.listeners),
-            "advertised.listeners": _addresses(node.advertised),
+            "advertised.listeners": _addresses(node.advertised, self.shape.host),
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(node.data),
         }
         if self.shape.static_voters:
             properties["controller.quorum.voters"] = ",".join(
-                f"{id}@127.0.0.1:{self.nodes[id].advertised['CONTROLLER']}"
+                f"{id}@{self.shape.host}:{self.nodes[id].advertised['CONTROLLER']}"
                 for id in self.controllers
             )
         else:
@@ -185,17 +188,19 @@ class ClusterUnderTest:
             properties["broker.rack"] = f"rack-{node.node_id}"
         return properties | self.settings
 
-    def format(self, *, cluster_id: str = CLUSTER_ID, only: Iterable[int] | None = None) -> None:
+    def format(
+        self, *how: str, cluster_id: str = CLUSTER_ID, only: Iterable[int] | None = None
+    ) -> None:
         """Write the configuration files and format folders, each node's as its operator would."""
         nodes = [self.nodes[id] for id in (only or self.nodes)]
         for node in nodes:
             write_properties(node.config, node.properties)
         for node in nodes:
             if node.kind == "moldau":
-                self._format(node, cluster_id)
+                self._format(node, cluster_id, *how)
         javas = [node for node in nodes if node.kind != "moldau"]
         with ThreadPoolExecutor(len(nodes)) as pool:
-            list(pool.map(lambda node: self._format(node, cluster_id), javas))
+            list(pool.map(lambda node: self._format(node, cluster_id, *how), javas))
 
     def format_new_folders(self, node_id: int) -> None:
         """What an operator does with a new disk of a node that exists."""
@@ -206,7 +211,7 @@ class ClusterUnderTest:
             node.format(*how, cluster_id=cluster_id)
         elif CONTROLLER in node.roles:
             voters = ",".join(
-                f"{id}@127.0.0.1:{self.nodes[id].advertised['CONTROLLER']}:{directory}"
+                f"{id}@{self.shape.host}:{self.nodes[id].advertised['CONTROLLER']}:{directory}"
                 for id, directory in self._directories.items()
             )
             node.format("--initial-controllers", voters, *how, cluster_id=cluster_id)
@@ -493,8 +498,8 @@ class ClusterUnderTest:
         self.proxy.block(set())
 
 
-def _addresses(listeners: Mapping[str, int]) -> str:
-    return ",".join(f"{name}://127.0.0.1:{port}" for name, port in listeners.items())
+def _addresses(listeners: Mapping[str, int], host: str = "127.0.0.1") -> str:
+    return ",".join(f"{name}://{host}:{port}" for name, port in listeners.items())
 
 
 def cluster_for(

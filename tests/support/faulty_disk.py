@@ -76,6 +76,11 @@ class FaultyDisk:
             raise OSError(errno.ENOSPC, "No space left on device", path)
         self._disk.write_atomic(path, data, sync=sync)
 
+    def write_new(self, path: str, data: Buffer) -> None:
+        if self.broken("write", path):
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        self._disk.write_new(path, data)
+
     def can_sync_all(self, path: str) -> bool:
         # Whatever file system the tests run on.
         return True

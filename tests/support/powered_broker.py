@@ -59,6 +59,8 @@ class _Network:
         # Clients talk to the broker, which comes last.
         self.receiver = receiver
 
+    def update_address_rates(self, default: float | None, limits: Mapping[str, float]) -> None: ...
+
     def update_settings(self, settings: NetworkSettings) -> None:
         """Nothing depends on them."""
 

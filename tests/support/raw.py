@@ -19,7 +19,9 @@ class RawConnection:
     """One connection; requests are answered one by one. Where a route is known there is one to
     each node, and a request and its answer belong together."""
 
-    def __init__(self, port: int, *, timeout: float = 60.0) -> None:
+    def __init__(self, port: int, *, timeout: float = 60.0, source: str | None = None) -> None:
+        """`source` is the address to connect from."""
+        self._source = None if source is None else (source, 0)
         self._timeout = timeout
         self._correlation_id = 0
         self._route = ROUTES.get(port)
@@ -30,7 +32,9 @@ class RawConnection:
 
     def _connect(self, port: int) -> None:
         if port not in self._sockets:
-            made = socket.create_connection(("127.0.0.1", port), timeout=self._timeout)
+            made = socket.create_connection(
+                ("127.0.0.1", port), timeout=self._timeout, source_address=self._source
+            )
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._sockets[port] = made
         self.socket = self._sockets[port]

@@ -21,21 +21,31 @@ from moldau.broker.handlers.alter_share_group_offsets import AlterShareGroupOffs
 from moldau.broker.handlers.api_versions import ApiVersionsHandler
 from moldau.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
 from moldau.broker.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
+from moldau.broker.handlers.create_acls import ForwardedCreateAclsHandler
+from moldau.broker.handlers.create_delegation_token import ForwardedCreateDelegationTokenHandler
 from moldau.broker.handlers.create_partitions import ForwardedCreatePartitionsHandler
 from moldau.broker.handlers.create_topics import ForwardedCreateTopicsHandler
+from moldau.broker.handlers.delete_acls import ForwardedDeleteAclsHandler
 from moldau.broker.handlers.delete_groups import DeleteGroupsHandler
 from moldau.broker.handlers.delete_records import DeleteRecordsHandler
 from moldau.broker.handlers.delete_share_group_offsets import DeleteShareGroupOffsetsHandler
 from moldau.broker.handlers.delete_share_group_state import DeleteShareGroupStateHandler
+from moldau.broker.handlers.describe_acls import DescribeAclsHandler
+from moldau.broker.handlers.describe_client_quotas import DescribeClientQuotasHandler
 from moldau.broker.handlers.describe_cluster import DescribeClusterHandler
 from moldau.broker.handlers.describe_configs import DescribeConfigsHandler
+from moldau.broker.handlers.describe_delegation_token import DescribeDelegationTokenHandler
 from moldau.broker.handlers.describe_groups import DescribeGroupsHandler
 from moldau.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
 from moldau.broker.handlers.describe_producers import DescribeProducersHandler
 from moldau.broker.handlers.describe_share_group_offsets import DescribeShareGroupOffsetsHandler
 from moldau.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from moldau.broker.handlers.describe_transactions import DescribeTransactionsHandler
+from moldau.broker.handlers.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsHandler,
+)
 from moldau.broker.handlers.end_txn import EndTxnHandler
+from moldau.broker.handlers.expire_delegation_token import ForwardedExpireDelegationTokenHandler
 from moldau.broker.handlers.fetch import FetchHandler
 from moldau.broker.handlers.find_coordinator import FindCoordinatorHandler
 from moldau.broker.handlers.get_telemetry_subscriptions import GetTelemetrySubscriptionsHandler
@@ -58,6 +68,9 @@ from moldau.broker.handlers.produce import ProduceHandler
 from moldau.broker.handlers.push_telemetry import PushTelemetryHandler
 from moldau.broker.handlers.read_share_group_state import ReadShareGroupStateHandler
 from moldau.broker.handlers.read_share_group_state_summary import ReadShareGroupStateSummaryHandler
+from moldau.broker.handlers.renew_delegation_token import ForwardedRenewDelegationTokenHandler
+from moldau.broker.handlers.sasl_authenticate import SaslAuthenticateHandler
+from moldau.broker.handlers.sasl_handshake import SaslHandshakeHandler
 from moldau.broker.handlers.share_acknowledge import ShareAcknowledgeHandler
 from moldau.broker.handlers.share_fetch import ShareFetchHandler
 from moldau.broker.handlers.share_group_describe import ShareGroupDescribeHandler
@@ -76,6 +89,8 @@ from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.routes import Route
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.service import ReplicationService
+from moldau.broker.security.authorization.permissions import TopicNames
+from moldau.broker.security.authorization.topic_guard import TopicGuard
 from moldau.broker.share.manager import SharePartitionManager
 from moldau.broker.shared import Shared
 from moldau.broker.topic_creation import TopicCreation
@@ -101,6 +116,7 @@ class Parts:
     share_partitions: SharePartitionManager
     creation: TopicCreation
     telemetry: ClientTelemetry
+    topic_names: TopicNames
 
     @property
     def cluster_id(self) -> str:
@@ -146,7 +162,7 @@ def broker_routes(parts: Parts) -> Routes:
     """The APIs of a broker's listener, for clients and other brokers."""
     routes = _data_routes(parts) | _transaction_routes(parts)
     routes |= _group_routes(parts) | _newer_group_routes(parts) | _share_routes(parts)
-    routes |= _admin_routes(parts) | _controller_routes(parts)
+    routes |= _admin_routes(parts) | _controller_routes(parts) | _security_routes(parts)
     versions = ApiVersionsHandler(
         routes,
         parts.shared.feature_levels,
@@ -159,9 +175,13 @@ def broker_routes(parts: Parts) -> Routes:
 
 def _data_routes(parts: Parts) -> Routes:
     loop = asyncio.get_running_loop()
-    config, replicas = parts.config(), parts.replicas
-    verifier = parts.coordinators.verifier
-    produce = ProduceHandler(replicas, loop=loop, clock=parts.clock, verifier=verifier)
+    config, replicas, quotas = parts.config(), parts.replicas, parts.shared.quotas
+    verifier, guard = parts.coordinators.verifier, None
+    if parts.shared.authorization is not None:
+        guard = TopicGuard(parts.shared.authorization, parts.topic_names)
+    produce = ProduceHandler(
+        replicas, loop=loop, clock=parts.clock, verifier=verifier, guard=guard, quotas=quotas
+    )
     fetch = FetchHandler(
         replicas,
         loop=loop,
@@ -172,6 +192,8 @@ def _data_routes(parts: Parts) -> Routes:
         lag_ms_max=parts.replication.lag_ms_max,
         throttle=parts.replication.leader_throttle,
         rack_aware=_selects_by_rack(config),
+        guard=guard,
+        quotas=quotas,
     )
     return {
         ApiKey.PRODUCE: Route(produce.handle, raw=True, pipelined=True),
@@ -224,8 +246,12 @@ def _newer_group_routes(parts: Parts) -> Routes:
     groups, share = parts.coordinators.groups, parts.coordinators.share_groups
     consumer = parts.serves_groups("consumer", "group.version")
     streams = parts.serves_groups("streams", "streams.version")
-    consume = ConsumerGroupHeartbeatHandler(groups, enabled=consumer)
-    stream = StreamsGroupHeartbeatHandler(groups, enabled=streams)
+    consume = ConsumerGroupHeartbeatHandler(
+        groups, enabled=consumer, authorization=parts.shared.authorization
+    )
+    stream = StreamsGroupHeartbeatHandler(
+        groups, enabled=streams, authorization=parts.shared.authorization
+    )
     describe_streams = StreamsGroupDescribeHandler(groups, enabled=streams)
     return {
         ApiKey.CONSUMER_GROUP_HEARTBEAT: Route(consume.handle),
@@ -277,6 +303,7 @@ def _admin_routes(parts: Parts) -> Routes:
     )
     describe = DescribeConfigsHandler(image, shared.configs, shared.loggers, node_id=parts.node_id)
     resources = ListConfigResourcesHandler(image)
+    acls = DescribeAclsHandler(image, enabled=shared.uses_acls)
     subscriptions = GetTelemetrySubscriptionsHandler(
         parts.telemetry, elapsed_ms=parts.clock.elapsed_ms, random_bytes=parts.random_bytes
     )
@@ -287,10 +314,35 @@ def _admin_routes(parts: Parts) -> Routes:
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: Route(partitions.handle),
         ApiKey.DESCRIBE_CONFIGS: Route(describe.handle),
         ApiKey.LIST_CONFIG_RESOURCES: Route(resources.handle),
+        ApiKey.DESCRIBE_ACLS: Route(acls.handle),
+        ApiKey.DESCRIBE_CLIENT_QUOTAS: Route(DescribeClientQuotasHandler(image).handle),
         ApiKey.DESCRIBE_LOG_DIRS: Route(DescribeLogDirsHandler(shared.logs, parts.config).handle),
         ApiKey.ALTER_REPLICA_LOG_DIRS: Route(AlterReplicaLogDirsHandler(parts.moves).handle),
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Route(subscriptions.handle),
         ApiKey.PUSH_TELEMETRY: Route(push.handle),
+    }
+
+
+def _security_routes(parts: Parts) -> Routes:
+    """Credentials and tokens; some of it the active controller decides."""
+    forward, image, config = parts.forward, parts.image, parts.config
+    return {
+        ApiKey.SASL_HANDSHAKE: Route(SaslHandshakeHandler().handle),
+        ApiKey.SASL_AUTHENTICATE: Route(SaslAuthenticateHandler().handle),
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Route(
+            DescribeUserScramCredentialsHandler(image).handle
+        ),
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Route(forward),
+        ApiKey.CREATE_DELEGATION_TOKEN: Route(
+            ForwardedCreateDelegationTokenHandler(forward).handle
+        ),
+        ApiKey.RENEW_DELEGATION_TOKEN: Route(ForwardedRenewDelegationTokenHandler(forward).handle),
+        ApiKey.EXPIRE_DELEGATION_TOKEN: Route(
+            ForwardedExpireDelegationTokenHandler(forward).handle
+        ),
+        ApiKey.DESCRIBE_DELEGATION_TOKEN: Route(
+            DescribeDelegationTokenHandler(image, config).handle
+        ),
     }
 
 
@@ -299,16 +351,24 @@ def _controller_routes(parts: Parts) -> Routes:
     forward = parts.forward
     create_topics = ForwardedCreateTopicsHandler(forward, parts.settled)
     create_partitions = ForwardedCreatePartitionsHandler(forward, parts.settled)
+    create_acls = ForwardedCreateAclsHandler(forward, parts.settled)
+    delete_acls = ForwardedDeleteAclsHandler(forward, parts.settled)
     alter_configs = AlterConfigsHandler(forward, node_id=parts.node_id)
     incremental_alter_configs = IncrementalAlterConfigsHandler(
-        forward, parts.shared.loggers, node_id=parts.node_id
+        forward,
+        parts.shared.loggers,
+        node_id=parts.node_id,
+        check_own=parts.shared.check_own_configs,
     )
     return {
         ApiKey.CREATE_TOPICS: Route(create_topics.handle),
         ApiKey.DELETE_TOPICS: Route(forward),
         ApiKey.CREATE_PARTITIONS: Route(create_partitions.handle),
+        ApiKey.CREATE_ACLS: Route(create_acls.handle),
+        ApiKey.DELETE_ACLS: Route(delete_acls.handle),
         ApiKey.ALTER_CONFIGS: Route(alter_configs.handle),
         ApiKey.INCREMENTAL_ALTER_CONFIGS: Route(incremental_alter_configs.handle),
+        ApiKey.ALTER_CLIENT_QUOTAS: Route(forward),
         ApiKey.ELECT_LEADERS: Route(forward),
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: Route(forward),
         ApiKey.LIST_PARTITION_REASSIGNMENTS: Route(forward),

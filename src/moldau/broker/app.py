@@ -29,12 +29,21 @@ from moldau.broker.local_channel import LoopbackTransport
 from moldau.broker.log.log_dirs import LogDir, MetaProperties, WrongLogDir
 from moldau.broker.log.machine.names import META_PROPERTIES
 from moldau.broker.log.manager import LogManager
+from moldau.broker.log_lines import configure_logging
 from moldau.broker.loggers import BrokerLoggers
+from moldau.broker.machine.exposure import exposure_of
 from moldau.broker.machine.supported import check_supported
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import ResourceType
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.security.audit.log import load_audit_log
+from moldau.broker.security.authorization.authorization import (
+    AUTHORIZER_CLASS,
+    load_authorization,
+)
+from moldau.broker.security.quotas.address_rates import AddressRates
+from moldau.broker.security.quotas.shell import ClientQuotas, load_quota_callback
 from moldau.broker.shared import Shared, endpoints_of
 from moldau.wire.uuids import random_uuid
 
@@ -70,6 +79,13 @@ class Node:
         self._node_id = config.node_id
         self._transport = LoopbackTransport(config.node_id, environment.transport)
         self._started = AsyncExitStack()
+        self._audit = load_audit_log(config, environment.clock)
+        if self._audit is not None and environment.authentication is not None:
+            environment.authentication.observe(self._audit.on_login)
+        self._quotas = ClientQuotas(
+            config, environment.clock, environment.cpu_ns, callback=load_quota_callback(config)
+        )
+        self._address_rates = AddressRates(environment.network.update_address_rates)
         self.logs = LogManager(
             config.log_dirs,
             disk=environment.disk,
@@ -84,6 +100,12 @@ class Node:
         self._metadata_changed = False
         self._metadata_started = False
         self.metadata: MetadataShell
+        self._authorization = load_authorization(
+            config[AUTHORIZER_CLASS],
+            config.originals,
+            caught_up=self._is_caught_up,
+            audit=self._audit,
+        )
         self.controller: ControllerServer | None = None
         self.broker: BrokerServer | None = None
 
@@ -112,6 +134,8 @@ class Node:
         await network.bind()
         self._remove_clean_shutdown_files()
         self.metadata = self._metadata_shell(cluster_id)
+        if self._environment.authentication is not None:
+            self._environment.authentication.follow(lambda: self.metadata.image)
         started.push_async_callback(self._stop_metadata)
         await self._start_metadata()
         self.metadata.subscribe(self._on_metadata)
@@ -136,6 +160,9 @@ class Node:
             metadata=self.metadata,
             logs=self.logs,
             loggers=BrokerLoggers(),
+            authorization=self._authorization,
+            quotas=self._quotas,
+            audit=self._audit,
             on_failure=self._on_failure,
         )
 
@@ -236,11 +263,21 @@ class Node:
 
     # Changes while it runs.
 
+    def _is_caught_up(self) -> bool:
+        """Whether the image has all that the current leader has committed, as far as is known."""
+        committed = self.metadata.raft.machine.leader_high_watermark
+        return committed is not None and 0 < committed <= self.metadata.offset + 1
+
     def _on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """The configuration first: the parts that get the same delta use it."""
+        """The configuration and the ACLs first: the parts that get the same delta use them."""
         own = ((ResourceType.BROKER, ""), (ResourceType.BROKER, str(self._node_id)))
         if delta.from_snapshot or any(key in delta.configs for key in own):
             self._take_configs(image)
+        if self._authorization is not None:
+            self._authorization.apply(delta, image)
+        if delta.quotas_changed or delta.from_snapshot:
+            self._quotas.update(image.quotas)
+            self._address_rates.update(image.quotas)
 
     def _take_configs(self, image: MetadataImage) -> None:
         changed, problems = self._configs.apply(
@@ -255,6 +292,7 @@ class Node:
             logger.warning("these settings have no effect: %s", ", ".join(sorted(without_effect)))
         self._configure_logs()
         self._environment.network.update_settings(self.config.network)
+        self._environment.reconfigure(self.config)
         if self.broker is not None:
             self.broker.on_config_changed()
 
@@ -299,6 +337,9 @@ class Node:
             await self.broker.finish()
         if self.controller is not None:
             await self.controller.finish()
+        self._address_rates.close()
+        if self._audit is not None:
+            self._audit.flush()
 
     def _close_folders(self) -> None:
         if self.broker is not None and self.broker.loaded:
@@ -310,14 +351,16 @@ class Node:
 
 
 def _spare_the_collector() -> None:
-    """Look for garbage less often: a start makes very many objects, and nearly all stay alive."""
-    gc.set_threshold(50_000, 20, 50)
+    """A start makes very many objects, and nearly all stay alive: what was imported is collected
+    before, and garbage is hardly looked for until it is over."""
+    gc.collect()
+    gc.set_threshold(1_000_000, 20, 50)
 
 
 def _freeze_what_is_alive() -> None:
     """Objects alive after the start stay alive: collecting them only costs latency."""
-    gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 async def serve(config: BrokerConfig, on_ready: Callable[[NodeInfo], None]) -> int:
@@ -364,9 +407,9 @@ async def serve(config: BrokerConfig, on_ready: Callable[[NodeInfo], None]) -> i
 def run(config: BrokerConfig, *, on_ready: Callable[[NodeInfo], None]) -> int:
     """Run a node in the foreground; returns the process's exit code."""
     check_supported(config)
-    logging.basicConfig(
-        level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
-    )
+    configure_logging()
+    if (line := exposure_of(config.listeners)) is not None:
+        logger.info("%s", line)
     try:
         import uvloop
     except ImportError:

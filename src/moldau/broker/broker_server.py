@@ -40,6 +40,9 @@ from moldau.broker.network.dispatcher import Dispatcher
 from moldau.broker.raft.machine.record_versions import CORDONED_DIRECTORIES_METADATA_VERSION
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.service import ReplicationService
+from moldau.broker.security.authorization.apis.table import BROKER_RULES
+from moldau.broker.security.authorization.guard import guarded
+from moldau.broker.security.authorization.machine.image_topics import ImageTopicNames
 from moldau.broker.share.manager import SharePartitionManager
 from moldau.broker.shared import Shared, endpoints_of
 from moldau.broker.topic_creation import TopicCreation
@@ -81,6 +84,7 @@ class BrokerServer:
         self._moves: LogMoves
         self._maintenance: Maintenance
         self._requests: Dispatcher
+        self._own_requests: Dispatcher
         self.loaded = False
         self._built = False
 
@@ -95,7 +99,7 @@ class BrokerServer:
         await self._load_logs()
         self.loaded = True
         self._build_parts()
-        shared.metadata.subscribe(self._on_metadata)
+        self._follow_metadata()
         self.replicas.set_strays_aside()
         self._replication.start(self.replicas)
         await self._settled()
@@ -107,10 +111,17 @@ class BrokerServer:
         self._moves.resume()
         self._maintenance.start()
         self._cleaner.start()
-        self._requests = Dispatcher(broker_routes(self._parts()))
+        parts = self._parts()
+        routes = broker_routes(parts)
+        # The node trusts itself; only what arrives over the network is checked.
+        self._own_requests = Dispatcher(routes, limits=shared.quotas)
+        self._requests = Dispatcher(
+            guarded(routes, BROKER_RULES, shared.authorization, parts.topic_names),
+            limits=shared.quotas,
+        )
         listeners = [each.name for each in shared.config.broker_listeners]
         for name in listeners:
-            shared.transport.serve(name, self._requests)
+            shared.transport.serve(name, self._own_requests)
         await network.start(self._requests, listeners)
 
     async def _load_logs(self) -> None:
@@ -252,6 +263,10 @@ class BrokerServer:
             creation=self._creation,
             telemetry=self._telemetry,
             settled=self._settled_on,
+            topic_names=ImageTopicNames(
+                lambda: shared.metadata.image,
+                lambda: bool(shared.config.topics.auto_create_topics_enable),
+            ),
         )
 
     async def _settled(self) -> None:
@@ -282,14 +297,17 @@ class BrokerServer:
         shared = self._shared
         return LogConfig.for_topic(shared.config, shared.metadata.image.topic_configs(topic))
 
-    def _on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Pass on committed changes, in the order in which the parts depend on one another."""
-        self._take_subscriptions(delta, image)
-        self.replicas.apply(delta, image)
-        self.share_partitions.apply(delta, image)
-        self.coordinators.apply(delta, image)
-        self._creation.apply(delta, image)
-        self._waits.apply(delta, image)
+    def _follow_metadata(self) -> None:
+        """In the order in which the parts depend on one another; one that fails does not keep the
+        others from what is committed."""
+        self._shared.metadata.subscribe(
+            self._take_subscriptions,
+            self.replicas.apply,
+            self.share_partitions.apply,
+            self.coordinators.apply,
+            self._creation.apply,
+            self._waits.apply,
+        )
 
     def _take_subscriptions(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for kind, name in delta.configs:
@@ -366,6 +384,7 @@ class BrokerServer:
     async def finish(self) -> None:
         """The network has stopped."""
         if hasattr(self, "_requests"):
+            await self._own_requests.stop()
             await self._requests.stop()
         if self.loaded:
             await self._shared.logs.flush_all()

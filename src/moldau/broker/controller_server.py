@@ -12,7 +12,11 @@ from moldau.broker.handlers.envelope import EnvelopeHandler
 from moldau.broker.metadata.broker_watch import BrokerWatch
 from moldau.broker.network.dispatcher import Dispatcher
 from moldau.broker.network.routes import Route
+from moldau.broker.security.authorization.apis.table import CONTROLLER_RULES
+from moldau.broker.security.authorization.guard import guarded
+from moldau.broker.security.authorization.machine.image_topics import ImageTopicNames
 from moldau.broker.shared import Shared, endpoints_of
+from moldau.broker.token_sweeper import TokenSweeper
 from moldau.wire.apis import ApiKey
 from moldau.wire.uuids import random_uuid
 
@@ -26,7 +30,13 @@ class ControllerServer:
         self._watch = BrokerWatch(
             shared.metadata, environment.transport, environment.clock, node_id=shared.node_id
         )
-        self._requests = self._dispatcher()
+        self._tokens = TokenSweeper(
+            shared.metadata,
+            environment.clock,
+            interval_ms=config["delegation.token.expiry.check.interval.ms"],
+        )
+        # The node trusts itself; only what arrives over the network is checked.
+        self._own_requests, self._requests = self._dispatchers()
         self._channel = shared.controller_channel()
         self._registration = ControllerRegistrationManager(
             node_id=shared.node_id,
@@ -36,7 +46,7 @@ class ControllerServer:
             clock=environment.clock,
         )
 
-    def _dispatcher(self) -> Dispatcher:
+    def _dispatchers(self) -> tuple[Dispatcher, Dispatcher]:
         shared = self._shared
         routes = controller_routes(
             ControllerParts(
@@ -45,30 +55,43 @@ class ControllerServer:
                 config=lambda: shared.config,
                 configs=shared.configs,
                 metadata=shared.metadata,
-                heard=self._watch.heard,
+                on_heartbeat=self._watch.on_heartbeat,
                 loggers=shared.loggers,
                 feature_levels=shared.feature_levels,
                 elapsed_ms=shared.environment.clock.elapsed_ms,
+                now_ms=shared.environment.clock.now_ms,
+                random_bytes=shared.environment.random_bytes,
+                quotas=shared.quotas,
+                uses_acls=shared.uses_acls,
             )
         )
-        # A request in an envelope is handled like one without.
-        inside = Dispatcher(dict(routes))
+        topics = ImageTopicNames(lambda: shared.metadata.image)
+
+        def checked(routes: dict[ApiKey, Route]) -> Dispatcher:
+            found = guarded(routes, CONTROLLER_RULES, shared.authorization, topics)
+            return Dispatcher(found, limits=shared.quotas)
+
+        # A request in an envelope is handled like one without, for the client that sent it.
+        inside = checked(routes)
         routes[ApiKey.ENVELOPE] = Route(EnvelopeHandler(inside.dispatch).handle)
-        return Dispatcher(routes)
+        return Dispatcher(routes, limits=shared.quotas), checked(routes)
 
     async def start(self) -> None:
         for name in self._listeners:
-            self._shared.transport.serve(name, self._requests)
+            self._shared.transport.serve(name, self._own_requests)
         await self._shared.environment.network.start(self._requests, self._listeners)
         self._shared.metadata.subscribe(self._registration.apply)
         self._watch.start()
+        self._tokens.start()
 
     async def stop(self) -> None:
         """Register no more; requests are answered until the network stops."""
         self._registration.close()
         self._watch.close()
+        self._tokens.close()
         self._channel.close()
 
     async def finish(self) -> None:
         """The network has stopped."""
+        await self._own_requests.stop()
         await self._requests.stop()

@@ -41,6 +41,7 @@ from moldau.broker.coordinator.transaction.interface import MarkerWriter
 from moldau.broker.coordinator.transaction.machine.config import TransactionConfig
 from moldau.broker.coordinator.transaction.machine.values import Marker, MarkerResult
 from moldau.broker.environment import Environment
+from moldau.broker.faults import contained
 from moldau.broker.machine.topics import (
     GROUP_OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
@@ -310,7 +311,7 @@ class Coordinators:
             if former is not None and (topic is None or topic.id != former.id):
                 # First, as the leader epochs of a recreated topic start from 0 again.
                 for index in former.partitions:
-                    coordinator.on_resigned(index)
+                    contained(f"the end of {name}-{index}", coordinator.on_resigned, index)
                 del self._known_topics[name]
             if topic is None:
                 continue
@@ -328,10 +329,12 @@ class Coordinators:
             partition = self._around.replicas.find(topic.name, index)
             leads = state.leader == self._around.node_id
             # Its log may be on a disk that has failed, until another leader is elected.
+            what = f"a change of the leader of {topic.name}-{index}"
             if leads and partition is not None and partition.error is None:
-                coordinator.on_elected(index, state.leader_epoch, self._log_of(partition))
+                log = self._log_of(partition)
+                contained(what, coordinator.on_elected, index, state.leader_epoch, log)
             else:
-                coordinator.on_resigned(index, state.leader_epoch)
+                contained(what, coordinator.on_resigned, index, state.leader_epoch)
 
     def _log_of(self, partition: Partition) -> CoordinatorLog:
         codec = _COMPRESSION_KEYS.get(partition.topic)

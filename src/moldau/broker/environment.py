@@ -9,8 +9,10 @@ import asyncio
 import os
 import random
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.log.background import Background, ThreadBackground
@@ -18,9 +20,13 @@ from moldau.broker.log.disk import Disk, OsDisk
 from moldau.broker.metadata.machine.placement import RandomSource
 from moldau.broker.network.interface import Network
 from moldau.broker.network.server import SocketNetwork
+from moldau.broker.node_security import NodeSecurity
 from moldau.clock import Clock, LoopClock
 from moldau.peers.channel import PeerTransport
 from moldau.peers.node_channel import ChannelSettings, NodeTransport, response_bytes_max
+
+if TYPE_CHECKING:
+    from moldau.broker.security.authentication.authentication import Authentication
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +42,20 @@ class Environment:
     random_bytes: Callable[[int], bytes]
     host_name: Callable[[], str]
     close: Callable[[], None]
+    reconfigure: Callable[[BrokerConfig], None] = lambda config: None
+    """Takes over what changed in the configuration of a running node."""
+    authentication: Authentication | None = None
+    """The logins of listeners with SASL."""
+    cpu_ns: Callable[[], int] = time.perf_counter_ns
+    """Measures how long the event loop is busy with a request."""
+    check: Callable[[BrokerConfig], None] = lambda config: None
+    """Raises ConfigError if `reconfigure` could not take it over."""
 
     @classmethod
     def real(cls, config: BrokerConfig) -> Environment:
-        background = ThreadBackground(asyncio.get_running_loop())
         clock, chance = LoopClock(), random.SystemRandom()
+        security = NodeSecurity(config, clock=clock, random_bytes=os.urandom)
+        background = ThreadBackground(asyncio.get_running_loop())
         transport = NodeTransport(
             client_id=f"node-{config.node_id}",
             clock=clock,
@@ -52,6 +67,7 @@ class Environment:
                 ],
                 response_bytes_max=response_bytes_max(config.network.socket_request_max_bytes),
             ),
+            security=security.of_peers,
         )
 
         def close() -> None:
@@ -61,11 +77,14 @@ class Environment:
         return cls(
             disk=OsDisk(),
             background=background,
-            network=SocketNetwork(config.listeners, config.network),
+            network=SocketNetwork(config.listeners, config.network, security=security.listeners),
             transport=transport,
             clock=clock,
             random=chance,
             random_bytes=os.urandom,
             host_name=socket.getfqdn,
             close=close,
+            reconfigure=security.update,
+            authentication=security.authentication,
+            check=security.check,
         )

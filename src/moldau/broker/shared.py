@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from moldau.broker.config import BrokerConfig, DynamicBrokerConfig, Listener, resolve_listeners
+from moldau.broker.config import (
+    BrokerConfig,
+    ConfigLayers,
+    DynamicBrokerConfig,
+    Listener,
+    resolve_listeners,
+)
 from moldau.broker.controller_channel import ControllerChannel
 from moldau.broker.environment import Environment
 from moldau.broker.handlers.api_versions import FeatureLevels
@@ -16,6 +22,11 @@ from moldau.broker.loggers import BrokerLoggers
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.machine.model import Endpoint
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.security.audit.log import AuditLog
+from moldau.broker.security.authorization.authorization import Authorization
+from moldau.broker.security.quotas.shell import ClientQuotas
+from moldau.config.errors import ConfigError
+from moldau.wire.errors import ApiError, ErrorCode
 
 SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -30,6 +41,11 @@ class Shared:
     metadata: MetadataShell
     logs: LogManager
     loggers: BrokerLoggers
+    authorization: Authorization | None
+    """None: everybody may do everything."""
+    quotas: ClientQuotas
+    audit: AuditLog | None
+    """None: nothing is audited."""
     on_failure: Callable[[BaseException], None]
     """Called on an unrecoverable error."""
 
@@ -37,6 +53,26 @@ class Shared:
     def config(self) -> BrokerConfig:
         """The current configuration, including dynamic changes."""
         return self.configs.current
+
+    @property
+    def uses_acls(self) -> bool:
+        """Whether the ACLs in the metadata log have an effect."""
+        return self.authorization is not None and self.authorization.uses_acls
+
+    def check_own_configs(self, changes: Mapping[str, str | None]) -> None:
+        """ApiError if listeners could not use these changes: certificates that cannot be read."""
+        layers = self.configs.layers
+        values = {**layers.broker, **{name: text for name, text in changes.items() if text}}
+        for name in changes.keys() - {name for name, text in changes.items() if text}:
+            values.pop(name, None)
+        try:
+            config = ConfigLayers(layers.static, cluster=layers.cluster, broker=values).effective
+        except ConfigError:
+            return  # The controller rejects what is wrong in itself.
+        try:
+            self.environment.check(config)
+        except ConfigError as error:
+            raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
     def controller_channel(self) -> ControllerChannel:
         """A new channel to the active controller."""

@@ -113,9 +113,11 @@ _FAMILIES = (
         "Security",
         "security",
         (
+            ("security", "make certificates, users and ACLs for a cluster on this machine"),
             ("acls", "add, remove and list access control lists"),
             ("delegation-tokens", "create, renew, expire and describe delegation tokens"),
         ),
+        without_script=("security",),
     ),
     _Family(
         "Files on disk",

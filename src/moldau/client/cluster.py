@@ -25,6 +25,7 @@ from moldau.client.connections import (
 from moldau.client.coordinator_finder import CoordinatorFinder
 from moldau.client.deadline import Deadline
 from moldau.client.errors import (
+    AuthenticationError,
     DisconnectError,
     KafkaError,
     KafkaTimeoutError,
@@ -104,7 +105,7 @@ class ClusterClient:
         #: Called with each new picture; must not raise.
         self.on_metadata: list[Callable[[ClusterMetadata], None]] = []
         #: Called when none of the addresses is a Kafka broker's; must not raise.
-        self.on_not_kafka: list[Callable[[NotKafkaError], None]] = []
+        self.on_fatal: list[Callable[[KafkaError], None]] = []
         #: Topics to keep in the picture, all of them if None. The owner changes it.
         self.wanted_topics: set[str] | None = set()
         self.allow_auto_topic_creation = False
@@ -240,21 +241,18 @@ class ClusterClient:
         self, request: Message, *, timeout_ms: int | None = None, max_version: int | None = None
     ) -> Any:
         """The response of the first node that can be reached, beginning at a random one."""
-        last: KafkaError | None = None
-        is_kafka = False
+        failures: list[KafkaError] = []
         await self.bootstrap.resolve()
         for node in self._candidates():
             try:
                 return await self.call(
                     node, request, timeout_ms=timeout_ms, max_version=max_version
                 )
-            except NotKafkaError as error:
-                last = error
-            except DisconnectError as error:
-                last, is_kafka = error, True
-        if isinstance(last, NotKafkaError) and not is_kafka:
-            # Waiting does not help: nothing that was reached is a broker.
-            raise last
+            except (AuthenticationError, NotKafkaError, DisconnectError) as error:
+                failures.append(error)
+        if (fatal := _fatal(failures)) is not None:
+            raise fatal
+        last = failures[-1] if failures else None
         where = addresses(self.metadata.nodes) or str(self.bootstrap)
         raise DisconnectError(
             f"no broker can be reached at {where}: {_reason(last)}",
@@ -358,8 +356,8 @@ class ClusterClient:
         # raises nothing when no broker is there: the log shows the reason.
         if isinstance(error.__cause__, NotConnected) or failures > 1:
             self.outages.cluster_failed(error.message)
-        if isinstance(error, NotKafkaError):
-            for listener in tuple(self.on_not_kafka):
+        if isinstance(error, (NotKafkaError, AuthenticationError)):
+            for listener in tuple(self.on_fatal):
                 listener(error)
 
     async def _ask_brokers(self) -> ClusterMetadata:
@@ -433,6 +431,17 @@ class ClusterClient:
         self._connections.close()
         await self._refresher.close()
         await self._coordinators.close()
+
+
+def _fatal(failures: list[KafkaError]) -> KafkaError | None:
+    """The failure that waiting does not help against: a node was rejected or rejects the client, or
+    nothing that was reached is a broker."""
+    rejected = [each for each in failures if isinstance(each, AuthenticationError)]
+    if rejected:
+        return rejected[-1]
+    if failures and all(isinstance(each, NotKafkaError) for each in failures):
+        return failures[-1]
+    return None
 
 
 def _reason(error: KafkaError | None) -> str:

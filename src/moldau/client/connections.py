@@ -12,16 +12,21 @@ from typing import Final
 
 from moldau.client.errors import (
     ClosedError,
+    ConfigError,
     DisconnectError,
     KafkaError,
     NotKafkaError,
+    SaslAuthenticationFailedError,
+    SslAuthenticationError,
     UnsupportedVersionError,
     error_for,
 )
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.topics import Node
 from moldau.clock import Clock, pause
+from moldau.config.errors import ConfigError as AnyConfigError
 from moldau.peers.channel import (
+    AuthenticationFailed,
     CallTimedOut,
     ChannelError,
     ConnectionObserver,
@@ -31,6 +36,8 @@ from moldau.peers.channel import (
 )
 from moldau.peers.machine.backoff import RandomSource
 from moldau.peers.node_channel import ChannelSettings, NodeChannel, NodeTransport
+from moldau.peers.security import PLAINTEXT, ConnectionSecurity, SecurityByListener
+from moldau.security.tls import client_context
 from moldau.wire.errors import ErrorCode
 
 __all__ = ["LANE_COORDINATOR", "LANE_DEFAULT", "LANE_FETCH", "Connections", "node_transport"]
@@ -53,6 +60,7 @@ def node_transport(
         clock=clock,
         random=random,
         observer=observer,
+        security=_security(settings),
         settings=ChannelSettings(
             reconnect_backoff_ms=settings.reconnect_backoff_ms,
             reconnect_backoff_max_ms=settings.reconnect_backoff_max_ms,
@@ -65,6 +73,27 @@ def node_transport(
             connections_max_idle_ms=settings.connections_max_idle_ms,
         ),
     )
+
+
+def _security(settings: NetworkSettings) -> SecurityByListener:
+    """One for all nodes. Raises ConfigError."""
+    if settings.security_protocol == "PLAINTEXT":
+        return lambda listener_name: PLAINTEXT
+    tls, login = None, None
+    try:
+        if settings.security_protocol in ("SSL", "SASL_SSL"):
+            context = client_context(settings.security)
+            tls = lambda: context  # noqa: E731
+        if settings.security_protocol.startswith("SASL_"):
+            # Here, since other clients need not import it.
+            from moldau.peers.sasl_login import sasl_login
+            from moldau.security.logins import login_of
+
+            login = sasl_login(login_of(settings.security))
+    except AnyConfigError as error:
+        raise ConfigError.of(error) from None
+    security = ConnectionSecurity(tls=tls, authenticate=login)
+    return lambda listener_name: security
 
 
 class Connections:
@@ -84,7 +113,8 @@ class Connections:
         where = (node.host, node.port, lane)
         channel = self._channels.get(where)
         if channel is None:
-            channel = self._transport.channel(node.id, node.host, node.port, "PLAINTEXT")
+            # All nodes of a cluster are reached by the protocol of the client's settings.
+            channel = self._transport.channel(node.id, node.host, node.port, "")
             self._channels[where] = channel
         return channel
 
@@ -115,6 +145,9 @@ class Connections:
             return error_for(ErrorCode.REQUEST_TIMED_OUT, str(error))
         if self.closed:
             return ClosedError("the client was closed")
+        if isinstance(error, AuthenticationFailed):
+            kind = SslAuthenticationError if error.tls else SaslAuthenticationFailedError
+            return kind(f"{error.peer}: {error.reason}")
         if isinstance(error, NotKafka):
             return NotKafkaError(f"{error.peer}: {error.reason}")
         if isinstance(error, NotConnected):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from moldau.client.config import PRODUCER_KEYS, parse_addresses
@@ -10,6 +11,8 @@ from moldau.config.addresses import HostPort
 from moldau.config.section import Section, Values
 
 __all__ = ["NetworkSettings"]
+
+_SECURITY_KEYS = tuple(name for name in PRODUCER_KEYS if name.startswith(("ssl.", "sasl.")))
 
 
 class NetworkSettings(Section, keys=PRODUCER_KEYS):
@@ -37,14 +40,19 @@ class NetworkSettings(Section, keys=PRODUCER_KEYS):
     send_buffer_bytes: int
     receive_buffer_bytes: int
     calls_in_flight_max: int = 16
+    security_protocol: str = "PLAINTEXT"
+    #: The values of all ssl. and sasl. keys.
+    security: Mapping[str, Any] = {}
 
     @classmethod
     def of(cls, values: Values, **changes: Any) -> NetworkSettings:
         """From parsed settings (`config.parse_settings`)."""
         protocol = values["security.protocol"].upper()
-        if protocol != "PLAINTEXT":
+        if values["ssl.engine.factory.class"] is not None:
             raise ConfigError.invalid(
-                "security.protocol", protocol, "only PLAINTEXT is supported in this release"
+                "ssl.engine.factory.class",
+                values["ssl.engine.factory.class"],
+                "Java plug-ins cannot be loaded: remove the key",
             )
         controllers = bool(values.get("bootstrap.controllers"))
         key = "bootstrap.controllers" if controllers else "bootstrap.servers"
@@ -56,5 +64,7 @@ class NetworkSettings(Section, keys=PRODUCER_KEYS):
             "bootstrap": parse_addresses(key, values[key]),
             "controllers": controllers,
             "metadata_recovery_strategy": values["metadata.recovery.strategy"].lower(),
+            "security_protocol": protocol,
+            "security": {name: values[name] for name in _SECURITY_KEYS},
         }
         return super().of(values, **{**derived, **changes})

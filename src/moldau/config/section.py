@@ -38,6 +38,10 @@ class Section:
     longer than reading a whole configuration.
     """
 
+    # The hash is asked for by caches, once for every partition, and never changes.
+    __slots__ = ("__dict__", "_hash")
+    _hash: int
+
     #: The key of each field, except for those that are no key.
     KEYS: ClassVar[dict[str, str]] = {}
     _defaults: ClassVar[dict[str, Any]] = {}
@@ -87,7 +91,12 @@ class Section:
 
     def __hash__(self) -> int:
         """Only for sections of hashable values."""
-        return hash(tuple(map(self.__dict__.__getitem__, self._names)))
+        try:
+            return self._hash
+        except AttributeError:
+            found = hash(tuple(map(self.__dict__.__getitem__, self._names)))
+            object.__setattr__(self, "_hash", found)
+            return found
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())

@@ -16,6 +16,8 @@ Invariants:
   If its request has left, the connection is closed with it, as in Kafka, and the other calls on
   it fail too: answers come in order, so they stand behind the one that does not come.
 - A call that fails with `ConnectionRefused` was not sent: nothing listens at the peer's address.
+- A call that fails with `AuthenticationFailed` was not sent: the certificate of one side, or the
+  login, was rejected.
 - `close` fails the calls that wait, and every later one.
 """
 
@@ -24,6 +26,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from moldau.peers.machine.outcomes import (
+    AuthenticationFailed,
     CallTimedOut,
     ChannelError,
     ConnectionRefused,
@@ -37,6 +40,7 @@ from moldau.wire.apis import ApiKey
 from moldau.wire.message import Message
 
 __all__ = [
+    "AuthenticationFailed",
     "CallTimedOut",
     "Channel",
     "ChannelError",

@@ -15,14 +15,17 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import moldau
 from moldau.clock import Alarm, Clock, pause
 from moldau.peers.channel import (
+    AuthenticationFailed,
     CallTimedOut,
     ChannelError,
     ConnectionObserver,
@@ -32,10 +35,14 @@ from moldau.peers.channel import (
     RawResponse,
     Reach,
 )
+from moldau.peers.deadline import Deadline
+from moldau.peers.login_session import LoginSession
 from moldau.peers.machine.backoff import ExponentialBackoff, RandomSource
 from moldau.peers.machine.peer_versions import PeerVersions, api_versions_request
 from moldau.peers.machine.responses import SpareBuffers
 from moldau.peers.node_connection import Call, NodeConnection
+from moldau.peers.security import PLAINTEXT, ConnectionSecurity, SecurityByListener
+from moldau.security.reasons import explain
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.codec import decode
 from moldau.wire.errors import WireError
@@ -90,6 +97,7 @@ class NodeTransport:
         settings: ChannelSettings | None = None,
         connect: Connect | None = None,
         observer: ConnectionObserver | None = None,
+        security: SecurityByListener = lambda listener_name: PLAINTEXT,
     ) -> None:
         """Without `connect` connections are sockets of the running loop."""
         self.client_id = client_id
@@ -100,10 +108,11 @@ class NodeTransport:
         #: Of all connections together, so what is kept does not grow with the cluster.
         self.spares = SpareBuffers()
         self._connect = connect
+        self._security = security
         self._channels: set[NodeChannel] = set()
 
     def channel(self, node_id: int, host: str, port: int, listener_name: str) -> NodeChannel:
-        channel = NodeChannel(self, node_id, host, port)
+        channel = NodeChannel(self, node_id, host, port, self._security(listener_name))
         self._channels.add(channel)
         return channel
 
@@ -112,9 +121,17 @@ class NodeTransport:
         for channel in tuple(self._channels):
             channel.close()
 
-    def connect(self, connection: NodeConnection, host: str, port: int) -> Awaitable[Any]:
-        make = self._connect or asyncio.get_running_loop().create_connection
-        return make(lambda: connection, host, port)
+    def connect(
+        self,
+        connection: NodeConnection,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None,
+    ) -> Awaitable[Any]:
+        loop = asyncio.get_running_loop()
+        if tls is not None:
+            return loop.create_connection(lambda: connection, host, port, ssl=tls)
+        return (self._connect or loop.create_connection)(lambda: connection, host, port)
 
     async def probe(self, host: str, port: int, *, timeout_ms: int) -> Reach:
         make = self._connect or asyncio.get_running_loop().create_connection
@@ -139,8 +156,26 @@ class NodeTransport:
 class NodeChannel:
     """See the module. Implements `channel.Channel`."""
 
-    def __init__(self, transport: NodeTransport, node_id: int, host: str, port: int) -> None:
+    def __init__(
+        self,
+        transport: NodeTransport,
+        node_id: int,
+        host: str,
+        port: int,
+        security: ConnectionSecurity = PLAINTEXT,
+    ) -> None:
         settings = transport.settings
+        self._security = security
+        self._session: LoginSession | None = None
+        if security.authenticate is not None:
+            self._session = LoginSession(
+                security.authenticate,
+                host,
+                clock=transport.clock,
+                random=transport.random,
+                timeout_ms=self._setup_timeout_ms,
+                on_renewed=self._pump,
+            )
         self._transport = transport
         self._clock = transport.clock
         self._settings = settings
@@ -273,6 +308,8 @@ class NodeChannel:
             if self._waiting and self._attempt is None and not self._closed:
                 self._attempt = asyncio.get_running_loop().create_task(self._connect())
             return
+        if self._session is not None and self._waiting and not self._session.is_fresh(connection):
+            return
         in_flight_max = self._settings.calls_in_flight_max
         while self._waiting and connection.in_flight_count < in_flight_max:
             connection.send(self._waiting.popleft())
@@ -347,8 +384,13 @@ class NodeChannel:
         calls = list(self._waiting)
         self._waiting.clear()
         reason = _reason(error).removeprefix(f"{self._peer}: ")
-        kind = NotConnected
-        if isinstance(error, NotKafka):
+        kind: Callable[[str, str, str], NotConnected] = NotConnected
+        if isinstance(error, AuthenticationFailed):
+            kind, reason = partial(AuthenticationFailed, tls=error.tls), error.reason
+        elif isinstance(error, ssl.SSLError):
+            kind = partial(AuthenticationFailed, tls=True)
+            reason = f"SSL handshake failed: {explain(error)}"
+        elif isinstance(error, NotKafka):
             kind, reason = NotKafka, error.reason
         elif is_refusal(error):
             kind = ConnectionRefused
@@ -399,8 +441,11 @@ class NodeChannel:
         timeout_ms = self._setup_timeout_ms()
         deadline = Deadline(self._clock, timeout_ms)
         try:
-            await self._transport.connect(connection, self._host, self._port)
+            tls = None if self._security.tls is None else self._security.tls()
+            await self._transport.connect(connection, self._host, self._port, tls)
             await connection.negotiate(moldau.__version__)
+            if self._session is not None:
+                await self._session.begin(connection)
         except asyncio.CancelledError:
             connection.lose("it was given up")
             if deadline.passed() and not self._closed:
@@ -453,27 +498,3 @@ def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno).lower()
     return str(error)
-
-
-class Deadline:
-    """Cancels the current task when its time is over."""
-
-    def __init__(self, clock: Clock, timeout_ms: int) -> None:
-        task = asyncio.current_task()
-        self._task = task
-        self._passed = False
-        self._alarm = clock.call_later(timeout_ms, self._pass)
-
-    def _pass(self) -> None:
-        self._passed = True
-        if self._task is not None:
-            self._task.cancel()
-
-    def passed(self) -> bool:
-        """Whether this was the reason; the task then continues."""
-        if self._passed and self._task is not None:
-            self._task.uncancel()
-        return self._passed
-
-    def cancel(self) -> None:
-        self._alarm.cancel()

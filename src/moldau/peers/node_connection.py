@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from moldau.invariant import invariant
 from moldau.peers.channel import (
+    AuthenticationFailed,
     ChannelError,
     ConnectionObserver,
     NotKafka,
@@ -34,6 +36,7 @@ from moldau.peers.machine.responses import (
     ResponseFrames,
     SpareBuffers,
 )
+from moldau.security.reasons import explain
 from moldau.wire.apis import Api
 from moldau.wire.errors import WireError
 from moldau.wire.framing import decode_response_header, encode_request_parts
@@ -126,6 +129,11 @@ class NodeConnection(asyncio.BufferedProtocol):
         self.lost: ChannelError | None = None
 
     @property
+    def peer(self) -> str:
+        """The node and its address, for error messages."""
+        return self._peer
+
+    @property
     def versions(self) -> PeerVersions | None:
         """The API versions of the peer, once they are negotiated."""
         return self._versions
@@ -156,6 +164,12 @@ class NodeConnection(asyncio.BufferedProtocol):
                 self._versions = answer
                 return
             version = answer
+
+    async def ask(self, api: Api, request: Message) -> RawResponse:
+        """Send a request that belongs to making the connection; raises ChannelError."""
+        call = Call(api, request, None)
+        self.send(call)
+        return await call.future
 
     def send(self, call: Call) -> None:
         """Send the request in the negotiated version; without a common version the call fails."""
@@ -198,12 +212,15 @@ class NodeConnection(asyncio.BufferedProtocol):
         else:
             self._in_flight.append(call)
 
-    def lose(self, reason: str, *, is_kafka: bool = True) -> None:
+    def lose(self, reason: str, *, is_kafka: bool = True, rejected_by_tls: bool = False) -> None:
         """Close, and fail every call that was sent."""
         if self.lost is not None:
             return
         message = f"{self._peer}: {reason}"
-        self.lost = ChannelError(message) if is_kafka else NotKafka(message, self._peer, reason)
+        if rejected_by_tls:
+            self.lost = AuthenticationFailed(message, self._peer, reason, tls=True)
+        else:
+            self.lost = ChannelError(message) if is_kafka else NotKafka(message, self._peer, reason)
         if self._transport is not None:
             self._transport.abort()
             if self._observer is not None:
@@ -271,4 +288,8 @@ class NodeConnection(asyncio.BufferedProtocol):
         )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.lose(f"the connection broke: {exc}" if exc else "the peer closed the connection")
+        if isinstance(exc, ssl.SSLError) and self._versions is None:
+            # With TLS 1.3 a client is done with the handshake before the peer has checked it.
+            self.lose(f"SSL handshake failed: {explain(exc)}", rejected_by_tls=True)
+        else:
+            self.lose(f"the connection broke: {exc}" if exc else "the peer closed the connection")

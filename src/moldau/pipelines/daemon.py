@@ -80,12 +80,13 @@ def ensure_running(
 ) -> int:
     """Start the folder's control loop unless it runs; returns its process id.
 
-    `config` has further client settings (security). With `keep_server` the loop keeps the Spark
-    server running even while there is no pipeline; None leaves that unchanged. If this raises, or
-    is interrupted, it has left no process behind.
+    `config` has further client settings (security); files that they name are meant from the working
+    directory. With `keep_server` the loop keeps the Spark server running even while there is no
+    pipeline; None leaves that unchanged. If this raises, or is interrupted, it has left no process
+    behind.
     """
     control = ControlFolder(folder)
-    wanted = {key: str(value) for key, value in (config or {}).items()}
+    wanted = {key: _from_here(key, str(value)) for key, value in (config or {}).items()}
     wanted["bootstrap.servers"] = bootstrap_servers
     deadline = time.monotonic() + timeout
     if control.is_locked():
@@ -111,6 +112,12 @@ def ensure_running(
                 process.kill()
                 process.wait()
             raise
+
+
+def _from_here(key: str, value: str) -> str:
+    """The loop and Spark's workers have other working directories."""
+    is_file = key.startswith(("sasl.", "ssl.")) and key.endswith((".location", ".file"))
+    return os.path.abspath(value) if is_file and value and "${" not in value else value
 
 
 def stop(folder: str | os.PathLike[str], *, timeout: float = 75.0) -> bool:

@@ -48,7 +48,14 @@ _TRANSACTION_TIMEOUT_MS: Final = 10_000
 _CHANGE_TRIES_MAX: Final = 20
 # The loop does nothing else while it waits for this; what is not written then is written later.
 _STATUS_MS_MAX: Final = 5_000
-_CONNECTION_KEYS: Final = ("bootstrap.", "client.", "sasl.", "security.", "ssl.")
+_CONNECTION_KEYS: Final = (
+    "bootstrap.",
+    "client.",
+    "config.providers",
+    "sasl.",
+    "security.",
+    "ssl.",
+)
 # Small segments: what compaction leaves is what a reader has to go through.
 _TOPIC_CONFIG: Final = {
     "cleanup.policy": "compact",
@@ -78,9 +85,15 @@ class Registry:
         *,
         config: Mapping[str, Any] | None = None,
         timeout: float = 30.0,
+        call_timeout: float | None = None,
+        is_ending: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`timeout` is for a whole read or change, `call_timeout` for one call to the cluster, if
+        that is to fail earlier. A read is given up when `is_ending` returns true."""
         self._config = connection_config(bootstrap_servers, config)
         self._timeout = timeout
+        self._call_timeout = timeout if call_timeout is None else call_timeout
+        self._is_ending = is_ending
         self._view = View()
         self._producer: Producer | None = None
         self._make_topic()
@@ -120,7 +133,7 @@ class Registry:
     def read(self) -> View:
         """Everything that had been written when this was called. The view stays the same object."""
         deadline = time.monotonic() + self._timeout
-        end = self._consumer.end_offsets([_PARTITION], timeout=self._timeout)[_PARTITION]
+        end = self._consumer.end_offsets([_PARTITION], timeout=self._call_timeout)[_PARTITION]
         self._read_to(end, deadline)
         return self._view
 
@@ -198,8 +211,10 @@ class Registry:
         )
 
     def _read_to(self, offset: int, deadline: float) -> None:
-        while self._consumer.position(_PARTITION) < offset:
+        while self._consumer.position(_PARTITION, timeout=self._call_timeout) < offset:
             left = deadline - time.monotonic()
+            if self._is_ending():
+                raise PipelineError(f"the registry {TOPIC} was not read to its end: shutting down")
             if left <= 0:
                 raise PipelineError(
                     f"the registry {TOPIC} could not be read to its end in {self._timeout:g} s",
@@ -210,15 +225,15 @@ class Registry:
     def _make_topic(self) -> None:
         with Admin(self._config) as admin:
             try:
-                admin.describe_topics([TOPIC], timeout=self._timeout)
+                admin.describe_topics([TOPIC], timeout=self._call_timeout)
                 return
             except UnknownTopicOrPartitionError:
                 pass
-            brokers = len(admin.describe_cluster(timeout=self._timeout).nodes)
+            brokers = len(admin.describe_cluster(timeout=self._call_timeout).nodes)
             factor = min(_REPLICATION_FACTOR_MAX, brokers)
             topic = NewTopic(TOPIC, 1, factor, configs=dict(_TOPIC_CONFIG))
             try:
-                admin.create_topics([topic], timeout=self._timeout)
+                admin.create_topics([topic], timeout=self._call_timeout)
             except TopicExistsError:
                 return
             except KafkaError as error:

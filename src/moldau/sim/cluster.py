@@ -163,6 +163,8 @@ class Node(Machine):
             random_bytes=self.random.randbytes,
             host_name=lambda: self.host,
             close=transport.close,
+            # Handling takes no virtual time; real time would differ from run to run.
+            cpu_ns=lambda: 0,
         )
         node = self._node = BrokerNode(self.config, environment, on_failure=self.on_failure)
         await node.start()

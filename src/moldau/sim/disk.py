@@ -23,6 +23,7 @@ raises `Stopped` at every call, so that nothing of the dead process reaches the 
 from __future__ import annotations
 
 import errno
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
@@ -463,6 +464,9 @@ class SimDisk:
         found = {name: files.get(f"{path}/{name}") for name in names}
         return {name: inode.size for name, inode in found.items() if inode is not None}
 
+    def entries_changed(self, path: str) -> int:
+        return zlib.crc32("/".join(self.list_dir(path)).encode())
+
     def scan_dirs(self, path: str) -> list[str]:
         names = self.list_dir(path)
         return [name for name in names if f"{path}/{name}" in self._platter.dirs]
@@ -528,6 +532,11 @@ class SimDisk:
         if sync:
             file.sync()
         self.rename(temporary, path, sync=sync)
+
+    def write_new(self, path: str, data: Buffer) -> None:
+        if path in self.reading(path).files:
+            raise FileExistsError(errno.EEXIST, "the file exists", path)
+        self.open(path, create=True).write(data, 0)
 
     def sync_dir(self, path: str) -> None:
         if path not in self.reading(path).dirs:

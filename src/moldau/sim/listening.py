@@ -83,6 +83,9 @@ class SimNetwork:
     def update_settings(self, settings: NetworkSettings) -> None:
         self._settings = settings
 
+    def update_address_rates(self, default: float | None, limits: Mapping[str, float]) -> None:
+        """Connections are not limited in the simulator."""
+
     async def stop(self, grace_s: float) -> None:
         self._unlisten()
         self._all_closed = asyncio.Event()

@@ -75,7 +75,7 @@ class VirtualLoop(BaseEventLoop):
         """Tasks of processes that ended with an error, which may have been handled."""
         self._ending = False
         self.on_moment: Callable[[], None] | None = None
-        """Told whenever everything of one moment has happened, before time goes on."""
+        """Called when everything of one moment has happened, before time goes on."""
 
     def _new_task(
         self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any
@@ -91,11 +91,11 @@ class VirtualLoop(BaseEventLoop):
         if process is not None and not task.cancelled() and getattr(task, "_log_traceback", False):
             self.failed.append(task)
 
-    def unheard(self) -> list[BaseException]:
+    def unretrieved(self) -> list[BaseException]:
         """Errors that ended a task of a process and have not been retrieved since."""
-        unheard = [task for task in self.failed if getattr(task, "_log_traceback", False)]
+        unretrieved = [task for task in self.failed if getattr(task, "_log_traceback", False)]
         self.failed.clear()
-        return [error for task in unheard if (error := task.exception()) is not None]
+        return [error for task in unretrieved if (error := task.exception()) is not None]
 
     # Callbacks run as long as their process does.
 

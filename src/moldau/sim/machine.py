@@ -216,7 +216,7 @@ class Fleet:
         if self.violations:
             raise self.violations[0]
         self.world.check_errors()
-        for error in self.loop.unheard():
+        for error in self.loop.unretrieved():
             if not isinstance(error, (Stopped, asyncio.CancelledError)):
                 raise Violation(
                     Invariant.NO_SURPRISE, f"a task ended with {error!r} at {where(error)}"

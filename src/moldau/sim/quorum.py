@@ -99,6 +99,7 @@ class QuorumNode(Machine):
             log,
             local=Voter(key=self.key, endpoints=(self.endpoint,)),
             static_voters=static,
+            newest_snapshot=log.latest_snapshot(),
             settings=QuorumSettings(
                 listener_name=LISTENER,
                 fetch_snapshot_max_bytes=300,

@@ -11,6 +11,9 @@
     )
 
 Both connectors take the same options and give the same columns, so the same code runs on both.
+
+A deployment's server asks every session for its token. It is sent in the clear, but only to an
+address of this machine; to any other address PySpark itself sends a token over TLS only.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from __future__ import annotations
 import atexit
 import os
 from typing import Any, Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from moldau.spark.runtime import probe
 from moldau.spark.runtime.errors import SparkRuntimeError, require
@@ -26,12 +29,14 @@ from moldau.spark.runtime.machine.command import CONNECTOR_KEY
 from moldau.spark.runtime.machine.settings import CONNECTORS
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 from moldau.spark.runtime.server import ConnectServer
+from moldau.spark.runtime.startup import address_of
+from moldau.spark.runtime.state_files import TOKEN_VARIABLE
 
-__all__ = ["session", "topic_format"]
+__all__ = ["has_local_workers", "session", "split_token", "topic_format"]
 
 Connector = Literal["auto", "moldau", "kafka"]
 
-_DEFAULT_PORT: Final = 15002
+_THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 _ANSWER_SECONDS_MAX: Final = 2.0
 
 
@@ -50,28 +55,44 @@ def session(
     error. With `user_id` and `session_id` it is an existing session, with its views, settings
     and streaming queries.
     """
-    url = _url(target, start=start)
+    url, token = _server_of(target, start=start)
     if user_id is not None:
         url = _with_parameter(url, "user_id", user_id)
     if session_id is not None:
         url = _with_parameter(url, "session_id", session_id)
-    builder = require("pyspark.sql").SparkSession.builder
-    require("pyspark.sql.connect.session")
-    made = builder.remote(url).create()
+    builder = require("pyspark.sql.connect.session").SparkSession.builder
+    # As PySpark's own builder does, which takes no channel.
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    made = builder.channelBuilder(_channel(url, token)).create()
     # What is registered last runs first: before Spark's own cleaning up of this session.
-    atexit.register(_close_if_gone, made.client, url)
+    atexit.register(_close_if_gone, made.client, url, token)
     return made
 
 
-def _close_if_gone(client: Any, url: str) -> None:
+def _channel(url: str, token: str | None) -> Any:
+    """How PySpark's client connects: with `token` in the clear, else as it does by itself."""
+    builder = require("pyspark.sql.connect.client.core").DefaultChannelBuilder
+    if token is None:
+        return builder(url)
+    host, port = address_of(url)
+    endpoint = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    # By itself it would use TLS, which Spark's server does not have. Made here, since PySpark is an
+    # optional package.
+    made = type("InTheClear", (builder,), {"secure": False, "endpoint": endpoint})(url)
+    # What is no parameter of the client's becomes metadata of every call.
+    for name, value in probe.authorization(token):
+        made.set(name, value)
+    return made
+
+
+def _close_if_gone(client: Any, url: str, token: str | None) -> None:
     """Close a session whose server does not answer. At exit Spark's client asks the server to clean
     up, and for ten minutes it would try to reach one that has been stopped."""
     if client.is_closed:
         return
-    address = urlsplit(url)
-    host, port = address.hostname or "", address.port or _DEFAULT_PORT
+    host, port = address_of(url)
     try:
-        version = probe.answers(host, port, seconds_max=_ANSWER_SECONDS_MAX)
+        version = probe.answers(host, port, seconds_max=_ANSWER_SECONDS_MAX, token=token)
     except RuntimeError:
         # From Python 3.12 on no thread can be started any more at this point.
         version = None
@@ -79,15 +100,34 @@ def _close_if_gone(client: Any, url: str) -> None:
         client.close()
 
 
-def _url(target: str | os.PathLike[str] | ConnectServer | None, *, start: bool) -> str:
+def _server_of(
+    target: str | os.PathLike[str] | ConnectServer | None, *, start: bool
+) -> tuple[str, str | None]:
+    """A server's address, and the token that may be sent there in the clear."""
     if target is None:
         target = os.environ.get("SPARK_REMOTE") or DEFAULT_FOLDER
     if isinstance(target, str) and target.startswith("sc://"):
-        return target
+        return split_token(target, os.environ.get(TOKEN_VARIABLE))
     server = target if isinstance(target, ConnectServer) else ConnectServer(target)
     if start:
         server.start()
-    return server.url
+    return server.url, server.token
+
+
+def split_token(url: str, fallback: str | None) -> tuple[str, str | None]:
+    """A URL without its token, and the token, if it leads to this machine or says use_ssl=false.
+
+    Any other URL is left to PySpark, which sends a token, or `fallback`, over TLS only.
+    """
+    head, separator, rest = url.partition("/;")
+    given = dict(each.partition("=")[::2] for each in rest.split(";") if each)
+    here = "false" if urlsplit(head).hostname in _THIS_MACHINE else "true"
+    if given.get("use_ssl", here).lower() != "false":
+        return url, None
+    token = given.pop("token", None)
+    if separator:
+        url = f"{head}/;" + ";".join(f"{name}={value}" for name, value in given.items())
+    return url.removesuffix("/;"), unquote(token) if token else fallback
 
 
 def _with_parameter(url: str, name: str, value: str) -> str:
@@ -119,6 +159,11 @@ def topic_format(spark: Any, connector: str = "auto") -> str:
         "this Spark has no connector `kafka`. Start the server with it: moldau spark stop; moldau "
         "spark start --connector kafka. Or use the connector `moldau`, which has the same options"
     )
+
+
+def has_local_workers(spark: Any) -> bool:
+    """Whether a session's tasks run in processes of its server's machine, as its user."""
+    return str(spark.conf.get("spark.master", None) or "").startswith("local")
 
 
 def _has_kafka(spark: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from moldau.client.config import CONSUMER_KEYS, PRODUCER_KEYS
 from moldau.config.suggestions import closest_name
+from moldau.config.variables import is_provider_key
 
 __all__ = ["KAFKA_PREFIX", "Given", "OptionError"]
 
@@ -68,7 +69,8 @@ class Given:
             if name in config:
                 raise OptionError(problem)
         for name in config:
-            guess = None if name in own or name in other else closest_name(name, own)
+            known = name in own or name in other or is_provider_key(name)
+            guess = None if known else closest_name(name, own)
             if guess is not None:
                 raise OptionError(
                     f"Unknown option '{KAFKA_PREFIX}{name}'. Did you mean '{KAFKA_PREFIX}{guess}'?"

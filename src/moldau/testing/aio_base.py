@@ -63,6 +63,10 @@ class AsyncClusterBase(InstantFaults):
         return self.sync.bootstrap_servers
 
     @property
+    def client_config(self) -> dict[str, str]:
+        return self.sync.client_config
+
+    @property
     def nodes(self) -> dict[int, Node]:
         """Faults of requests are set at once; what takes its time goes through `run`."""
         return self.sync.nodes

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict, TypeVar, Unpack
 
 from moldau.testing import registry
+from moldau.testing.certificates import Certificates, make_certificates
 from moldau.testing.disturbance import Disturbance
 from moldau.testing.errors import BrokerError
 from moldau.testing.nodes import Node
@@ -60,6 +61,7 @@ class ClusterOptions(TypedDict, total=False):
     log_dirs: int
     data: str | PathLike[str] | None
     log_level: str
+    security: Literal["PLAINTEXT", "SSL"]
 
 
 class ClusterBase(Disturbance):
@@ -75,9 +77,11 @@ class ClusterBase(Disturbance):
         log_dirs: int = 1,
         data: str | PathLike[str] | None = None,
         log_level: str = "INFO",
+        security: Literal["PLAINTEXT", "SSL"] = "PLAINTEXT",
     ) -> None:
         """`config` has server.properties for all nodes, `topics` the names and partition counts to
-        create; `seed` is the source of random faults and ids, `data` the parent directory."""
+        create; `seed` is the source of random faults and ids, `data` the parent directory. With
+        `security="SSL"` all listeners have TLS: `client_config` is what a client needs then."""
         if not 1 <= brokers <= BROKERS_MAX:
             raise ValueError(f"brokers={brokers}: a cluster under test has 1 to {BROKERS_MAX}")
         if not 1 <= log_dirs <= LOG_DIRS_MAX:
@@ -88,6 +92,10 @@ class ClusterBase(Disturbance):
         }
         self.log_dirs = log_dirs
         self.log_level = log_level
+        if security not in ("PLAINTEXT", "SSL"):
+            raise ValueError(f"security={security!r}: use PLAINTEXT or SSL")
+        self.security: str = security
+        self.certificates: Certificates | None = None
         self.cluster_id = _cluster_id(self.seed)
         self.folder = ""
         self.template: Template | None = None
@@ -123,6 +131,9 @@ class ClusterBase(Disturbance):
         self.folder = data_folder(self._parent)
         registry.opened(self)
         try:
+            if self.security == "SSL":
+                self.certificates = make_certificates(Path(self.folder) / "certificates")
+                self.config = {**self.certificates.node_properties, **self.config}
             # The first asks for votes: the others should be there by then.
             for node in reversed(self.nodes.values()):
                 node.spawn()
@@ -195,6 +206,12 @@ class ClusterBase(Disturbance):
         return ",".join(node.address for node in self.nodes.values())
 
     @property
+    def client_config(self) -> dict[str, str]:
+        """The settings of a client that reaches the cluster, by Kafka's names."""
+        config = {"bootstrap.servers": self.bootstrap_servers}
+        return config if self.certificates is None else config | self.certificates.client_config
+
+    @property
     def logs(self) -> str:
         """What all nodes have logged, one node after the other."""
         return "\n".join(
@@ -228,7 +245,7 @@ class ClusterBase(Disturbance):
             if self._data is None:
                 from moldau.testing.data import DataClient
 
-                self._data = DataClient(self.bootstrap_servers)
+                self._data = DataClient(self.client_config)
             return self._data
 
     @property

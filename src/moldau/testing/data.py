@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from moldau.client._fetch_reader import FetchReader
 from moldau.client.cluster import LANE_FETCH, ClusterClient
-from moldau.client.config import parse_addresses
+from moldau.client.config import ADMIN_KEYS, parse_settings
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.deadline import Deadline
 from moldau.client.errors import error_for
@@ -51,14 +51,15 @@ _FETCH_BYTES: Final = 16 << 20
 class DataClient:
     """Blocking calls to a cluster under test."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        addresses = parse_addresses("bootstrap.servers", bootstrap_servers.split(","))
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """`config` has the settings of a client that reaches the cluster."""
         self._thread = LoopThread("moldau-testing")
-        self._cluster: ClusterClient = self._thread.call(self._open(addresses))
+        values = parse_settings(ADMIN_KEYS, dict(config))
+        self._cluster: ClusterClient = self._thread.call(self._open(values))
 
-    async def _open(self, addresses: Any) -> ClusterClient:
-        settings = NetworkSettings(
-            bootstrap=addresses,
+    async def _open(self, values: Mapping[str, Any]) -> ClusterClient:
+        settings = NetworkSettings.of(
+            values,
             client_id=HELPER,
             # A node that is paused or cut off should not hold up the others for long.
             request_timeout_ms=5_000,

@@ -54,6 +54,7 @@ class Home(Protocol):
     config: Mapping[str, str]
     log_dirs: int
     log_level: str
+    security: str
     cluster_id: str
     folder: str
     template: Template | None
@@ -160,6 +161,7 @@ class Node:
             folder=str(self.folder),
             log_dirs=self._cluster.log_dirs,
             overrides=self._cluster.config,
+            security=self._cluster.security,
         )
 
     @property

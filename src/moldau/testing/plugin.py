@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FIXTURES = ("moldau_cluster", "moldau_session_cluster", "moldau_session_broker", "moldau_broker")
 _CLUSTER_SIZE = 3
 _SHARED = pytest.StashKey["list[Cluster]"]()
-_MARKED = ("brokers", "config", "topics", "seed", "log_dirs")
+_MARKED = ("brokers", "config", "topics", "seed", "log_dirs", "security")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -26,12 +26,13 @@ def node_properties(
     folder: str,
     log_dirs: int,
     overrides: Mapping[str, str],
+    security: str = "PLAINTEXT",
 ) -> dict[str, str]:
     """One node's server.properties. `ports` are the client's and the controller's by node id."""
     controllers = sorted(ports)[:CONTROLLERS_MAX]
     client_port, controller_port = ports[node_id]
     is_controller = node_id in controllers
-    listeners = f"PLAINTEXT://{HOST}:{client_port}"
+    listeners = f"{security}://{HOST}:{client_port}"
     if is_controller:
         listeners += f",CONTROLLER://{HOST}:{controller_port}"
     folders = [
@@ -47,11 +48,21 @@ def node_properties(
         ),
         "log.dirs": ",".join(folders),
         "metadata.log.dir": f"{folder}/metadata",
+        **_secured(security),
         **_replication(len(ports)),
         **_pace(len(ports), first=node_id == controllers[0]),
         "socket.receive.buffer.bytes": "-1",
         "socket.send.buffer.bytes": "-1",
         **overrides,
+    }
+
+
+def _secured(security: str) -> dict[str, str]:
+    if security == "PLAINTEXT":
+        return {}
+    return {
+        "listener.security.protocol.map": f"{security}:{security},CONTROLLER:{security}",
+        "security.inter.broker.protocol": security,
     }
 
 

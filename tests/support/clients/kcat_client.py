@@ -34,8 +34,9 @@ class KcatClient(ConfluentClient):
     def produce(self, topic: str, codec: str, rows: Sequence[Row]) -> None:
         """kcat cannot set timestamps or a null key beside others: the session allows for that."""
         for row in rows:
-            headers = [part for name, value in row.headers
-                       for part in ("-H", f"{name}={value.decode()}")]
+            headers = [
+                part for name, value in row.headers for part in ("-H", f"{name}={value.decode()}")
+            ]
             assert row.key is not None
             assert row.value is not None
             line = row.key + b"|" + row.value + b"\n"
@@ -48,8 +49,7 @@ class KcatClient(ConfluentClient):
             seen = json.loads(line)
             pairs = seen.get("headers", [])
             headers = tuple(
-                (name, value.encode())
-                for name, value in zip(pairs[::2], pairs[1::2], strict=True)
+                (name, value.encode()) for name, value in zip(pairs[::2], pairs[1::2], strict=True)
             )
             rows.append(Row(seen["key"].encode(), seen["payload"].encode(), seen["ts"], headers,
                             seen["offset"]))  # fmt: skip

@@ -94,7 +94,10 @@ def _codes(message: Message) -> set[int]:
 def test_the_principal_is_written_as_kafka_writes_it() -> None:
     # Version 0, then type and name as compact strings, the flag, no tagged fields.
     assert encode_principal("User:bob") == b"\0\0\x05User\x04bob\0\0"
-    assert decode_principal(b"\0\0\x05User\x04bob\x01\0") == "User:bob"
+    assert decode_principal(b"\0\0\x05User\x04bob\0\0") == ("User:bob", False)
+    assert decode_principal(b"\0\0\x05User\x04bob\x01\0") == ("User:bob", True)
+    by_token = encode_principal("User:bob", token_authenticated=True)
+    assert by_token == b"\0\0\x05User\x04bob\x01\0"
     assert DefaultPrincipalData(type="User", name="bob").token_authenticated is False
 
 

@@ -27,21 +27,12 @@ def test_a_broker_and_a_controller_may_be_apart() -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"authorizer.class.name": "some.Authorizer"}, "authorizer.class.name"),
         ({"remote.log.storage.system.enable": "true"}, "remote.log.storage.system.enable"),
         ({"config.providers": "file"}, "config.providers"),
         ({"replica.selector.class": "some.Selector"}, "replica.selector.class"),
         ({"group.share.persister.class.name": "some.P"}, "group.share.persister.class.name"),
-        (
-            {
-                "listeners": "CLIENTS://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
-                "listener.security.protocol.map": "CLIENTS:SSL,CONTROLLER:PLAINTEXT",
-                "inter.broker.listener.name": "CLIENTS",
-            },
-            "CLIENTS://127.0.0.1:0",
-        ),
     ],
-    ids=["authorizer", "remote storage", "providers", "selector", "persister", "TLS"],
+    ids=["remote storage", "providers", "selector", "persister"],
 )
 def test_what_cannot_be_done_is_refused(changes: dict[str, str], named: str) -> None:
     config = BrokerConfig.from_properties(NODE | changes)

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from moldau.client import TopicPartition, errors
+from moldau.client.errors.topics import topic_error
 from moldau.wire.errors import ErrorCode
 
 
@@ -35,3 +36,12 @@ def test_the_families_of_errors_are_those_of_the_codes(code: ErrorCode) -> None:
     # A lost connection is an error of the client's own too, and has its family.
     if code is not ErrorCode.NETWORK_EXCEPTION:
         assert code.refresh_metadata == isinstance(error, errors.InvalidMetadataError)
+
+
+def test_what_is_wrong_with_a_topic_is_in_kafkas_words() -> None:
+    denied = topic_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "orders")
+    assert isinstance(denied, errors.TopicAuthorizationFailedError)
+    assert denied.message == "Not authorized to access topics: [orders]"
+    assert topic_error(ErrorCode.INVALID_TOPIC_EXCEPTION, "a b").message == "Invalid topics: [a b]"
+    assert topic_error(ErrorCode.LEADER_NOT_AVAILABLE, "orders").message == "topic orders"
+    assert "30000" in topic_error(30000, "orders").message

@@ -19,12 +19,14 @@ from moldau.client.config.keywords import (
     ProducerKeywords,
     ShareConsumerKeywords,
 )
+from moldau.client.config.serializer_keys import DESERIALIZER_KEYS, SERIALIZER_KEYS
 from moldau.client.errors import ConfigError
 from moldau.client.producer.settings import producer_settings
 from moldau.client.share.settings import REFUSED
 from moldau.config.definition import ConfigDef
 from support.processes import ROOT
 
+PASSED_ON = {key.replace(".", "_") for key in (*SERIALIZER_KEYS, *DESERIALIZER_KEYS)}
 WHERE = {"bootstrap.servers": "127.0.0.1:9092"}
 
 
@@ -49,7 +51,7 @@ def test_every_key_is_a_keyword_argument(
     wanted = {key.field for name, key in keys.items() if name not in but and not key.internal}
     typed = set(get_type_hints(keywords))
     assert wanted <= typed
-    passed_on = {name for name in typed - wanted if "serializer" in name or "serde" in name}
+    passed_on = {name for name in typed - wanted if name in PASSED_ON}
     assert typed == wanted | passed_on
 
 

@@ -286,7 +286,6 @@ REFUSED = [
     ("offsets.topic.compression.codec=7", "zstd"),
     ("cordoned.log.dirs=/zzz", "/zzz"),
     ("cordoned.log.dirs=*,/x", "must not contain other values"),
-    ("principal.builder.class=foo.Bar", "foo.Bar"),
     ("metric.reporters=foo.Bar", "foo.Bar"),
     ("num.partitions=0", "num.partitions"),
     ("num.partitions=3000000000", "-2147483648 to 2147483647"),

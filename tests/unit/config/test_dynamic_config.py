@@ -130,7 +130,7 @@ def test_a_combination_that_cannot_be_applied_leaves_the_last_good_one() -> None
         ({"compression.type": "none"}, True, "String must be one of"),
         ({"cordoned.log.dirs": "*"}, False, "broker id must be specified"),
         ({"cordoned.log.dirs": "/zzz"}, True, "/zzz"),
-        ({"principal.builder.class": "foo"}, True, "could not be found"),
+        ({"principal.builder.class": "foo.Bar"}, True, None),
         ({"metric.reporters": "foo"}, True, "could not be found"),
         ({"log.local.retention.ms": "99999999999999"}, True, "Value must not be more than"),
         ({"log.local.retention.ms": "-1"}, True, "must not be -1"),

@@ -102,6 +102,6 @@ def test_documentation_is_of_existing_keys_and_covers_topics() -> None:
     assert documentation("no.such.key") is None
 
 
-@pytest.mark.parametrize("name", ["num.io.threads", "preallocate", "quota.window.num"])
+@pytest.mark.parametrize("name", ["num.io.threads", "preallocate", "log.preallocate"])
 def test_documentation_says_what_has_no_effect(name: str) -> None:
     assert "No effect here: " in (documentation(name) or "")

@@ -17,6 +17,7 @@ import pytest
 import moldau.broker.app  # noqa: F401  (defines the sections)
 from moldau.broker.config import BrokerConfig, LogConfig
 from moldau.broker.config.broker_keys import BROKER_KEYS
+from moldau.broker.config.checks import PYTHON_CLASSES
 from moldau.broker.config.no_effect import GROUP_REASONS, REASONS, TOPIC_REASONS
 from moldau.broker.config.resource_keys import (
     CLIENT_METRICS_KEYS,
@@ -92,7 +93,8 @@ def _regex(part: ast.expr) -> str:
 def broker_reads() -> Reads:
     paths = [
         path
-        for path in (SOURCE / "broker").rglob("*.py")
+        for folder in ("broker", "security")
+        for path in (SOURCE / folder).rglob("*.py")
         if path.relative_to(SOURCE).as_posix() not in NOT_READERS
     ]
     return Reads(ast.parse(path.read_text()) for path in paths)
@@ -149,7 +151,7 @@ def is_refused(name: str) -> bool:
 
 
 def can_be_refused(name: str) -> bool:
-    return (
+    return name not in PYTHON_CLASSES and (
         name in REFUSED
         or BROKER_KEYS[name].type is ConfigType.CLASS
         or name in ("metric.reporters", "kafka.metrics.reporters")
@@ -190,14 +192,16 @@ def test_a_key_of_client_metrics_works(name: str) -> None:
     assert broker_reads().key(name)
 
 
-REFUSED_BY_CLIENTS = ("config.providers", "transaction.two.phase.commit.enable")
+REFUSED_BY_CLIENTS = ("ssl.engine.factory.class", "transaction.two.phase.commit.enable")
+#: Read where settings are gathered, for all clients alike.
+READ_BEFORE = ("config.providers",)
 
 
 @cache
 def client_reads(package: str) -> Reads:
     """What the code of one kind of client reads, and what all of them share."""
     folders = (package, "metrics", "telemetry")
-    paths = [*(SOURCE / "client").glob("*.py")]
+    paths = [*(SOURCE / "client").glob("*.py"), *(SOURCE / "security").rglob("*.py")]
     for folder in folders:
         paths += (SOURCE / "client" / folder).rglob("*.py")
     return Reads(ast.parse(path.read_text()) for path in paths)
@@ -221,7 +225,7 @@ def client_key_works(package: str, name: str) -> bool:
 def test_a_client_key_has_one_standing(package: str, name: str, reasons: Reasons) -> None:
     refused = name in REFUSED_BY_CLIENTS
     refused |= package == "share" and name in REFUSED_BY_SHARE_CONSUMERS
-    works = not refused and client_key_works(package, name)
+    works = name in READ_BEFORE or (not refused and client_key_works(package, name))
     listed = reason_for(name, reasons) is not None
     assert [works, refused, listed].count(True) == 1, standing(works, refused, listed)
 

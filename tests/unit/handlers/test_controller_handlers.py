@@ -99,7 +99,7 @@ class Stage:
             AlterPartitionReassignmentsRequest: AlterPartitionReassignmentsHandler(shell),
             AssignReplicasToDirsRequest: AssignReplicasToDirsHandler(shell),
             BrokerHeartbeatRequest: BrokerHeartbeatHandler(
-                shell, elapsed_ms=lambda: self.now_ms, heard=lambda *_: None
+                shell, elapsed_ms=lambda: self.now_ms, on_heartbeat=lambda *_: None
             ),
             BrokerRegistrationRequest: BrokerRegistrationHandler(
                 shell, elapsed_ms=lambda: self.now_ms

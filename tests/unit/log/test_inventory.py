@@ -14,6 +14,7 @@ from moldau.broker.config import LogConfig
 from moldau.broker.log.background import InlineBackground
 from moldau.broker.log.disk import OsDisk
 from moldau.broker.log.log import AppendOrigin, Log
+from moldau.broker.log.machine.inventory import VERSION
 from moldau.broker.log.machine.names import CLEAN_SHUTDOWN_FILE, INVENTORY_FILE
 from moldau.broker.log.machine.producer_state import encode_snapshot
 from moldau.broker.log.manager import LogManager
@@ -191,7 +192,7 @@ def test_an_inventory_counts_only_with_its_own_mark(tmp_path: Path) -> None:
     assert log.leader_epochs.entries() == [(2, 0)]
 
 
-@pytest.mark.parametrize("content", [b"", b"0 1\n{}", b"1 0\n", b"\xff" * 100])
+@pytest.mark.parametrize("content", [b"", b"0 1\n{}", b"%d 0\n" % (VERSION + 1), b"\xff" * 100])
 def test_a_damaged_inventory_is_ignored(tmp_path: Path, content: bytes) -> None:
     manager = started(tmp_path)
     fill_plain(manager.create_log("topic", 0, CONFIG))

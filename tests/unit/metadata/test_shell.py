@@ -26,7 +26,7 @@ from moldau.broker.metadata.machine.producer_ids import allocate_producer_ids
 from moldau.broker.metadata.machine.topics import create_topics, delete_topics
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.raft.machine.errors import MetadataError
-from moldau.broker.raft.snapshots import SnapshotId
+from moldau.broker.raft.snapshots import SnapshotId, list_snapshots
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import (
     AllocateProducerIdsRequest,
@@ -68,7 +68,7 @@ class SlowBackground:
 
 
 class Time:
-    """The test's wall time; delays are the loop's."""
+    """The test's wall time; delays are the loop's, and what the test adds to them."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -77,7 +77,7 @@ class Time:
         return self._node.now_ms
 
     def elapsed_ms(self) -> int:
-        return round(asyncio.get_running_loop().time() * 1000)
+        return round(asyncio.get_running_loop().time() * 1000) + self._node.added_ms
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Any:
         return asyncio.get_running_loop().call_later(delay_ms / 1000, callback)
@@ -108,6 +108,7 @@ class Node:
         self.config = BrokerConfig.from_properties(settings)
         self.random = random.Random(5)
         self.now_ms = 1_700_000_000_000
+        self.added_ms = 0
         self.incarnation = 1000
         format_storage(
             self.config,
@@ -274,7 +275,9 @@ def test_listeners_hear_everything_once_and_in_order(node: Node) -> None:
     ]
 
 
-def test_a_failing_listener_does_not_stop_the_others(node: Node) -> None:
+def test_a_failing_listener_does_not_stop_the_others_and_is_named(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
     heard: list[int] = []
 
     def broken(delta: MetadataDelta, image: MetadataImage) -> None:
@@ -282,13 +285,13 @@ def test_a_failing_listener_does_not_stop_the_others(node: Node) -> None:
 
     async def main() -> None:
         shell = await node.started()
-        shell.subscribe(broken)
-        shell.subscribe(lambda delta, image: heard.append(len(image.topics_by_id)))
+        shell.subscribe(broken, lambda delta, image: heard.append(len(image.topics_by_id)))
         await shell.run(create("a"))
         await shell.stop()
 
     run(main())
     assert heard == [0, 1]
+    assert "broken failed" in caplog.text
 
 
 def test_nothing_shows_before_it_is_synced_and_waiters_share_an_fsync(node: Node) -> None:
@@ -443,7 +446,7 @@ def test_a_snapshot_is_due_by_bytes_and_by_age(tmp_path: Path, new_world: Any) -
         await shell._snapshotter.finished()
         assert len(shell.raft.log.snapshots) == 2
         assert not shell._snapshotter.is_due()
-        node.now_ms += 3_600_001
+        node.added_ms += 3_600_001
         assert not shell._snapshotter.is_due()
         await shell.run(create("b"))
         await shell._snapshotter.finished()
@@ -451,6 +454,51 @@ def test_a_snapshot_is_due_by_bytes_and_by_age(tmp_path: Path, new_world: Any) -
         await shell.stop()
 
     run(main())
+
+
+def test_a_stop_leaves_the_next_start_few_records_to_replay(node: Node) -> None:
+    async def main() -> None:
+        shell = await node.started()
+        for name in ("a", "b", "c"):
+            await shell.run(create(name, partitions=400))
+        expected, end_offset = shell.image.copy(), shell.high_watermark
+        await shell.stop()
+        assert node_snapshots(node)[-1].end_offset == end_offset
+
+        again = node.shell()
+        await again.start()
+        assert again.image == expected
+        await again.run(create("d"))
+        await again.stop()
+        # One more topic is not worth another.
+        assert node_snapshots(node)[-1].end_offset == end_offset
+
+    run(main())
+
+
+@pytest.mark.parametrize("set_by_ms", [3_600_001, -86_400_000])
+def test_a_wall_clock_that_is_set_does_not_change_when_a_snapshot_is_due(
+    node: Node, set_by_ms: int
+) -> None:
+    async def main() -> None:
+        shell = await node.started()
+        count = len(shell.raft.log.snapshots)
+        node.now_ms += set_by_ms
+        await shell.run(create("a"))
+        assert shell._snapshotter is not None
+        await shell._snapshotter.finished()
+        assert len(shell.raft.log.snapshots) == count
+        node.added_ms += 3_600_001
+        await shell.run(create("b"))
+        await shell._snapshotter.finished()
+        assert len(shell.raft.log.snapshots) == count + 1
+        await shell.stop()
+
+    run(main())
+
+
+def node_snapshots(node: Node) -> list[SnapshotId]:
+    return list_snapshots(OsDisk(), str(node.path / "__cluster_metadata-0"))
 
 
 def test_a_torn_last_batch_is_cut_and_what_was_answered_before_it_stays(node: Node) -> None:

@@ -32,6 +32,13 @@ class Settings:
     max_connections: int = INT_MAX
     max_connections_per_ip: int = INT_MAX
     max_connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    max_connection_creation_rate: int = INT_MAX
+    queued_max_request_bytes: int = -1
+    quota_window_num: int = 11
+    quota_window_size_seconds: int = 1
+    listener_max_connections: Mapping[str, int] = field(default_factory=dict)
+    listener_max_connection_creation_rate: Mapping[str, int] = field(default_factory=dict)
+    protected_listener: str | None = None
 
 
 @dataclass(frozen=True)

@@ -273,3 +273,30 @@ def test_leaving_while_requests_are_still_queued_cancels_the_one_that_waits(
             assert b"echo never" not in server.receiver.seen
 
     run(main())
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(struct.pack(">i", 32) + b"half", id="half a frame"),
+        pytest.param(struct.pack(">i", 6) + b"wait 1", id="a request that waits"),
+        pytest.param(struct.pack(">i", 6) + b"none 1", id="a request without an answer"),
+        pytest.param(b"", id="nothing"),
+    ],
+)
+def test_a_reset_right_after_data_closes_the_connection(
+    serving: Serving, run: Run, sent: bytes
+) -> None:
+    """Both are there before the loop looks: libuv then calls back only once."""
+
+    async def main() -> None:
+        async with serving() as server:
+            for _ in range(5):
+                with socket.create_connection(server.network.addresses["PLAINTEXT"]) as client:
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    client.sendall(sent)
+            other = await server.connect()
+            assert await other.ask(b"echo 1") == b"echo 1"
+            await server.until(lambda: server.network.connection_count == 1)
+
+    run(main())

@@ -58,6 +58,8 @@ class MemoryNetwork:
     async def bind(self) -> None:
         pass
 
+    def update_address_rates(self, default: float | None, limits: Mapping[str, float]) -> None: ...
+
     def update_settings(self, settings: NetworkSettings) -> None:
         pass
 

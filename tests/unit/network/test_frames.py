@@ -195,3 +195,35 @@ def test_the_pool_lends_a_bounded_number_of_buffers_and_gets_them_back() -> None
     assert pool.take() is not None
     assert pool.take() is not None
     assert pool.take() is None
+
+
+def feed(frames: FrameDecoder, data: bytes) -> list[bytes]:
+    frames.feed(memoryview(bytearray(data)))
+    return take_all(frames)
+
+
+def test_the_pool_counts_what_is_held_of_unfinished_frames() -> None:
+    pool = BufferPool(held_max=1000)
+    first, second = decoder(pool=pool), decoder(pool=pool)
+    freed: list[str] = []
+    data = framed(b"x" * 3000)
+    assert feed(first, data[:600]) == []
+    assert not pool.full
+    assert feed(second, data[:600]) == []
+    assert pool.full
+    pool.when_free(lambda: freed.append("freed"))
+    # What has begun comes to its end.
+    assert feed(first, data[600:]) == [b"x" * 3000]
+    assert (pool.full, freed) == (False, ["freed"])
+    second.discard()
+    assert pool._held == 0
+
+
+@given(PAYLOADS, st.integers(1, 50))
+def test_nothing_is_held_once_all_frames_are_complete(payloads: list[bytes], step: int) -> None:
+    pool = BufferPool(held_max=10)
+    frames, data = decoder(pool=pool), framed(*payloads)
+    for start in range(0, len(data), step):
+        feed(frames, data[start : start + step])
+    assert pool._held == 0
+    assert not pool.full

@@ -52,3 +52,25 @@ def test_limits_can_change_while_clients_are_in() -> None:
 def test_who_never_came_cannot_leave() -> None:
     with pytest.raises(InvariantError, match=r"10\.0\.0\.1"):
         limits().release("10.0.0.1")
+
+
+def test_a_listener_may_have_a_limit_of_its_own() -> None:
+    decide = limits(total=3)
+    decide.update_listeners({"PUBLIC": 1})
+    decide.admit("a", "PUBLIC")
+    assert decide.is_full("PUBLIC")
+    assert not decide.is_full("OTHER")
+    decide.release("a", "PUBLIC")
+    assert not decide.is_full("PUBLIC")
+
+
+def test_clients_do_not_lock_out_brokers() -> None:
+    decide = limits(total=2)
+    decide.update_listeners({"INTERNAL": 3}, protected="INTERNAL")
+    decide.admit("a", "PUBLIC")
+    decide.admit("b", "PUBLIC")
+    assert decide.is_full("PUBLIC")
+    assert not decide.is_full("INTERNAL")
+    for _ in range(3):
+        decide.admit("c", "INTERNAL")
+    assert decide.is_full("INTERNAL")

@@ -167,6 +167,7 @@ class Cluster:
             log,
             local=end,
             static_voters=VoterSet() if self.dynamic else self.voters,
+            newest_snapshot=log.latest_snapshot(),
             settings=QuorumSettings(
                 listener_name=LISTENER,
                 election_timeout_ms=200,

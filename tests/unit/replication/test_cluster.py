@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -472,7 +471,7 @@ def test_a_whole_image_replaces_what_was_known(tmp_path: Path) -> None:
             changes: dict[str, Any] = {"leader": 2, "leader_epoch": 1, "partition_epoch": 1}
             if name == "elsewhere":
                 changes |= {"replicas": (1, 2), "isr": (1, 2), "directories": state.directories[:2]}
-            copy = type(topic)(id=topic.id, name=name, partitions={0: replace(state, **changes)})
+            copy = type(topic)(id=topic.id, name=name, partitions={0: state._replace(**changes)})
             image.topics_by_id[topic.id] = image.topics_by_name[name] = copy
         third.image = image
         third.replicas.apply(MetadataDelta(from_snapshot=True), image)

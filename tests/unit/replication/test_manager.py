@@ -9,7 +9,10 @@ import pytest
 
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.replication.machine.names import NodeEndpoint
+from moldau.broker.replication.partition import Partition
+from moldau.invariant import invariant
 from moldau.wire.errors import ApiError, ErrorCode
+from moldau.wire.messages import PartitionChangeRecord, RemoveTopicRecord
 from support.hosting import NODE_ID, OTHER_NODE_ID, Host
 
 
@@ -177,3 +180,45 @@ def test_a_snapshot_replaces_everything(host: Host) -> None:
     host.replicas.apply(MetadataDelta(from_snapshot=True), image)
     assert host.replicas.find("gone", 0) is None
     assert host.partition("stays").high_watermark == 1
+
+
+def test_a_partition_whose_change_fails_goes_offline_and_the_others_get_theirs(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    replicas = (NODE_ID, OTHER_NODE_ID)
+    topic_id = host.create_topic("a", 3, replicas=replicas, leader=OTHER_NODE_ID)
+    # Its epoch would go back, which the partition's invariants do not allow.
+    host.partition("a", 1).role.leader_epoch = 100
+    host.apply(
+        *(
+            PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=NODE_ID)
+            for index in range(3)
+        )
+    )
+    assert [host.partition("a", index).error for index in range(3)] == [
+        None,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        None,
+    ]
+    assert "applying metadata to partition a-1 failed" in caplog.text
+    assert "a-1 is offline because of the failure above; restart the broker" in caplog.text
+    host.delete_topic(topic_id)
+    assert list(host.replicas.partitions()) == []
+
+
+def test_a_fetcher_that_cannot_stop_does_not_keep_a_deleted_topic(
+    host: Host, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, kept = host.create_topic("gone", 2), host.create_topic("kept")
+    bad = host.partition("gone", 0)
+
+    def leave(partition: Partition) -> None:
+        invariant(partition is not bad, "planted")
+
+    monkeypatch.setattr(host.replicas._fetchers, "leave", leave)
+    host.apply(
+        RemoveTopicRecord(topic_id=gone),
+        PartitionChangeRecord(topic_id=kept, partition_id=0, leader=NODE_ID),
+    )
+    assert [each.topic for each in host.replicas.partitions()] == ["kept"]
+    assert "removing partition gone-0 failed" in caplog.text

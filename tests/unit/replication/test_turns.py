@@ -17,6 +17,7 @@ from moldau.broker.replication.manager import (
     TURN_MS_MAX,
     ReplicaManager,
 )
+from moldau.invariant import InvariantError
 from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import PartitionChangeRecord
@@ -120,3 +121,27 @@ def test_what_was_put_off_is_done_as_the_metadata_then_says(tmp_path: Path) -> N
     assert turns.opened == OPENED_AT_ONCE_MAX
     assert turns.host.replicas.find("kept", OPENED_AT_ONCE_MAX) is None
     turns.host.replicas.apply(MetadataDelta(), turns.host.image)
+
+
+def test_a_partition_that_fails_does_not_keep_those_that_were_put_off(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    turns = Turns(tmp_path)
+    create_log, bad = turns.host.logs.create_log, OPENED_AT_ONCE_MAX + 1
+
+    def create_or_fail(topic: str, index: int, *args: Any, **options: Any) -> Any:
+        if index == bad:
+            raise InvariantError("planted")
+        return create_log(topic, index, *args, **options)
+
+    turns.host.logs.create_log = create_or_fail  # type: ignore[method-assign]
+    settled: list[int] = []
+    count = OPENED_AT_ONCE_MAX + 2 * OPENED_PER_TURN
+    turns.host.create_topic("t", count)
+    turns.host.replicas.when_settled(lambda: settled.append(turns.opened))
+    while turns.put_off:
+        turns.turn()
+    assert settled == [count - 1]
+    assert turns.host.replicas.absence("t", bad) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert f"applying metadata to partition t-{bad} failed" in caplog.text
+    assert "planted" in caplog.text

@@ -11,7 +11,9 @@ from typing import Any
 
 from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.broker.config.checks import check_values, parse_connection_overrides
+from moldau.broker.config.listener_settings import listener_keys_without_effect
 from moldau.broker.config.listeners import (
+    LOOPBACK,
     Listener,
     listener_name,
     parse_listeners,
@@ -40,7 +42,16 @@ __all__ = ["BrokerConfig"]
 _LISTEN_BACKLOG = 4_096
 
 # Keys of plug-ins and of single listeners are valid, though no table lists them.
-_OPEN_PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
+_OPEN_PREFIXES = (
+    "config.providers.",
+    "listener.name.",
+    "moldau.audit.",
+    "rlmm.config.",
+    "rsm.config.",
+)
+
+# Kafka does not define them as keys of its own either.
+_AUTHORIZER_KEYS = ("super.users", "allow.everyone.if.no.acl.found")
 
 _ALL_KEYS = {**BROKER_KEYS, **DYNAMIC_ONLY_KEYS}
 
@@ -76,7 +87,9 @@ class BrokerConfig:
         self.unknown: tuple[str, ...] = tuple(
             name
             for name in originals
-            if name not in BROKER_KEYS and not name.startswith(_OPEN_PREFIXES)
+            if name not in BROKER_KEYS
+            and not name.startswith(_OPEN_PREFIXES)
+            and not _is_authorizers(name, values["authorizer.class.name"])
         )
         self.node_id: int = values["node.id"]
         self.process_roles: frozenset[str] = frozenset(values["process.roles"])
@@ -116,7 +129,8 @@ class BrokerConfig:
     @property
     def without_effect(self) -> list[str]:
         """Keys that are set and have no effect, see no_effect.py."""
-        return keys_without_effect(self.originals, self._values, _ALL_KEYS, REASONS)
+        general = keys_without_effect(self.originals, self._values, _ALL_KEYS, REASONS)
+        return sorted(general + listener_keys_without_effect(self.originals))
 
     @property
     def is_broker(self) -> bool:
@@ -165,6 +179,10 @@ class BrokerConfig:
         self.listeners: tuple[Listener, ...] = parse_listeners(
             "listeners", values["listeners"], self.security_protocols
         )
+        if "listeners" not in self.originals:
+            # Kafka's default is open to every network. It has no security, so it takes a line in
+            # the configuration to do the same here.
+            self.listeners = tuple(x._replace(host=LOOPBACK) for x in self.listeners)
         advertised = values["advertised.listeners"]
         self.advertised_listeners: tuple[Listener, ...] = (
             self.listeners
@@ -210,6 +228,15 @@ class BrokerConfig:
             )
         return name.upper()
 
+    def _by_listener(self, name: str) -> dict[str, int]:
+        """The values of `listener.name.x.` for a key that is a number."""
+        found = {}
+        for listener in self.listeners:
+            key = f"listener.name.{listener.name.lower()}.{name}"
+            if key in self.originals:
+                found[listener.name] = int(BROKER_KEYS[name].parse(self.originals[key]))
+        return found
+
     def _set_sections(self, values: dict[str, Any]) -> None:
         overrides_key = "max.connections.per.ip.overrides"
         backlog_key = "socket.listen.backlog.size"
@@ -221,10 +248,13 @@ class BrokerConfig:
             socket_listen_backlog_size=(
                 values[backlog_key] if backlog_key in self.originals else _LISTEN_BACKLOG
             ),
+            listener_max_connections=self._by_listener("max.connections"),
+            listener_max_connection_creation_rate=self._by_listener("max.connection.creation.rate"),
+            protected_listener=(
+                self.inter_broker_listener_name if len(self.broker_listeners) > 1 else None
+            ),
         )
-        self.log = LogManagerConfig.of(
-            values, cordoned_log_dirs=values["cordoned.log.dirs"] or ()
-        )
+        self.log = LogManagerConfig.of(values, cordoned_log_dirs=values["cordoned.log.dirs"] or ())
         self.topics = TopicRequestsConfig.of(values)
         servers = (parse_host_port(x) for x in values["controller.quorum.bootstrap.servers"])
         self.quorum = QuorumConfig.of(
@@ -235,3 +265,10 @@ class BrokerConfig:
             controller_quorum_bootstrap_servers=tuple(x for x in servers if x is not None),
         )
         self.metadata = MetadataConfig.of(values)
+
+
+def _is_authorizers(name: str, authorizer: str) -> bool:
+    """Whether a key may be a setting of the authorizer; one of the user's own may have any."""
+    if not authorizer:
+        return False
+    return name in _AUTHORIZER_KEYS or not authorizer.endswith("StandardAuthorizer")

@@ -31,6 +31,15 @@ _ASSIGNORS = {
     },
 }
 _COMPRESSION_IDS = range(5)
+#: Keys that name a class of the user's own in Python; it is looked for where it is used.
+PYTHON_CLASSES = frozenset(
+    {
+        "client.quota.callback.class",
+        "principal.builder.class",
+        "sasl.login.callback.handler.class",
+        "sasl.server.callback.handler.class",
+    }
+)
 _CLASS_LISTS = frozenset({"metric.reporters", "kafka.metrics.reporters"})
 
 
@@ -411,7 +420,7 @@ def _check_classes(config: ParsedConfig) -> None:
     """A plug-in that cannot be loaded must not be ignored: it may be there to reject requests."""
     for name in config.originals:
         key = BROKER_KEYS.get(name)
-        if key is None:
+        if key is None or name in PYTHON_CLASSES:
             continue
         wanted: tuple[str, ...] = ()
         built_in: tuple[str, ...] = ()

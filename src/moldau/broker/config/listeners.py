@@ -13,6 +13,7 @@ from typing import NamedTuple
 from moldau.config.errors import ConfigError
 
 __all__ = [
+    "LOOPBACK",
     "SECURITY_PROTOCOLS",
     "Listener",
     "parse_listeners",
@@ -20,6 +21,7 @@ __all__ = [
     "resolve_listeners",
 ]
 
+LOOPBACK = "127.0.0.1"
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 # As generous as Kafka: a host with any of these characters, brackets optional.
@@ -44,6 +46,10 @@ class Listener(NamedTuple):
     @property
     def is_wildcard(self) -> bool:
         return self.host in ("", "0.0.0.0", "::")
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.host in ("localhost", "::1") or self.host.startswith("127.")
 
 
 def parse_security_protocol_map(key: str, text: str) -> dict[str, str]:

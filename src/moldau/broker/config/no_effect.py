@@ -9,11 +9,21 @@ from __future__ import annotations
 
 from moldau.config.no_effect import Reasons
 
-__all__ = ["GROUP_REASONS", "REASONS", "TOPIC_REASONS"]
+__all__ = ["GROUP_REASONS", "LISTENER_KEYS", "REASONS", "TOPIC_REASONS"]
 
-_SECURITY = "listeners are PLAINTEXT only"
+#: What a listener may have for itself (`listener.name.x.`): names, and families that end with a
+#: dot. For others the general setting holds.
+LISTENER_KEYS = (
+    "connection.failed.authentication.delay.ms",
+    "connections.max.reauth.ms",
+    "max.connection.creation.rate",
+    "max.connections",
+    "principal.builder.class",
+    "sasl.",
+    "ssl.",
+)
+
 _REMOTE = "there is no remote storage"
-_LISTENER = "listeners have no settings of their own"
 _PREALLOCATE = "segment files grow as they are written"
 _STANDBY = "the assignor creates no standby tasks"
 
@@ -28,8 +38,7 @@ REASONS: Reasons = {
         "num.replica.alter.log.dirs.threads",
         "share.coordinator.threads",
     ),
-    "requests are not queued: each connection has its own limit of requests under way": (
-        "queued.max.request.bytes",
+    "requests are handled as they are received: they wait in their connections, not in a queue": (
         "queued.max.requests",
     ),
     "a request that is done is removed at once": (
@@ -47,13 +56,6 @@ REASONS: Reasons = {
         "group.coordinator.cached.buffer.max.bytes",
         "share.coordinator.cached.buffer.max.bytes",
     ),
-    "client quotas are not supported": (
-        "controller.quota.window.num",
-        "controller.quota.window.size.seconds",
-        "quota.window.num",
-        "quota.window.size.seconds",
-    ),
-    "new connections are limited by number, not by rate": ("max.connection.creation.rate",),
     "moves between log directories are not throttled": (
         "alter.log.dirs.replication.quota.window.num",
         "alter.log.dirs.replication.quota.window.size.seconds",
@@ -78,14 +80,24 @@ REASONS: Reasons = {
         "unstable.api.versions.enable",
         "unstable.feature.versions.enable",
     ),
-    "there is no authorizer to wait for": ("early.start.listeners",),
-    _SECURITY: (
-        "connection.failed.authentication.delay.ms",
-        "connections.max.reauth.ms",
-        "delegation.token.",
-        "sasl.",
+    "a listener starts when it can serve: a broker's once it has the ACLs": (
+        "early.start.listeners",
+    ),
+    "the Kerberos library gets new tickets from the key tab itself": (
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
+    ),
+    "tokens are fetched with client credentials, not with an assertion": (
+        "sasl.oauthbearer.assertion.",
+    ),
+    "OpenSSL takes the place of Java's providers": (
         "security.providers",
-        "ssl.",
+        "ssl.keymanager.algorithm",
+        "ssl.provider",
+        "ssl.secure.random.implementation",
+        "ssl.trustmanager.algorithm",
     ),
     _REMOTE: (
         "follower.fetch.last.tiered.offset.enable",
@@ -97,7 +109,6 @@ REASONS: Reasons = {
         "rlmm.config.",
         "rsm.config.",
     ),
-    _LISTENER: ("listener.name.",),
 }
 
 TOPIC_REASONS: Reasons = {

@@ -23,6 +23,7 @@ class Voter(NamedTuple):
 
 _REPLICA = re.compile(r"[0-9]+:[0-9]+")
 
+
 def parse_voters(key: str, entries: tuple[str, ...]) -> tuple[Voter, ...]:
     voters: dict[int, Voter] = {}
     for entry in entries:

@@ -8,6 +8,7 @@ read by its key: `config["telemetry.max.bytes"]`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.broker.config.rules import Voter
@@ -34,6 +35,13 @@ class NetworkConfig(Section, keys=BROKER_KEYS):
     max_connections_per_ip: int
     max_connections_per_ip_overrides: Mapping[str, int]
     connections_max_idle_ms: int
+    max_connection_creation_rate: int
+    queued_max_request_bytes: int
+    quota_window_num: int
+    quota_window_size_seconds: int
+    listener_max_connections: Mapping[str, int] = MappingProxyType({})
+    listener_max_connection_creation_rate: Mapping[str, int] = MappingProxyType({})
+    protected_listener: str | None = None
 
 
 class LogManagerConfig(Section, keys=BROKER_KEYS):

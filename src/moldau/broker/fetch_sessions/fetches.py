@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 from moldau.broker.fetch_sessions.cache import NO_SESSION, FetchSessionCache
 from moldau.broker.fetch_sessions.delayed_fetch import DelayedFetch, Fetch
+from moldau.broker.fetch_sessions.limited_fetch import Limiter
 from moldau.broker.fetch_sessions.reader import FetchLimits, Reading, SlotReader
 from moldau.broker.fetch_sessions.session import (
     FINAL_EPOCH,
@@ -77,7 +78,11 @@ class Fetches:
         self.purgatory = Purgatory(loop, waiters_max)
 
     def fetch(
-        self, body: FetchBody, limits: FetchLimits, responder: Responder
+        self,
+        body: FetchBody,
+        limits: FetchLimits,
+        responder: Responder,
+        limiter: Limiter | None = None,
     ) -> list[Buffer] | asyncio.Future[list[Buffer]]:
         fetch: Fetch
         session: FetchSession | None = None
@@ -92,6 +97,10 @@ class Fetches:
             if session is None or error is not ErrorCode.NONE:
                 return responder.error(error)
             fetch = self._continue(session, body, limits, responder)
+        if limiter is not None:
+            # The session may have ended with this request.
+            in_session = session is not None and isinstance(fetch, _IncrementalFetch)
+            fetch = limiter(fetch, body.session_id if in_session else NO_SESSION)
         if limits.replica_id >= 0:
             self._note_follower(fetch, session, limits)
         reading = self._reader.read_all(fetch.slots, limits, fetch.others_count)

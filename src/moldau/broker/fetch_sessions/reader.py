@@ -28,7 +28,13 @@ FOLLOWERS_SERVE_SINCE = 11
 
 # These do not end a wait early while other partitions may still have data: a consumer of a deleted
 # topic would otherwise fetch again and again without pause.
-_PATIENT_ERRORS = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+_PATIENT_ERRORS = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
 
 
 class Replicas(Protocol):
@@ -55,6 +61,8 @@ class FetchLimits(NamedTuple):
     # The rack of a consumer that may be redirected to a closer replica; empty: it may not.
     rack: str = ""
     listener_name: str = ""
+    # Whether the client may not read a topic; None: everybody may read all.
+    denies: Callable[[TopicKey], bool] | None = None
 
 
 class Reading(NamedTuple):
@@ -109,6 +117,9 @@ class SlotReader:
     ) -> PartitionData:
         """The result for one partition if it may use `bytes_left` of the response."""
         wanted = slot.wanted
+        if limits.denies is not None and limits.denies(slot.key):
+            denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            return PartitionData(wanted.partition, denied, aborted_transactions=())
         partition = slot.partition
         if partition is None or partition.error is not None:
             partition = slot.partition = self._replicas.find(slot.key, wanted.partition)

@@ -17,12 +17,12 @@ class BrokerHeartbeatHandler:
         metadata: MetadataShell,
         *,
         elapsed_ms: Callable[[], ElapsedMs],
-        heard: Callable[[int, int, ConnectionInfo], None],
+        on_heartbeat: Callable[[int, int, ConnectionInfo], None],
     ) -> None:
-        """`elapsed_ms` is the monotonic clock that sessions are measured by; `heard` is called with
-        the broker's id and epoch and the connection of each heartbeat that was accepted."""
+        """`elapsed_ms` is the monotonic clock that sessions are measured by; `on_heartbeat` is
+        called with the broker's id and epoch and the connection of each accepted heartbeat."""
         self._metadata = metadata
-        self._heard = heard
+        self._on_heartbeat = on_heartbeat
         self._elapsed_ms = elapsed_ms
 
     async def handle(
@@ -30,5 +30,5 @@ class BrokerHeartbeatHandler:
     ) -> BrokerHeartbeatResponse:
         now_ms = self._elapsed_ms()
         response = await self._metadata.run(process_heartbeat, request, now_ms=now_ms)
-        self._heard(request.broker_id, request.broker_epoch, context.connection)
+        self._on_heartbeat(request.broker_id, request.broker_epoch, context.connection)
         return response

@@ -9,6 +9,7 @@ from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.topics import create_topics
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
+from moldau.broker.security.quotas.shell import ClientQuotas
 from moldau.wire.message import Message
 from moldau.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 
@@ -16,13 +17,17 @@ from moldau.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 class CreateTopicsHandler:
     """On a controller: responds when the records are committed."""
 
-    def __init__(self, metadata: MetadataShell) -> None:
+    def __init__(self, metadata: MetadataShell, quotas: ClientQuotas) -> None:
         self._metadata = metadata
+        self._quotas = quotas
 
     async def handle(
         self, context: RequestContext, request: CreateTopicsRequest
     ) -> CreateTopicsResponse:
-        return await self._metadata.run(create_topics, request)
+        mutations = self._quotas.mutations(context, strict_since=6)
+        response = await self._metadata.run(create_topics, request, mutate=mutations.record)
+        response.throttle_time_ms = mutations.throttle_ms
+        return response
 
 
 class ForwardedCreateTopicsHandler:

@@ -48,13 +48,15 @@ class EnvelopeHandler:
 
 def _client(context: RequestContext, forwarded: Forwarded) -> ConnectionInfo:
     """The client's connection, as far as it is known here."""
-    return ConnectionInfo(
+    client = ConnectionInfo(
         listener_name=context.listener_name,
         security_protocol=context.security_protocol,
         principal=forwarded.principal,
         client_host=forwarded.client_host,
         connection_id=context.connection_id,
     )
+    client.token_authenticated = forwarded.token_authenticated
+    return client
 
 
 def _enclose(forwarded: Forwarded, data: bytes) -> EnvelopeResponse:

@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from moldau.broker.fetch_sessions.cache import NO_SESSION, FetchSessionCache
+from moldau.broker.fetch_sessions.delayed_fetch import Fetch
 from moldau.broker.fetch_sessions.fetches import Fetches, FetchLoop
+from moldau.broker.fetch_sessions.limited_fetch import LimitedFetch, Limiter
 from moldau.broker.fetch_sessions.reader import FetchLimits, Replicas, SlotReader
 from moldau.broker.fetch_sessions.session import grouped
 from moldau.broker.fetch_sessions.slot import FetchSlot
@@ -25,6 +27,8 @@ from moldau.broker.replication.machine.fetch_data import PartitionData
 from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint, TopicKey
 from moldau.broker.replication.machine.purgatory import WAITERS_MAX, Purgatory
 from moldau.broker.replication.machine.throttle import ReplicationThrottle
+from moldau.broker.security.authorization.topic_guard import TopicGuard
+from moldau.broker.security.quotas.shell import ClientQuotas
 from moldau.clock import Clock
 from moldau.wire.constants import Buffer
 from moldau.wire.errors import LEADER_CHANGED, ErrorCode
@@ -55,11 +59,15 @@ class FetchHandler:
         rack_aware: bool = False,
         lag_ms_max: Callable[[], int] = lambda: 30_000,
         throttle: ReplicationThrottle | None = None,
+        guard: TopicGuard | None = None,
+        quotas: ClientQuotas | None = None,
     ) -> None:
         """`rack_aware`: consumers are redirected to a replica in their own rack (KIP-392);
         `lag_ms_max` is replica.lag.time.max.ms; `throttle` limits what followers get
-        (leader.replication.throttled.rate)."""
+        (leader.replication.throttled.rate); without a `guard` everybody may read."""
+        self._guard = guard
         self._rack_aware = rack_aware
+        self._quotas = quotas
         self._replicas = replicas
         self._fetch_max_bytes = fetch_max_bytes
         self._reader = SlotReader(replicas, throttle=throttle, elapsed_ms=clock.elapsed_ms)
@@ -87,24 +95,63 @@ class FetchHandler:
         version = context.api_version
         body = decode_fetch(version, frame, body_position)
         from_follower = body.replica_id >= 0
+        replica_id, denies = body.replica_id, None
+        if self._guard is not None:
+            if not from_follower:
+                denies = self._guard.denied_reads(context)
+            elif self._guard.denies_follower(context):
+                # It is not a follower, so its position must not be recorded either.
+                replica_id, denies = -1, _denies_all
         max_bytes = min(body.max_bytes, self._fetch_max_bytes)
+        quotas = self._quotas
+        limiter: Limiter | None = None
+        if quotas is not None and quotas.active and not from_follower:
+            max_bytes = quotas.fetch_size_max(context, max_bytes)
+            limiter = _limiter(quotas, context)
         limits = _new_tuple(
             FetchLimits,
             (
                 version,
-                body.replica_id,
+                replica_id,
                 min(body.min_bytes, max_bytes),
                 max_bytes,
                 body.isolation_level == READ_COMMITTED,
                 body.replica_epoch,
                 body.rack if self._rack_aware and not from_follower else "",
                 context.listener_name,
+                denies,
             ),
         )
         responder = _Responder(
             self._replicas, context, version, self._reader if from_follower else None
         )
-        return self._fetches.fetch(body, limits, responder)
+        return self._fetches.fetch(body, limits, responder, limiter)
+
+
+def _limiter(quotas: ClientQuotas, context: RequestContext) -> Limiter:
+    started_ns = quotas.cpu_ns()
+
+    def limit(fetch: Fetch, session_id: int) -> Fetch:
+        return LimitedFetch(
+            fetch,
+            lambda size, spent_ns: quotas.on_fetched(context, size, spent_ns),
+            lambda throttle_ms: encode_fetch_response(
+                context.api_version,
+                context.correlation_id,
+                session_id,
+                0,
+                (),
+                throttle_time_ms=throttle_ms,
+            ),
+            quotas.cpu_ns,
+            started_ns,
+        )
+
+    return limit
+
+
+def _denies_all(key: TopicKey) -> bool:
+    return True
 
 
 class _Responder:

@@ -7,8 +7,8 @@ the order of the request.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, cast
 
 from moldau.broker.config import ConfigResourceType
 from moldau.broker.handlers.support.config_resources import check_resource, fill, split
@@ -19,6 +19,9 @@ from moldau.broker.network.context import RequestContext
 from moldau.invariant import invariant
 from moldau.wire.message import Message
 from moldau.wire.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+
+SET: Final = 0
+DELETE: Final = 1
 
 Decide = Callable[[RequestContext, IncrementalAlterConfigsRequest], Awaitable[Message]]
 
@@ -38,12 +41,15 @@ class IncrementalAlterConfigsHandler:
         *,
         node_id: int,
         is_controller: bool = False,
+        check_own: Callable[[Mapping[str, str | None]], None] = lambda changes: None,
     ) -> None:
-        """`decide` has the active controller decide."""
+        """`decide` has the active controller decide. `check_own` gets what is set (None: deleted)
+        in this broker's own configuration, and raises ApiError for what it cannot use."""
         self._decide = decide
         self._loggers = loggers
         self._node_id = node_id
         self._is_controller = is_controller
+        self._check_own = check_own
 
     async def handle(
         self, context: RequestContext, request: IncrementalAlterConfigsRequest
@@ -75,6 +81,15 @@ class IncrementalAlterConfigsHandler:
             node_id=self._node_id,
             is_controller=self._is_controller,
         )
+        own = resource.resource_name == str(self._node_id)
+        if resource.resource_type == ConfigResourceType.BROKER and own:
+            self._check_own(
+                {
+                    item.name: item.value if item.config_operation == SET else None
+                    for item in resource.configs
+                    if item.config_operation in (SET, DELETE)
+                }
+            )
         if resource.resource_type != ConfigResourceType.BROKER_LOGGER:
             return False
         changes = [(item.name, item.config_operation, item.value) for item in resource.configs]

@@ -23,6 +23,7 @@ from moldau.broker.handlers.support.produce_codec import (
     decode_single_produce,
     encode_produce_response,
     encode_produce_success,
+    with_throttle_time,
 )
 from moldau.broker.log.context import AppendInfo
 from moldau.broker.log.machine.validation import RecordValidationError
@@ -34,6 +35,8 @@ from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint,
 from moldau.broker.replication.machine.produced_batch import MalformedRequest, looks_transactional
 from moldau.broker.replication.machine.purgatory import WAITERS_MAX, Purgatory, Timers
 from moldau.broker.replication.partition import Partition
+from moldau.broker.security.authorization.topic_guard import TopicGuard
+from moldau.broker.security.quotas.shell import ClientQuotas
 from moldau.broker.transactions.produce_verification import ProduceVerification
 from moldau.broker.transactions.verification import (
     UNVERIFIED,
@@ -97,9 +100,14 @@ class ProduceHandler:
         loop: ProduceLoop,
         clock: Clock,
         verifier: TransactionVerifier | None = None,
+        guard: TopicGuard | None = None,
         waiters_max: int = WAITERS_MAX,
+        quotas: ClientQuotas | None = None,
     ) -> None:
-        """Without a `verifier` any transaction is assumed to be open."""
+        """Without a `verifier` any transaction is assumed to be open, and without a `guard`
+        everybody may write."""
+        self._guard = guard
+        self._quotas = quotas
         self._replicas = replicas
         self._verification = None if verifier is None else ProduceVerification(replicas, verifier)
         self._loop = loop
@@ -112,15 +120,44 @@ class ProduceHandler:
     def handle(
         self, context: RequestContext, frame: memoryview, body_position: int
     ) -> bytes | Awaitable[bytes | None] | None:
+        if self._quotas is not None and self._quotas.active:
+            return self._handle_limited(self._quotas, context, frame, body_position)
+        return self._handle(context, frame, body_position)
+
+    def _handle_limited(
+        self, quotas: ClientQuotas, context: RequestContext, frame: memoryview, body_position: int
+    ) -> bytes | Awaitable[bytes | None] | None:
+        started_ns = quotas.cpu_ns()
+        reply = self._handle(context, frame, body_position)
+        throttle_ms = quotas.on_produced(
+            context, len(frame), quotas.cpu_ns() - started_ns, acks_zero=reply is None
+        )
+        if not throttle_ms or reply is None:
+            return reply
+        if isinstance(reply, bytes):
+            return with_throttle_time(context.api_version, reply, throttle_ms)
+        return _throttled(context.api_version, reply, throttle_ms)
+
+    def _handle(
+        self, context: RequestContext, frame: memoryview, body_position: int
+    ) -> bytes | Awaitable[bytes | None] | None:
         version = context.api_version
         single = decode_single_produce(version, frame, body_position)
         if single is None:
             body = decode_produce(version, frame, body_position)
+            if self._guard is not None:
+                if _is_denied_transaction(self._guard, context, body):
+                    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+                    return self._answer(context, body.acks, _all_refused(body, code))
+                body = _with_denied(self._guard, context, body)
             if body.transactional_id is None or self._verification is None:
                 return self._handle_many(context, body, UNVERIFIED)
             return self._handle_transactional(context, body, body.transactional_id)
         # Nearly every request: no lists, no answer objects unless there is an error.
         acks, timeout_ms, key, index, records = single
+        if self._guard is not None and self._guard.denies_write(context, key):
+            denied = _without_transactional_id(index, records) or _denied(index)
+            return self._answer(context, acks, [(key, [denied])])
         partition = self._replicas.find(key, index)
         if partition is not None:
             try:
@@ -128,7 +165,9 @@ class ProduceHandler:
                     partition, records, version=version, acks=acks, client_id=context.client_id
                 )
             except Exception as error:
-                answer = self._refused(index, partition, error)
+                answer = _without_transactional_id(index, records) or self._refused(
+                    index, partition, error
+                )
                 return self._answer(context, acks, [(key, [answer])])
             if is_safe(partition, info, acks):
                 if not acks:
@@ -141,7 +180,9 @@ class ProduceHandler:
                 context, acks, timeout_ms, [(key, [_appended(index, info)])],
                 [Appended((0, 0), partition, info)],
             )  # fmt: skip
-        answer = PartitionAnswer(index, self._replicas.absence(key, index))
+        answer = _without_transactional_id(index, records) or PartitionAnswer(
+            index, self._replicas.absence(key, index)
+        )
         return self._answer(context, acks, [(key, [answer])])
 
     def _handle_transactional(
@@ -152,7 +193,8 @@ class ProduceHandler:
     ) -> bytes | Awaitable[bytes | None] | None:
         verification = present(self._verification, "there is no transaction verifier")
         try:
-            verified = verification.start(transactional_id, body.topics, context.api_version)
+            topics = [each for each in body.topics if each[0] not in body.denied]
+            verified = verification.start(transactional_id, topics, context.api_version)
         except ApiError as error:
             return self._answer(context, body.acks, _all_refused(body, error.code))
         if isinstance(verified, Verified):
@@ -181,6 +223,9 @@ class ProduceHandler:
         for key, partitions in body.topics:
             topic_answers: list[PartitionAnswer] = []
             answers.append((key, topic_answers))
+            if refusal is None and key in body.denied:
+                topic_answers += [_denied(index) for index, _ in partitions]
+                continue
             for index, records in partitions:
                 partition = self._replicas.find(key, index)
                 if refusal is not None or partition is None:
@@ -306,9 +351,49 @@ class ProduceHandler:
                     nodes[leader_id] = node
 
 
+async def _throttled(
+    version: int, reply: Awaitable[bytes | None], throttle_ms: int
+) -> bytes | None:
+    answer = await reply
+    return None if answer is None else with_throttle_time(version, answer, throttle_ms)
+
+
 def _appended(index: int, info: AppendInfo) -> PartitionAnswer:
     return PartitionAnswer(
         index, 0, info.base_offset, info.log_append_time_ms, info.log_start_offset
+    )
+
+
+def _denied(index: int) -> PartitionAnswer:
+    return PartitionAnswer(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def _is_denied_transaction(guard: TopicGuard, context: RequestContext, body: ProduceBody) -> bool:
+    """The transactional id matters only if there are transactional records."""
+    return (
+        body.transactional_id is not None
+        and any(
+            looks_transactional(records)
+            for _, partitions in body.topics
+            for _, records in partitions
+        )
+        and guard.denies_transaction(context, body.transactional_id)
+    )
+
+
+def _with_denied(guard: TopicGuard, context: RequestContext, body: ProduceBody) -> ProduceBody:
+    denied = frozenset(key for key, _ in body.topics if guard.denies_write(context, key))
+    return body._replace(denied=denied) if denied else body
+
+
+def _without_transactional_id(index: int, records: memoryview | None) -> PartitionAnswer | None:
+    """For a request that has none: Kafka checks this before anything else."""
+    if not looks_transactional(records):
+        return None
+    return PartitionAnswer(
+        index,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        error_message="transactional records in a request without a transactional id",
     )
 
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 from moldau.broker.coordinator.group.coordinator import GroupCoordinator
 from moldau.broker.machine.topics import INTERNAL_TOPICS, topic_name_problem
 from moldau.broker.network.context import RequestContext
+from moldau.broker.security.authorization.authorization import Authorization
+from moldau.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 
 
 class StreamsGroupHeartbeatHandler:
-    def __init__(self, groups: GroupCoordinator, *, enabled: bool = True) -> None:
+    def __init__(
+        self,
+        groups: GroupCoordinator,
+        *,
+        enabled: bool = True,
+        authorization: Authorization | None = None,
+    ) -> None:
         """`enabled`: streams is among `group.coordinator.rebalance.protocols`."""
+        self._authorization = authorization
         self._groups = groups
         self._enabled = enabled
 
@@ -23,11 +35,29 @@ class StreamsGroupHeartbeatHandler:
         try:
             if request.topology is not None:
                 check_topic_names(request.topology)
-            return await self._groups.streams_group_heartbeat(context, request)
+            return await self._groups.streams_group_heartbeat(
+                context, request, self._denied_creations(context)
+            )
         except ApiError as error:
             return StreamsGroupHeartbeatResponse(
                 error_code=error.code, error_message=error.message or None
             )
+
+    def _denied_creations(
+        self, context: RequestContext
+    ) -> Callable[[Sequence[str]], list[str]] | None:
+        """CREATE on the cluster or on every internal topic, which the broker creates itself."""
+        authorization = self._authorization
+        if authorization is None:
+            return None
+        allows = partial(authorization.allows, context, AclOperation.CREATE)
+
+        def denied(names: Sequence[str]) -> list[str]:
+            if allows(ResourceType.CLUSTER, CLUSTER_NAME, logged=False):
+                return []
+            return [name for name in names if not allows(ResourceType.TOPIC, name)]
+
+        return denied
 
 
 def check_topic_names(topology: StreamsGroupHeartbeatRequest.Topology) -> None:

@@ -152,8 +152,12 @@ class Flusher:
     def write_small_files(self) -> None:
         """Write the files that wait for a flush; durable they are only after it."""
         for name, content in list(self._unwritten.items()):
-            path = f"{self.directory}/{name}"
-            self._context.disk.write_atomic(path, content(), sync=False)
+            path, data = f"{self.directory}/{name}", content()
+            try:
+                # Nothing is lost if it remains incomplete: the batches have it all.
+                self._context.disk.write_new(path, data)
+            except FileExistsError:
+                self._context.disk.write_atomic(path, data, sync=False)
             self.note_new_file(name)
 
     def flush_now(self, up_to: int, now_ms: WallMs) -> None:

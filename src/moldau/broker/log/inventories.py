@@ -15,7 +15,7 @@ from moldau.broker.log.machine.inventory import (
     decode_inventory,
     encode_inventory,
 )
-from moldau.broker.log.machine.names import INVENTORY_FILE
+from moldau.broker.log.machine.names import INVENTORY_FILE, LOG_SUFFIX, offset_prefix
 from moldau.broker.log.segment import Segment
 
 logger = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ def facts_of(disk: Disk, log: Log) -> LogFacts:
     opened = log.opened_from
     facts = LogFacts(
         files=opened.files if opened is not None else {},
+        entries_changed=opened.entries_changed if opened is not None else -1,
         topic_id=log.topic_id,
         end_offset=log.log_end_offset,
         # A start drops epochs without a batch.
@@ -57,7 +58,21 @@ def facts_of(disk: Disk, log: Log) -> LogFacts:
     )
     # To look at the files of a log takes most of the time, and nearly all logs are as they were. If
     # files have changed all the same, the next start finds other ones than named and reads them.
-    return facts if facts == opened else facts._replace(files=disk.scan_files(log.dir))
+    if facts == opened:
+        return facts
+    changed = disk.entries_changed(log.dir)
+    return facts._replace(files=disk.scan_files(log.dir), entries_changed=changed)
+
+
+def is_as_recorded(disk: Disk, directory: str, facts: LogFacts) -> bool:
+    """Whether a log's directory is still as the clean stop has left it."""
+    try:
+        if disk.entries_changed(directory) != facts.entries_changed:
+            return False
+        names = (offset_prefix(each.base_offset) + LOG_SUFFIX for each in facts.segments)
+        return all(disk.size(f"{directory}/{name}") == facts.files[name] for name in names)
+    except (FileNotFoundError, KeyError):
+        return False
 
 
 def _segment_facts(segment: Segment) -> SegmentFacts:

@@ -76,21 +76,22 @@ def open_log(
     """Open the log in `directory`, creating it if it is not there.
 
     `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, `facts`
-    from the inventory of a clean stop. I/O errors come out as LogDirFailure.
+    from the inventory of a clean stop if the directory is as recorded there. I/O errors come out as
+    LogDirFailure.
     """
     loader = _Loader(context, directory, config, now_ms)
     try:
-        try:
-            files = context.disk.scan_files(directory)
-        except FileNotFoundError:
-            context.disk.make_dirs(directory)
-            files = {}
-        if facts is None or facts.files != files or facts.end_offset < log_start_offset:
+        if facts is not None and facts.end_offset < log_start_offset:
             facts = None
         if facts is not None:
             known_id = facts.topic_id
             loader.restore(facts, log_start_offset)
         else:
+            try:
+                files = context.disk.scan_files(directory)
+            except FileNotFoundError:
+                context.disk.make_dirs(directory)
+                files = {}
             settle_leftovers(context.disk, directory, files)
             # First, so that no power failure leaves records of an unknown topic.
             known_id = loader.topic_id(files, topic_id)

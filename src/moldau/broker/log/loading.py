@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from moldau.broker.log.context import LogContext
-from moldau.broker.log.inventories import read_inventory
+from moldau.broker.log.inventories import is_as_recorded, read_inventory
 from moldau.broker.log.loader import open_log, topic_id_is_lost
 from moldau.broker.log.log import Log
 from moldau.broker.log.log_checkpoints import LogCheckpoints
@@ -71,10 +71,14 @@ class LogLoading:
             if not self._is_log(directory, name, parsed, config):
                 continue
             key = (parsed.topic, parsed.partition)
+            path = f"{directory.path}/{name}"
+            facts = inventory.get(name)
+            if facts is not None and not is_as_recorded(self._context.disk, path, facts):
+                facts = None
             log = open_log(
                 self._context,
                 directory,
-                f"{directory.path}/{name}",
+                path,
                 parsed.topic,
                 parsed.partition,
                 config,
@@ -84,7 +88,7 @@ class LogLoading:
                 log_start_offset=log_starts.get(key, 0),
                 high_watermark=high_watermarks.get(key, 0),
                 is_future=parsed.suffix == FUTURE_DIR_SUFFIX,
-                facts=inventory.get(name),
+                facts=facts,
             )
             self._add(log)
             yield

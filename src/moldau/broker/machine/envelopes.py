@@ -33,6 +33,7 @@ class Forwarded(NamedTuple):
     api: Api
     header: RequestHeader
     principal: str
+    token_authenticated: bool
     client_host: str
     frame: bytes
 
@@ -48,14 +49,16 @@ def wrap_request(context: RequestContext, request: Message) -> EnvelopeRequest:
     )
     return EnvelopeRequest(
         request_data=frame[SIZE_BYTES:],
-        request_principal=encode_principal(context.principal),
+        request_principal=encode_principal(
+            context.principal, token_authenticated=context.connection.token_authenticated
+        ),
         client_host_address=encode_address(context.client_host),
     )
 
 
 def unwrap_request(envelope: EnvelopeRequest) -> Forwarded:
     """Raises ApiError with the code that the envelope is answered with."""
-    principal = decode_principal(envelope.request_principal)
+    principal, token_authenticated = decode_principal(envelope.request_principal)
     client_host = decode_address(envelope.client_host_address)
     try:
         header = decode_request_header(envelope.request_data)
@@ -70,7 +73,9 @@ def unwrap_request(envelope: EnvelopeRequest) -> Forwarded:
         )
     if not api.forwarded:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{api.name} is not forwarded to controllers")
-    return Forwarded(api, header, principal, client_host, envelope.request_data)
+    return Forwarded(
+        api, header, principal, token_authenticated, client_host, envelope.request_data
+    )
 
 
 def unwrap_response(context: RequestContext, response_data: bytes) -> Message:
@@ -108,20 +113,22 @@ def _has_error(message: Message, code: ErrorCode) -> bool:
     return False
 
 
-def encode_principal(principal: str) -> bytes:
+def encode_principal(principal: str, *, token_authenticated: bool = False) -> bytes:
     """`principal` is spelled type:name."""
     kind, _, name = principal.partition(":")
-    return encode_versioned(DefaultPrincipalData(type=kind, name=name), 0)
+    data = DefaultPrincipalData(type=kind, name=name, token_authenticated=token_authenticated)
+    return encode_versioned(data, 0)
 
 
-def decode_principal(data: bytes | None) -> str:
+def decode_principal(data: bytes | None) -> tuple[str, bool]:
+    """The principal, and whether it logged in with a delegation token."""
     try:
         principal = decode_versioned(DefaultPrincipalData, data or b"")
     except WireError as error:
         raise ApiError(
             ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, f"the principal in an envelope: {error}"
         ) from error
-    return f"{principal.type}:{principal.name}"
+    return f"{principal.type}:{principal.name}", principal.token_authenticated
 
 
 def encode_address(host: str) -> bytes:

@@ -13,11 +13,9 @@ RACK_AWARE_SELECTOR = "RackAwareReplicaSelector"
 
 #: Keys of which only the default is accepted, with what to do instead.
 REFUSED = {
-    "authorizer.class.name": (
-        "access control is not available yet: remove the key to let everybody in"
-    ),
+    # Replaced by the values that they give when a file is loaded: they never come this far.
     "config.providers": (
-        "values cannot be read from elsewhere: write them into the configuration, remove the key"
+        "values are read from elsewhere only when a node starts: set it in the node's file"
     ),
     "group.share.persister.class.name": "Java plug-ins cannot be loaded: remove the key",
     "remote.log.storage.system.enable": (
@@ -28,14 +26,6 @@ REFUSED = {
 
 def check_supported(config: BrokerConfig) -> None:
     """ConfigError that names the key and what to do instead."""
-    for listener in config.listeners:
-        if listener.security_protocol != "PLAINTEXT":
-            _refuse(
-                "listeners",
-                str(listener),
-                f"{listener.security_protocol} is not available yet: use PLAINTEXT and keep the "
-                "listener on a trusted network",
-            )
     for key, advice in REFUSED.items():
         if config[key] != BROKER_KEYS[key].default:
             _refuse(key, config.originals[key], advice)

@@ -68,7 +68,7 @@ class BrokerWatch:
         for task in tuple(self._tasks):
             task.cancel()
 
-    def heard(self, broker_id: int, broker_epoch: int, connection: ConnectionInfo) -> None:
+    def on_heartbeat(self, broker_id: int, broker_epoch: int, connection: ConnectionInfo) -> None:
         """The active controller has taken a heartbeat of this incarnation."""
         if broker_id == self._node_id:
             return

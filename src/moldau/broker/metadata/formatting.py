@@ -14,6 +14,7 @@ from uuid import UUID
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.log.disk import Disk
+from moldau.broker.metadata.machine.acl_model import Acl
 from moldau.broker.metadata.machine.features import (
     KRAFT_VERSION,
     LATEST_METADATA_VERSION,
@@ -32,7 +33,7 @@ from moldau.broker.raft.machine.voters import ReplicaKey, Voter, VoterEndpoint, 
 from moldau.broker.raft.snapshots import BOOTSTRAP_FILE, SnapshotId, read_snapshot, snapshot_parts
 from moldau.config.addresses import parse_host_port
 from moldau.times import WALL_ZERO, WallMs
-from moldau.wire.messages import FeatureLevelRecord
+from moldau.wire.messages import AccessControlEntryRecord, FeatureLevelRecord
 from moldau.wire.uuids import uuid_from_text, uuid_to_text
 
 META_PROPERTIES = "meta.properties"
@@ -50,6 +51,7 @@ def format_storage(
     release_version: str | None = None,
     features: Mapping[str, int] | None = None,
     scram: Sequence[str] = (),
+    acls: Sequence[Acl] = (),
     standalone: bool = False,
     initial_controllers: str | None = None,
     no_initial_controllers: bool = False,
@@ -61,7 +63,7 @@ def format_storage(
     """Format every log directory of `config` that is not formatted yet; the lines to print.
 
     `initial_controllers` is id@host:port:directory-id, comma-separated; `scram` are --add-scram
-    arguments.
+    arguments; `acls` are there from the first start on.
     """
     directories = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
     _check_quorum_flags(config, standalone, initial_controllers, no_initial_controllers)
@@ -71,6 +73,7 @@ def format_storage(
     records = _bootstrap_records(levels) + _scram_records(
         scram, levels[METADATA_VERSION], random_uuid
     )
+    records += [AccessControlEntryRecord(id=random_uuid(), **acl._asdict()) for acl in acls]
     formatted = _formatted(disk, directories, cluster_id, config.node_id)
     if formatted and not ignore_formatted:
         raise FormatError(

@@ -6,15 +6,13 @@ not keep the others from what is committed.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from moldau.broker.faults import contained
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
 
 Listener = Callable[[MetadataDelta, MetadataImage], None]
-
-logger = logging.getLogger(__name__)
 
 
 class Publication:
@@ -22,25 +20,22 @@ class Publication:
         self._listeners: list[Listener] = []
         self._leader_listeners: list[Callable[[], None]] = []
 
-    def add(self, listener: Listener) -> None:
-        self._listeners.append(listener)
+    def add(self, *listeners: Listener) -> None:
+        self._listeners.extend(listeners)
 
     def add_for_leader(self, callback: Callable[[], None]) -> None:
         self._leader_listeners.append(callback)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        for listener in tuple(self._listeners):
-            self.publish_to(listener, delta, image)
+        self.publish_to(tuple(self._listeners), delta, image)
 
-    def publish_to(self, listener: Listener, delta: MetadataDelta, image: MetadataImage) -> None:
-        try:
-            listener(delta, image)
-        except Exception:
-            logger.exception("a metadata listener failed")
+    def publish_to(
+        self, listeners: Iterable[Listener], delta: MetadataDelta, image: MetadataImage
+    ) -> None:
+        for listener in listeners:
+            name = getattr(listener, "__qualname__", repr(listener))
+            contained(f"the metadata listener {name}", listener, delta, image)
 
     def publish_leader(self) -> None:
         for callback in tuple(self._leader_listeners):
-            try:
-                callback()
-            except Exception:
-                logger.exception("a listener for changes of the metadata leader failed")
+            contained("a listener for changes of the metadata leader", callback)

@@ -89,7 +89,7 @@ class QuorumWatch:
         if not voters:
             servers = self._config["controller.quorum.bootstrap.servers"]
             return f"none of controller.quorum.bootstrap.servers ({', '.join(servers)}) knows one"
-        reached = self._raft.voters_heard(WARNING_INTERVAL_MS)
+        reached = self._raft.voters_reached(WARNING_INTERVAL_MS)
         ids = ", ".join(map(str, voters.voters))
         return (
             f"{reached} of {len(voters)} voters ({ids}) can be reached, a leader needs"

@@ -190,14 +190,15 @@ class MetadataShell:
             features[KRAFT_VERSION] = self.kraft_version
         return features
 
-    def subscribe(self, listener: Listener) -> None:
+    def subscribe(self, *listeners: Listener) -> None:
         """Call `listener(delta, image)` for everything committed from now on, in order.
 
-        It is called with the whole image first.
+        Each is called with the whole image first. A change goes to the listeners in the order in
+        which they subscribed.
         """
-        self._publication.add(listener)
+        self._publication.add(*listeners)
         if self._raft is not None:
-            self._publication.publish_to(listener, whole_image_delta(self.image), self.image)
+            self._publication.publish_to(listeners, whole_image_delta(self.image), self.image)
 
     def on_leader_changed(self, callback: Callable[[], None]) -> None:
         """Call `callback()` whenever the leader, its epoch or its endpoint changes, or this node's
@@ -222,7 +223,7 @@ class MetadataShell:
         if self._active is not None and self._failure is None:
             await self._active.drained(STOP_TIMEOUT_MS)
         if self._snapshotter is not None:
-            await self._snapshotter.stop()
+            await self._snapshotter.stop(write_last=self._failure is None)
         await self.raft.stop()
         if self._active is not None:
             self._active.end(not_active())
@@ -362,11 +363,13 @@ class MetadataShell:
             clean_shutdown=self._clean_shutdown,
             dir_state=self._dir_state,
         )
+        found = log.latest_snapshot()
         local = Voter(key=self._local, endpoints=voter_endpoints(self._endpoints))
         raft = RaftNode(
             log,
             local=local,
             static_voters=static_voters(self._config),
+            newest_snapshot=found,
             settings=quorum_settings(self._config, self._endpoints),
             cluster_id=self.cluster_id,
             transport=self._transport,
@@ -385,13 +388,12 @@ class MetadataShell:
         self._snapshotter = Snapshotter(
             log,
             source=self._snapshot_source,
-            clock_ms=self._clock.now_ms,
+            clock=self._clock,
             max_bytes=metadata.metadata_log_max_record_bytes_between_snapshots,
             max_interval_ms=metadata.metadata_log_max_snapshot_interval_ms,
         )
         self._loaded_end_offset = log.end_offset
         self._next_offset = log.start_offset
-        found = log.latest_snapshot()
         if found is not None:
             self._take_snapshot(*found)
         self.offset = self._next_offset - 1

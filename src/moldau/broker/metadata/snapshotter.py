@@ -2,6 +2,11 @@
 
 A snapshot is due when enough bytes were committed since the last one, or when anything was and the
 last one is old enough. One is written at a time, in small steps between which requests are served.
+A stop writes one where that saves the next start the replay of many records: every stop and start
+of a broker changes the leader of each of its partitions.
+
+Invariant: the interval is measured in elapsed time, so a wall clock that is set neither brings a
+snapshot forward nor puts it off; the wall time only goes into the snapshot.
 """
 
 from __future__ import annotations
@@ -16,12 +21,14 @@ from moldau.broker.raft.log import RaftLog
 from moldau.broker.raft.machine.batches import MetadataBatch
 from moldau.broker.raft.machine.voters import VoterSet
 from moldau.broker.raft.snapshots import SnapshotId, snapshot_parts
-from moldau.times import WallMs
+from moldau.clock import Clock
 
 logger = logging.getLogger(__name__)
 
 # How often the age is checked, and old snapshots are deleted.
 CHECK_INTERVAL_MS_MAX = 60_000
+# How many records after its newest snapshot a node leaves to the next start.
+REPLAYED_AT_START_MAX = 1_000
 
 
 class Snapshotter:
@@ -30,7 +37,7 @@ class Snapshotter:
         log: RaftLog,
         *,
         source: Callable[[], tuple[MetadataImage, int, VoterSet] | None],
-        clock_ms: Callable[[], WallMs],
+        clock: Clock,
         max_bytes: int,
         max_interval_ms: int,
     ) -> None:
@@ -38,11 +45,11 @@ class Snapshotter:
         None while there can be no snapshot."""
         self._log = log
         self._source = source
-        self._clock_ms = clock_ms
+        self._clock = clock
         self._max_bytes = max_bytes
         self._max_interval_ms = max_interval_ms
         self._bytes = 0
-        self._last_ms = clock_ms()
+        self._last_ms = clock.elapsed_ms()
         self._end_offset = 0
         self._epoch = 0
         self._log_time_ms = 0
@@ -68,7 +75,7 @@ class Snapshotter:
             return False
         if self._bytes >= self._max_bytes:
             return True
-        return 0 < self._max_interval_ms <= self._clock_ms() - self._last_ms
+        return 0 < self._max_interval_ms <= self._clock.elapsed_ms() - self._last_ms
 
     def maybe_start(self) -> None:
         """Start a snapshot if one is due and none is being written."""
@@ -88,12 +95,15 @@ class Snapshotter:
         self._clean()
         self.maybe_start()
 
-    async def stop(self) -> None:
+    async def stop(self, *, write_last: bool) -> None:
+        """Write a last snapshot if the next start would otherwise replay too many records."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         await self.finished()
+        if write_last and self._end_offset - self._covered_offset > REPLAYED_AT_START_MAX:
+            await self._run()
 
     async def finished(self) -> None:
         """Return when no snapshot is being written."""
@@ -107,7 +117,7 @@ class Snapshotter:
         except OSError as error:
             # The log still has everything, so the node continues without this snapshot.
             logger.error("writing a metadata snapshot failed: %s", error)
-            self._last_ms = self._clock_ms()
+            self._last_ms = self._clock.elapsed_ms()
             self._bytes = 0
         finally:
             self._running = None
@@ -123,13 +133,13 @@ class Snapshotter:
         snapshot_id = SnapshotId(self._end_offset, self._epoch)
         log_time_ms = self._log_time_ms
         self._bytes = 0
-        self._last_ms = self._clock_ms()
+        self._last_ms = self._clock.elapsed_ms()
         writer = self._log.start_snapshot(snapshot_id)
         try:
             for part in snapshot_parts(
                 image_to_records(image),
                 epoch=snapshot_id.epoch,
-                now_ms=self._last_ms,
+                now_ms=self._clock.now_ms(),
                 metadata_version=image.metadata_version,
                 last_contained_log_timestamp=log_time_ms,
                 kraft_version=kraft_version,
@@ -148,6 +158,6 @@ class Snapshotter:
 
     def _clean(self) -> None:
         try:
-            self._log.clean(self._clock_ms())
+            self._log.clean(self._clock.now_ms())
         except OSError as error:
             logger.error("removing old metadata snapshots failed: %s", error)

@@ -12,22 +12,24 @@ other request waits for all of them (`_held`). So everything that a producer has
 replicated together instead of one request after the other.
 
 A connection is busy while a request waits for its response (`_work`), while the kernel takes no
-more of a response (`_unsent`), while it lets others go first (`_yielding`), and while it has a
-request that must wait for appended ones, or too many of these. A busy connection handles no frames;
-it continues with `_handle_frames` when the last of these reasons ends.
+more of a response (`_unsent`), while it lets others go first (`_yielding`), while its client has
+exceeded a quota (`_muted`), and while it has a request that must wait for appended ones, or too
+many of these. A busy connection handles no frames; it continues with `_handle_frames` when the last
+of these reasons ends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
+from moldau.broker.network.appended import AppendedRequests
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver, InvalidRequest, Reply
 from moldau.broker.network.machine.frames import BufferPool, FrameDecoder, InvalidFrame
+from moldau.broker.network.muting import Muting
 from moldau.broker.network.sending import Sender
 from moldau.broker.network.transport_layer import TransportLayer
 from moldau.wire.constants import Buffer
@@ -68,8 +70,10 @@ class Connection:
         "_closed",
         "_decoder",
         "_fd",
+        "_has_pending",
         "_held",
         "_host",
+        "_muted",
         "_paused",
         "_receiver",
         "_sender",
@@ -94,14 +98,18 @@ class Connection:
         self._host = host
         self._channel = channel
         self._fd = channel.fileno()
+        # Only of layers that hold received bytes back; a socket has none.
+        self._has_pending: Callable[[], bool] | None = getattr(channel, "has_pending", None)
         self._receiver = receiver
         self._decoder = FrameDecoder(request_bytes_max, host.pool)
+        _limit_until_login(self._decoder, info, request_bytes_max)
         self._sender = Sender(channel, host.loop, self)
         self._unsent = self._sender.unsent
         self._work: asyncio.Future[Reply] | None = None
-        self._appended: deque[asyncio.Future[Reply] | bytes | list[Buffer]] = deque()
+        self._appended = AppendedRequests()
         self._held: memoryview | None = None
         self._yielding = False
+        self._muted = Muting(info, host.loop, self._continue)
         self._busy = False
         self._paused = False
         self._stream_ended = False
@@ -124,6 +132,10 @@ class Connection:
         if self._busy:
             self._read_ahead()
             return
+        if host.pool.full and not decoder.buffered:
+            self._pause()
+            host.pool.when_free(self._on_room)
+            return
         space = decoder.space()
         try:
             count = self._channel.recv_into(host.receive_buffer if space is None else space)
@@ -141,6 +153,12 @@ class Connection:
         else:
             decoder.received(count)
         self._handle_frames()
+
+    def _on_pending(self) -> None:
+        has_pending = self._has_pending
+        # What was pending may have been read by an event that came first.
+        if not self._paused and not self._closed and has_pending is not None and has_pending():
+            self._on_readable()
 
     def _read_ahead(self) -> None:
         """Data, or the end of the stream, came while the connection is busy."""
@@ -160,12 +178,18 @@ class Connection:
         if count:
             self._decoder.feed(buffer[:count])
             self._decoder.detach()
-        elif self._yielding:
+            self._sender.send([])
+        elif self._yielding or (self._muted.active and self._decoder.buffered):
             # Complete requests are still carried out: a producer with acks=0 may just disconnect.
             self._stream_ended = True
             self._pause()
         else:
             self.close()
+
+    def _on_room(self) -> None:
+        """Others hold less of their requests: begin another one."""
+        if self._paused and not self._busy and not self._closed:
+            self._resume()
 
     def _pause(self) -> None:
         if not self._paused:
@@ -179,21 +203,19 @@ class Connection:
         answers: list[Buffer] = []
         try:
             self._answer_frames(answers)
-        except (InvalidFrame, InvalidRequest) as error:
+        except Exception as error:
             self._send(answers)
             self._close_for(error)
             return
-        except Exception:
-            self._send(answers)
-            logger.exception("closing connection %s: request handling failed", self._name())
-            self.close()
-            return
-        if answers:
-            self._send(answers)
+        if not self._closed:
+            self._sender.send(answers)
         if self._closed:
             return
+        if self.info.mute_ms:
+            self._muted.begin()
         if (
             self._unsent
+            or self._muted.active
             or self._work is not None
             or self._yielding
             or self._held is not None
@@ -207,6 +229,8 @@ class Connection:
             self._busy = False
             if self._paused:
                 self._resume()
+            if self._has_pending is not None and self._has_pending():
+                self._host.loop.call_soon(self._on_pending)
 
     def _answer_frames(self, answers: list[Buffer]) -> None:
         """Collect the responses to small requests, so that one call sends them all."""
@@ -237,6 +261,9 @@ class Connection:
             elif reply is not None:
                 self._decoder.detach()
                 self._wait_for(reply)
+                return
+            if info.mute_ms:
+                self._decoder.detach()
                 return
         self._decoder.detach()
         self._yielding = True
@@ -272,7 +299,11 @@ class Connection:
 
     def _continue(self) -> None:
         """One reason to be busy has ended."""
+        if self.info.mute_ms and not self._closed:
+            self._muted.begin()
         if self._closed or self._unsent or self._work is not None or self._yielding:
+            return
+        if self._muted.active and not self._stopping:
             return
         if not self._stopping:
             self._handle_frames()
@@ -299,25 +330,10 @@ class Connection:
         """Send the responses that are next in order."""
         if self._has_failed(work):
             return
-        appended = self._appended
-        answers: list[Buffer] = []
-        while appended:
-            first = appended[0]
-            if isinstance(first, asyncio.Future):
-                if not first.done():
-                    break
-                if self._has_failed(first):
-                    return
-                reply = first.result()
-            else:
-                reply = first
-            del appended[0]
-            if isinstance(reply, bytes):
-                answers.append(reply)
-            elif reply is not None:
-                answers += reply
-        self._send(answers)
-        self._continue()
+        answers = self._appended.take_ready(self._has_failed)
+        if answers is not None:
+            self._send(answers)
+            self._continue()
 
     def _has_failed(self, work: asyncio.Future[Reply]) -> bool:
         """Whether there is no response to send; then the connection is closed."""
@@ -328,13 +344,7 @@ class Connection:
         error = work.exception()
         if error is None:
             return self._closed
-        if isinstance(error, (InvalidRequest, ApiError)):
-            self._close_for(error)
-        else:
-            logger.error(
-                "closing connection %s: request handling failed", self._name(), exc_info=error
-            )
-            self.close()
+        self._close_for(error)
         return True
 
     # Sending.
@@ -355,7 +365,9 @@ class Connection:
         """Close once the current request is answered; handle no other."""
         self._stopping = True
         self._pause()
-        if not self._busy and not self._appended:
+        if self._muted.active:
+            self._continue()
+        elif not self._busy and not self._appended:
             self.close()
 
     def close(self) -> None:
@@ -364,27 +376,27 @@ class Connection:
             return
         self._closed = True
         self._busy = True
-        loop = self._host.loop
         if not self._paused:
-            loop.remove_reader(self._fd)
+            self._host.loop.remove_reader(self._fd)
+        self._muted.cancel()
         self._sender.close()
         self._channel.close()
         self._decoder.discard()
         work = self._work
         if work is not None:
             work.cancel()
-        appended, self._appended = self._appended, deque()
-        for reply in appended:
-            if isinstance(reply, asyncio.Future):
-                reply.cancel()
+        self._appended.cancel()
         self._held = None
         self._host.on_closed(self, work)
         self.info.closed()
 
-    def _close_for(self, reason: Exception) -> None:
-        if not self._closed:
-            logger.warning("closing connection %s: %s", self._name(), reason)
-            self.close()
+    def _close_for(self, reason: BaseException) -> None:
+        if self._closed:
+            return
+        if isinstance(reason, InvalidRequest) and reason.last_reply:
+            self._send([reason.last_reply])
+        _log_reason(self._name(), reason)
+        self.close()
 
     def on_broken(self, error: OSError) -> None:
         """Abrupt disconnects are logged at DEBUG only."""
@@ -393,3 +405,17 @@ class Connection:
 
     def _name(self) -> str:
         return f"from {self.info.peer} on {self.info.listener_name}"
+
+
+def _log_reason(connection: str, reason: BaseException) -> None:
+    if isinstance(reason, (InvalidFrame, InvalidRequest, ApiError)):
+        logger.warning("closing connection %s: %s", connection, reason)
+    else:
+        logger.error("closing connection %s: request handling failed", connection, exc_info=reason)
+
+
+def _limit_until_login(decoder: FrameDecoder, info: ConnectionInfo, request_bytes_max: int) -> None:
+    """Who has not logged in yet sends small requests only."""
+    if info.login_bytes_max is not None:
+        decoder.limit(info.login_bytes_max, "sasl.server.max.receive.size")
+        info.on_logged_in = lambda: decoder.limit(request_bytes_max, "socket.request.max.bytes")

@@ -14,7 +14,10 @@ ANONYMOUS = "User:ANONYMOUS"
 class ConnectionInfo:
     """What is known about one client connection; the same object for all its requests.
 
-    `principal` is set by the listener's security, the software fields by ApiVersions.
+    `principal` and `ssl_peer_name`, the distinguished name of the client's certificate, are set by
+    the listener's security, the software fields by ApiVersions.
+    `login_bytes_max` is the largest request before the login, None on a listener without one. A
+    handler sets `mute_ms` to have no further request handled for so long; the connection resets it.
     """
 
     __slots__ = (
@@ -25,8 +28,13 @@ class ConnectionInfo:
         "client_software_version",
         "connection_id",
         "listener_name",
+        "login_bytes_max",
+        "mute_ms",
+        "on_logged_in",
         "principal",
         "security_protocol",
+        "ssl_peer_name",
+        "token_authenticated",
     )
 
     def __init__(
@@ -45,8 +53,14 @@ class ConnectionInfo:
         self.client_host = client_host
         self.client_port = client_port
         self.connection_id = connection_id
+        self.ssl_peer_name: str | None = None
+        # Whether the client has logged in with a delegation token (KIP-48).
+        self.token_authenticated = False
+        self.login_bytes_max: int | None = None
+        self.on_logged_in: Callable[[], None] | None = None
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
+        self.mute_ms = 0
         self._close_listeners: dict[Callable[[ConnectionInfo], None], None] | None = {}
 
     def when_closed(self, listener: Callable[[ConnectionInfo], None]) -> None:
@@ -55,6 +69,11 @@ class ConnectionInfo:
             listener(self)
         else:
             self._close_listeners[listener] = None
+
+    def logged_in(self) -> None:
+        """Called by the listener's security once the principal is known."""
+        if self.on_logged_in is not None:
+            self.on_logged_in()
 
     def closed(self) -> None:
         """Called by the connection's owner once it is closed."""

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Final
 
 from moldau.broker.network.context import ConnectionInfo, RequestContext
-from moldau.broker.network.interface import InvalidRequest, Reply
+from moldau.broker.network.interface import InvalidRequest, Reply, RequestLimits
 from moldau.broker.network.machine.refusals import refusal
 from moldau.broker.network.routes import Route
 from moldau.wire.apis import API_BY_KEY, Api, ApiKey
@@ -59,7 +59,11 @@ class _Target:
 class Dispatcher:
     """Implements `interface.FrameReceiver`."""
 
-    def __init__(self, routes: Mapping[ApiKey, Route]) -> None:
+    def __init__(
+        self, routes: Mapping[ApiKey, Route], *, limits: RequestLimits | None = None
+    ) -> None:
+        """`limits` applies to all requests of clients but Produce and Fetch, which apply theirs."""
+        self._limits = limits
         self._targets = _targets_of(routes)
         self._newest = {target.key: target for target in self._targets.values()}
         # The two bytes of the API key, with which a request begins.
@@ -118,7 +122,11 @@ class Dispatcher:
         except WireError as error:
             raise InvalidRequest(f"{_name(target)}: {error}") from error
         try:
-            response = self._handle(target, context, request)
+            limits = self._limits
+            if limits is None or not limits.active or target.api.cluster_action:
+                response = self._handle(target, context, request)
+            else:
+                response = limits.limit(context, lambda: self._handle(target, context, request))
             if isinstance(response, Message):
                 return encode_response_frame(
                     target.api, target.version, context.correlation_id, response
@@ -140,9 +148,9 @@ class Dispatcher:
     ) -> Message | Awaitable[Message]:
         """Call the handler: the only way from a request message to its API.
 
-        An authorizer is to be asked here, with `context.principal` and the resources that the
-        request names, also for requests of this process itself. Raw handlers (Produce, Fetch) name
-        their resources only once they have decoded the frame, and ask it for each topic.
+        With an authorizer, the routes of a listener have its rules in front of their handlers
+        (`security/authorization/guard.py`). Raw handlers (Produce, Fetch) name their resources only
+        once they have decoded the frame, and ask it for each topic.
         """
         return target.handle(context, request)  # type: ignore[no-any-return]
 

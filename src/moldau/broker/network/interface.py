@@ -7,19 +7,27 @@ Invariants: one request at a time per connection, and responses in request order
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Protocol, TypeAlias
 
-from moldau.broker.network.context import ConnectionInfo
+from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.network.settings import NetworkSettings
 from moldau.wire.constants import Buffer
+from moldau.wire.message import Message
 
 #: Complete response frames; None if the request has no response (Produce with acks=0).
 Reply: TypeAlias = bytes | list[Buffer] | None
 
 
 class InvalidRequest(Exception):
-    """A request that can only be answered by closing its connection; the message says why."""
+    """A request that can only be answered by closing its connection; the message says why.
+
+    `last_reply` is sent before that: a failed login is answered.
+    """
+
+    def __init__(self, message: str, *, last_reply: bytes = b"") -> None:
+        super().__init__(message)
+        self.last_reply = last_reply
 
 
 class FrameReceiver(Protocol):
@@ -34,6 +42,21 @@ class FrameReceiver(Protocol):
 
     def is_pipelined(self, frame: memoryview) -> bool:
         """Whether the connection's next request may be handled while this one waits."""
+        ...
+
+
+class RequestLimits(Protocol):
+    """Limits clients by the time that their requests take."""
+
+    @property
+    def active(self) -> bool:
+        """Whether any client is limited."""
+        ...
+
+    def limit(
+        self, context: RequestContext, handle: Callable[[], Message | Awaitable[Message]]
+    ) -> Message | Awaitable[Message]:
+        """Has the request handled; the response contains the client's throttle time."""
         ...
 
 
@@ -60,6 +83,10 @@ class Network(Protocol):
 
     def update_settings(self, settings: NetworkSettings) -> None:
         """Apply settings that may change while it runs."""
+        ...
+
+    def update_address_rates(self, default: float | None, limits: Mapping[str, float]) -> None:
+        """Limit new connections per second and client address; `default` is for all others."""
         ...
 
     async def stop(self, grace_s: float) -> None:

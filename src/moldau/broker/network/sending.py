@@ -11,6 +11,7 @@ from collections import deque
 from itertools import islice
 from typing import Final, Protocol
 
+from moldau.broker.network.resets import reset_watch
 from moldau.broker.network.transport_layer import TransportLayer
 from moldau.wire.constants import Buffer
 
@@ -36,7 +37,7 @@ class SenderOwner(Protocol):
 class Sender:
     """`unsent` is what the kernel has not taken yet; others only look whether it is empty."""
 
-    __slots__ = ("_channel", "_fd", "_loop", "_owner", "unsent")
+    __slots__ = ("_channel", "_fd", "_loop", "_notice_reset", "_owner", "unsent")
 
     def __init__(
         self, channel: TransportLayer, loop: asyncio.AbstractEventLoop, owner: SenderOwner
@@ -45,9 +46,14 @@ class Sender:
         self._fd = channel.fileno()
         self._loop = loop
         self._owner = owner
+        self._notice_reset = reset_watch(channel, owner)
         self.unsent: deque[Buffer] = deque()
 
     def send(self, buffers: list[Buffer]) -> None:
+        """An empty list is for whoever has received and sends nothing now: see `resets`."""
+        if not buffers:
+            self._notice_reset()
+            return
         if self.unsent:
             self.unsent.extend(buffers)
             return

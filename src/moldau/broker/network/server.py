@@ -19,16 +19,21 @@ from typing import Final, Protocol
 from moldau.broker.network.connection import Connection
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver, Reply
+from moldau.broker.network.machine.connection_rates import ConnectionRates
 from moldau.broker.network.machine.frames import BufferPool
 from moldau.broker.network.machine.limits import ConnectionLimits
+from moldau.broker.network.machine.rates import Window
 from moldau.broker.network.settings import NetworkSettings
 from moldau.broker.network.transport_layer import ListenerSecurity, Plaintext
 from moldau.invariant import invariant
+from moldau.times import ElapsedMs
 
 RECEIVE_BUFFER_BYTES: Final = 1024 * 1024
 ACCEPTS_PER_WAKEUP_MAX: Final = 16
 #: How long accepting pauses when the system has no file descriptor or memory for another client.
 ACCEPT_PAUSE_S: Final = 0.5
+#: How many clients that connect too often are kept waiting before they are disconnected.
+HELD_BACK_MAX: Final = 1_000
 #: How often idle connections are checked within connections.max.idle.ms.
 SWEEPS_PER_IDLE_TIME: Final = 8
 
@@ -69,6 +74,8 @@ class Listener:
         self._network = network
         self._sock = sock
         self._accepting = False
+        # More clients than allowed came lately: accepting pauses.
+        self._slow = False
         self.receiver: FrameReceiver | None = None
         self.name = name
         self.security_protocol = security_protocol
@@ -81,7 +88,8 @@ class Listener:
 
     def resume(self) -> None:
         # Bound but not started: clients wait in the backlog until the listener is started.
-        if self.receiver is not None and not self._accepting and self._sock.fileno() >= 0:
+        ready = self.receiver is not None and not self._slow
+        if ready and not self._accepting and self._sock.fileno() >= 0:
             self._accepting = True
             self._network.loop.add_reader(self._sock.fileno(), self._on_acceptable)
 
@@ -96,9 +104,11 @@ class Listener:
 
     def _on_acceptable(self) -> None:
         for _ in range(ACCEPTS_PER_WAKEUP_MAX):
-            if self._network.full:
+            if self._network.is_full(self.name):
                 # Clients wait in the backlog until one disconnects; on_closed resumes accepting.
                 self.pause()
+                return
+            if self._slow:
                 return
             try:
                 sock, address = self._sock.accept()
@@ -108,6 +118,16 @@ class Listener:
                 self._on_accept_failed(error)
                 return
             self._network.on_accepted(self, sock, address[0], address[1])
+            pause_ms = self._network.accept_pause_ms(self.name)
+            if pause_ms:
+                self._slow = True
+                self.pause()
+                self._network.loop.call_later(pause_ms / 1000, self._on_rate_ok)
+                return
+
+    def _on_rate_ok(self) -> None:
+        self._slow = False
+        self.resume()
 
     def _on_accept_failed(self, error: OSError) -> None:
         # With a full descriptor table the socket stays readable: pause instead of spinning.
@@ -133,10 +153,10 @@ class SocketNetwork:
         *,
         security: Mapping[str, ListenerSecurity] | None = None,
     ) -> None:
-        """`security` is by security protocol; without it only PLAINTEXT is known."""
+        """`security` is by listener name; without it all listeners are PLAINTEXT."""
         self._configured = tuple(listeners)
         self._settings = settings
-        self._security = security if security is not None else {"PLAINTEXT": Plaintext()}
+        self._security = security
         self._limits = ConnectionLimits(
             max_connections=settings.max_connections,
             max_connections_per_ip=settings.max_connections_per_ip,
@@ -145,12 +165,18 @@ class SocketNetwork:
         self._listeners: list[Listener] = []
         self._connections: set[Connection] = set()
         self._abandoned: set[asyncio.Future[Reply]] = set()
+        self._rates = ConnectionRates(
+            Window(settings.quota_window_num, 1000 * settings.quota_window_size_seconds)
+        )
+        self._update_limits(settings)
+        self._held_back: set[socket.socket] = set()
         self._accepted_count = 0
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._all_closed: asyncio.Event | None = None
         self.loop: asyncio.AbstractEventLoop
         self.receive_buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
-        self.pool = BufferPool()
+        held_max = settings.queued_max_request_bytes
+        self.pool = BufferPool(held_max if held_max > 0 else None)
         self.tick = 0
 
     @property
@@ -161,9 +187,15 @@ class SocketNetwork:
     def connection_count(self) -> int:
         return len(self._connections)
 
-    @property
-    def full(self) -> bool:
-        return self._limits.full
+    def is_full(self, listener: str) -> bool:
+        return self._limits.is_full(listener)
+
+    def accept_pause_ms(self, listener: str) -> int:
+        """A client was accepted: how long this listener waits for the next one."""
+        return self._rates.accept_pause_ms(listener, self._elapsed_ms())
+
+    def update_address_rates(self, default: float | None, limits: Mapping[str, float]) -> None:
+        self._rates.update_addresses(default, limits)
 
     async def bind(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -222,7 +254,17 @@ class SocketNetwork:
             max_connections_per_ip=settings.max_connections_per_ip,
             max_connections_per_ip_overrides=settings.max_connections_per_ip_overrides,
         )
+        self._update_limits(settings)
         self._resume_listeners()
+
+    def _update_limits(self, settings: NetworkSettings) -> None:
+        protected = settings.protected_listener
+        self._limits.update_listeners(settings.listener_max_connections, protected)
+        self._rates.update(
+            broker=settings.max_connection_creation_rate,
+            listeners=settings.listener_max_connection_creation_rate,
+            protected=protected,
+        )
 
     # Called by listeners and connections.
 
@@ -232,7 +274,11 @@ class SocketNetwork:
             sock.close()
             return
         host = _plain_host(host)
-        if not self._limits.admit(host):
+        throttle_ms = self._rates.address_throttle_ms(host, self._elapsed_ms())
+        if throttle_ms:
+            self._hold_back(sock, throttle_ms)
+            return
+        if not self._limits.admit(host, listener.name):
             logger.warning(
                 "closing connection from %s:%d on %s: this address has %d connections already "
                 "(max.connections.per.ip)",
@@ -264,15 +310,31 @@ class SocketNetwork:
             )
         except OSError as error:
             logger.debug("connection from %s broke while it was accepted: %s", info.peer, error)
-            self._limits.release(host)
+            self._limits.release(host, listener.name)
             sock.close()
             return
         self._connections.add(connection)
 
+    def _hold_back(self, sock: socket.socket, throttle_ms: int) -> None:
+        """Disconnect a client that connects too often, but not at once: it would come back."""
+        if len(self._held_back) >= HELD_BACK_MAX:
+            sock.close()
+            return
+        self._held_back.add(sock)
+        self.loop.call_later(throttle_ms / 1000, self._let_go, sock)
+
+    def _let_go(self, sock: socket.socket) -> None:
+        self._held_back.discard(sock)
+        sock.close()
+
+    def _elapsed_ms(self) -> ElapsedMs:
+        return ElapsedMs(int(self.loop.time() * 1000))
+
     def on_closed(self, connection: Connection, abandoned: asyncio.Future[Reply] | None) -> None:
         self._connections.discard(connection)
-        was_full = self._limits.full
-        self._limits.release(connection.info.client_host)
+        listener_name = connection.info.listener_name
+        was_full = self._limits.full or self._limits.is_full(listener_name)
+        self._limits.release(connection.info.client_host, listener_name)
         if abandoned is not None and not abandoned.done():
             self._abandoned.add(abandoned)
             abandoned.add_done_callback(self._abandoned.discard)
@@ -292,12 +354,13 @@ class SocketNetwork:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
     async def _bind(self, configured: ListenerAddress) -> Listener:
-        security = self._security.get(configured.security_protocol)
-        if security is None:
-            known = ", ".join(sorted(self._security))
+        if self._security is not None:
+            security = self._security[configured.name]
+        elif configured.security_protocol == "PLAINTEXT":
+            security = Plaintext()
+        else:
             raise ListenError(
-                f"listener {configured.name}: security protocol {configured.security_protocol} "
-                f"is not available; use one of: {known}"
+                f"listener {configured.name}: {configured.security_protocol} is not set up here"
             )
         where = f"{configured.host or '*'}:{configured.port}"
         try:
@@ -344,14 +407,16 @@ class SocketNetwork:
         sock.listen(self._settings.socket_listen_backlog_size)
 
     def _resume_listeners(self) -> None:
-        if not self._limits.full:
-            for listener in self._listeners:
+        for listener in self._listeners:
+            if not self._limits.is_full(listener.name):
                 listener.resume()
 
     def _close_listeners(self) -> None:
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
+        for sock in tuple(self._held_back):
+            self._let_go(sock)
 
     def _schedule_sweep(self) -> None:
         delay_s = self._settings.connections_max_idle_ms / 1000 / SWEEPS_PER_IDLE_TIME

@@ -22,6 +22,7 @@ from moldau.broker.raft.machine.quorum.events import QuorumChange
 from moldau.broker.raft.machine.recent_batches import RecentBatches
 from moldau.broker.raft.machine.voter_history import VoterHistory
 from moldau.broker.raft.machine.voters import VoterSet
+from moldau.broker.raft.snapshots import Snapshot, SnapshotId
 from moldau.times import WallMs
 from moldau.wire.messages import KRaftVersionRecord, VotersRecord
 
@@ -33,12 +34,13 @@ class BatchLog:
         #: Everything before it was returned by `commit`, or is in a snapshot.
         self.delivered_offset = log.start_offset
 
-    def load(self, static_voters: VoterSet) -> VoterHistory:
-        """Read the newest snapshot and the log after it: the voters at each offset."""
+    def load(
+        self, static_voters: VoterSet, newest_snapshot: tuple[SnapshotId, Snapshot] | None
+    ) -> VoterHistory:
+        """Read the log after the newest snapshot: the voters at each offset."""
         history = VoterHistory(static_voters)
-        found = self._log.latest_snapshot()
-        if found is not None:
-            snapshot_id, snapshot = found
+        if newest_snapshot is not None:
+            snapshot_id, snapshot = newest_snapshot
             self.delivered_offset = snapshot_id.end_offset
             history.reset(snapshot_id.end_offset - 1, snapshot.kraft_version, snapshot.voters)
         for batch in self._log.read(self.delivered_offset):

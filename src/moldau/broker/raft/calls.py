@@ -48,7 +48,7 @@ class PeerCalls:
         self._cluster_id = cluster_id
         self._voters = voters
         self._channels: dict[Address, Channel] = {}
-        self._heard_ms: dict[Address, ElapsedMs] = {}
+        self._reached_ms: dict[Address, ElapsedMs] = {}
         self._strangers: set[Address] = set()
         self._known_to_others = False
         self._complained_ms = ElapsedMs(-COMPLAINT_INTERVAL_MS)
@@ -62,7 +62,7 @@ class PeerCalls:
             response = await self._channel(peer).call(
                 key, message, timeout_ms=settings.request_timeout_ms
             )
-            self._heard_ms[peer.host, peer.port] = self._clock.elapsed_ms()
+            self._reached_ms[peer.host, peer.port] = self._clock.elapsed_ms()
             reply = decode_reply(request, response, settings.listener_name)
         except UnsupportedVersion:
             return Reply(error=ErrorCode.UNSUPPORTED_VERSION)
@@ -77,10 +77,10 @@ class PeerCalls:
         self._check_cluster(peer, reply)
         return reply
 
-    def heard(self, within_ms: int) -> set[Address]:
+    def reached(self, within_ms: int) -> set[Address]:
         """The addresses that have answered anything lately."""
         since_ms = self._clock.elapsed_ms() - within_ms
-        return {where for where, at_ms in self._heard_ms.items() if at_ms >= since_ms}
+        return {where for where, at_ms in self._reached_ms.items() if at_ms >= since_ms}
 
     def complain(self, what: str) -> None:
         """Log an error, at most every few seconds."""

@@ -36,6 +36,7 @@ from moldau.broker.raft.machine.settings import QuorumSettings
 from moldau.broker.raft.machine.snapshot_id import SnapshotId
 from moldau.broker.raft.machine.voters import Voter, VoterSet
 from moldau.broker.raft.open_requests import OpenRequests
+from moldau.broker.raft.snapshots import Snapshot
 from moldau.broker.raft.syncer import LogSyncer
 from moldau.broker.raft.wakeup import Wakeup
 from moldau.clock import Clock
@@ -58,6 +59,7 @@ class RaftNode:
         *,
         local: Voter,
         static_voters: VoterSet,
+        newest_snapshot: tuple[SnapshotId, Snapshot] | None,
         settings: QuorumSettings,
         cluster_id: str,
         transport: Transport,
@@ -65,7 +67,8 @@ class RaftNode:
         random: RandomSource,
         listener: RaftListener,
     ) -> None:
-        """`log` is open; `static_voters` are those of the configuration, none if dynamic."""
+        """`log` is open; `static_voters` are those of the configuration, none if dynamic;
+        `newest_snapshot` is that of the log, which its owner needs, too: it is read once."""
         self.log = log
         self.cluster_id = cluster_id
         self._listener = listener
@@ -79,7 +82,7 @@ class RaftNode:
         self._requests = OpenRequests()
         self._incoming = IncomingSnapshot(log)
         self._batches = BatchLog(log)
-        history = self._batches.load(static_voters)
+        history = self._batches.load(static_voters, newest_snapshot)
         self.machine = QuorumMachine(
             local,
             history,
@@ -133,12 +136,12 @@ class RaftNode:
             return role.has_fetched and role.fetch_deadline_ms > now_ms
         return isinstance(role, Leader)
 
-    def voters_heard(self, within_ms: int) -> int:
+    def voters_reached(self, within_ms: int) -> int:
         """How many voters, this node included, have answered anything lately."""
-        heard = self._calls.heard(within_ms)
+        reached = self._calls.reached(within_ms)
         return sum(
             voter.key.id == self.machine.local.id
-            or any((end.host, end.port) in heard for end in voter.endpoints)
+            or any((end.host, end.port) in reached for end in voter.endpoints)
             for voter in self.machine.voters.voters.values()
         )
 

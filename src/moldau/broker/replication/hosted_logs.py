@@ -35,6 +35,10 @@ class HostedLogs:
         self._log_config = log_config
         self._report_directory = report_directory
 
+    def is_loaded(self, topic: str, index: int) -> bool:
+        """Whether the log is there, so that no files have to be created for the partition."""
+        return self._logs.get_log(topic, index) is not None
+
     def open(self, topic: Topic, index: int, state: PartitionState) -> Log | None:
         """The partition's log, created if there is none; None if its directory cannot be used."""
         try:

@@ -5,7 +5,7 @@ Decided here: which logs exist on this node and what it leads or follows.
 Invariants: a partition is found here exactly if the image assigns it to this node and its log could
 be opened; its error, epochs and config are those of the newest delta applied. Applying a delta
 costs what changed; a delta with very many partitions is applied in turns, between which clients are
-served.
+served. A partition whose change fails is taken offline, and the others get theirs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Protocol
 from uuid import UUID
 
 from moldau.broker.config import LogConfig
+from moldau.broker.faults import contained
 from moldau.broker.log.log_dirs import LogDir
 from moldau.broker.log.manager import LogManager
 from moldau.broker.machine.topics import INTERNAL_TOPICS
@@ -175,8 +176,7 @@ class ReplicaManager:
             return
         for topic in delta.deleted_topics.values():
             self._remove_topic(topic.name, topic.id)
-        for broker_id in delta.brokers:
-            self._relocate(broker_id)
+        self._relocate_all(delta.brokers)
         self._host_all(
             (each.topic, [(index, state) for index, (_, state) in each.changed_partitions.items()])
             for each in delta.topics.values()
@@ -223,7 +223,8 @@ class ReplicaManager:
             # The topic may have changed or been deleted in the meantime.
             topic = self._view.image.topics_by_id.get(topic_id)
             if topic is not None and (state := topic.partitions.get(index)) is not None:
-                opened += index not in self._topics.get(topic_id.bytes, {})
+                # After a start nearly all logs are loaded already.
+                opened += not self._logs.is_loaded(topic.name, index)
                 self._host(topic, index, state)
         if self._backlog:
             self._defer(self._host_some)
@@ -247,8 +248,7 @@ class ReplicaManager:
     def apply_image(self, image: MetadataImage) -> None:
         """Apply a whole image, at start or after a snapshot."""
         self._view.image = image
-        for broker_id in image.brokers:
-            self._relocate(broker_id)
+        self._relocate_all(image.brokers)
         for key in [key for key in self._topics if isinstance(key, str)]:
             hosted = next(iter(self._topics[key].values()), None)
             current = image.topics_by_name.get(key)
@@ -278,6 +278,27 @@ class ReplicaManager:
         self._report(partition)
 
     def _host(self, topic: Topic, index: int, state: PartitionState) -> None:
+        """Apply the state of one partition; a failure is its own."""
+        try:
+            self._host_or_raise(topic, index, state)
+        except Exception:
+            logger.exception("applying metadata to partition %s-%d failed", topic.name, index)
+            self._take_offline(topic, index)
+
+    def _take_offline(self, topic: Topic, index: int) -> None:
+        """Serve it no longer: after a bug its state cannot be trusted until the next start."""
+        partition = self.find(topic.id.bytes, index)
+        if partition is None:
+            return
+        logger.error(
+            "%s-%d is offline because of the failure above; restart the broker to serve it again",
+            topic.name,
+            index,
+        )
+        contained("stopping its fetcher", self._fetchers.leave, partition)
+        contained("taking it offline", partition.stop, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _host_or_raise(self, topic: Topic, index: int, state: PartitionState) -> None:
         if self._node_id not in state.replicas:
             self._remove_partition(topic.name, topic.id, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
@@ -324,11 +345,12 @@ class ReplicaManager:
         else:
             self._fetchers.follow(partition, leader)
 
-    def _relocate(self, broker_id: int) -> None:
-        """Follow a leader that has registered with another address."""
-        leader = self._view.endpoint(broker_id, self._inter_broker_listener)
-        if leader is not None:
-            self._fetchers.relocate(leader)
+    def _relocate_all(self, broker_ids: Iterable[int]) -> None:
+        """Follow leaders that have registered with another address."""
+        for broker_id in broker_ids:
+            leader = self._view.endpoint(broker_id, self._inter_broker_listener)
+            if leader is not None:
+                contained(f"a new address of node {broker_id}", self._fetchers.relocate, leader)
 
     def check_isrs(self) -> None:
         """Check all partitions led by this node for followers that are behind for too long."""
@@ -361,8 +383,10 @@ class ReplicaManager:
 
     def _remove_topic(self, name: str, topic_id: UUID) -> None:
         hosted = self._topics.get(topic_id.bytes, {})
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for index in list(hosted):
-            self._remove_partition(name, topic_id, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            what = f"removing partition {name}-{index}"
+            contained(what, self._remove_partition, name, topic_id, index, code)
 
     def _remove_partition(self, name: str, topic_id: UUID, index: int, error: ErrorCode) -> None:
         hosted = self._topics.get(topic_id.bytes, {})
@@ -389,8 +413,10 @@ class ReplicaManager:
     def _configure(self, topics: Iterable[str]) -> None:
         for topic in topics:
             hosted = list(self._topics.get(topic, {}).values())
-            if not hosted:
-                continue
-            if self._logs.update_config(topic, [partition.log for partition in hosted]):
-                for partition in hosted:
-                    partition.configure()
+            if hosted:
+                contained(f"configuring topic {topic}", self._configure_topic, topic, hosted)
+
+    def _configure_topic(self, topic: str, hosted: list[Partition]) -> None:
+        if self._logs.update_config(topic, [partition.log for partition in hosted]):
+            for partition in hosted:
+                contained(f"configuring {topic}-{partition.index}", partition.configure)

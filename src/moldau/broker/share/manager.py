@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from moldau.broker.coordinator.group.machine.settings import GroupSettings
 from moldau.broker.coordinator.share.interface import Persister
 from moldau.broker.coordinator.share.machine.values import SharePartitionKey
+from moldau.broker.faults import contained
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.context import ConnectionInfo
@@ -305,12 +306,11 @@ class SharePartitionManager:
             code = None if hosted is None else hosted.error
             if key.topic_id not in image.topics_by_id:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            shell.end(
-                ApiError(
-                    code or ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                    f"{key} is no longer served by this node",
-                )
+            gone = ApiError(
+                code or ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"{key} is no longer served by this node",
             )
+            contained(f"the end of share partition {key}", shell.end, gone)
 
     def _drop_group(self, group_id: str) -> None:
         """The group has no session here: its state is read again with its next session."""

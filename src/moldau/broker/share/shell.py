@@ -122,7 +122,7 @@ class SharePartitionShell:
                 start = initial_offset(self.partition, strategy, host.clock.now_ms())
                 state = state._replace(start_offset=start)
         except Exception as error:
-            self.end(self._told(error, "reading"))
+            self.end(self._client_error(error, "reading"))
             return
         if self.error is None:
             self.machine = SharePartition(state)
@@ -238,10 +238,10 @@ class SharePartitionShell:
                 batches=[batch for change, _ in queue for batch in change.batches],
             )
         except Exception as error:
-            return self._told(error, "writing")
+            return self._client_error(error, "writing")
         return None
 
-    def _told(self, error: Exception, doing: str) -> ApiError:
+    def _client_error(self, error: Exception, doing: str) -> ApiError:
         if not isinstance(error, ApiError):
             logger.error("%s the state of %s failed", doing, self.key, exc_info=error)
             return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)

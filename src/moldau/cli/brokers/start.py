@@ -37,6 +37,12 @@ def add_arguments(parser: Parser) -> None:
         action="store_true",
         help="also run `moldau spark start` with the directory DIR-spark",
     )
+    parser.add_argument(
+        "--command-config",
+        metavar="CLIENT_FILE",
+        help="with --spark: properties file with settings of the pipelines' clients, if the broker "
+        "has no PLAINTEXT listener",
+    )
     add_override(parser)
 
 

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from moldau.cli.nodes.configuration import DEFAULT_DATA
 from moldau.cli.nodes.start import PARENT_VARIABLE
+from moldau.cli.support.config_files import read_config_file
 from moldau.cli.support.failures import Failure
 from moldau.cli.support.output import print_now
 from moldau.invariant import present
@@ -29,7 +30,7 @@ from moldau.invariant import present
 if TYPE_CHECKING:
     from moldau.spark.runtime.server import ConnectServer
 
-__all__ = ["plaintext_address", "run_with_spark"]
+__all__ = ["run_with_spark", "spark_address"]
 
 _LISTENING = "  listening  "
 _READY = "Ctrl-C stops it."
@@ -47,12 +48,13 @@ def run_with_spark(arguments: argparse.Namespace) -> int:
         server = ConnectServer(_folder(arguments))
     except SparkRuntimeError as error:
         raise Failure(str(error)) from None
+    config = read_config_file(arguments.command_config) if arguments.command_config else {}
     with _interruptible():
         broker = _Broker([word for word in arguments.given if word != "--spark"])
         try:
             listeners = broker.wait_until_ready()
             if listeners is not None:
-                _start_spark(server, listeners)
+                _start_spark(server, listeners, config)
             code = broker.wait()
         except KeyboardInterrupt:
             code = 0
@@ -72,27 +74,28 @@ def _folder(arguments: argparse.Namespace) -> Path:
     return data.with_name(f"{data.name}-spark")
 
 
-def plaintext_address(listeners: str) -> str:
-    """The address for Spark among the broker's listeners, as `moldau start` prints them."""
+def spark_address(listeners: str, *, secured: bool) -> str:
+    """The address for Spark among the broker's listeners, as `moldau start` prints them: the first
+    one if there are settings for a `secured` one."""
     for listener in listeners.split(", "):
         protocol, _, address = listener.partition("://")
-        if protocol == "PLAINTEXT":
+        if secured or protocol == "PLAINTEXT":
             host, _, port = address.rpartition(":")
             return f"127.0.0.1:{port}" if host in ("", "0.0.0.0", "[::]") else address
     raise Failure(
-        f"--spark needs a PLAINTEXT listener, and there is only {listeners}. Start the broker "
-        "alone, and Spark with `moldau spark start --bootstrap-server HOST:PORT "
-        "--command-config FILE`"
+        f"--spark needs a PLAINTEXT listener, and there is only {listeners}. Give the settings of "
+        "a client for it: --command-config FILE"
     )
 
 
-def _start_spark(server: ConnectServer, listeners: str) -> None:
+def _start_spark(server: ConnectServer, listeners: str, config: Mapping[str, str]) -> None:
     from moldau.cli.pipelines.spark import start_all, status_lines, status_of
     from moldau.pipelines.errors import PipelineError
     from moldau.spark.runtime.errors import SparkRuntimeError
 
     try:
-        start_all(server, plaintext_address(listeners), {})
+        given = config.get("bootstrap.servers")
+        start_all(server, given or spark_address(listeners, secured=bool(config)), config)
     except (SparkRuntimeError, PipelineError) as error:
         raise Failure(str(error)) from None
     status = status_of(server)

@@ -10,7 +10,10 @@ from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.cli.support.failures import Failure
 from moldau.config.errors import ConfigError
 from moldau.config.properties import load_properties
+from moldau.config.providers import resolve
 from moldau.config.suggestions import did_you_mean
+from moldau.config.values import ConfigType
+from moldau.config.variables import variables_in
 
 __all__ = [
     "DEFAULT_DATA",
@@ -79,10 +82,27 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
 
 def load_config(properties: Mapping[str, str], overrides: Sequence[str] = ()) -> BrokerConfig:
     """The checked configuration; a wrong value is a Failure."""
+    given = parse_overrides(overrides)
+    _warn_of_visible_passwords(given)
     try:
-        return BrokerConfig.from_properties({**properties, **parse_overrides(overrides)})
+        return BrokerConfig.from_properties(resolve({**properties, **given}))
     except ConfigError as error:
         raise Failure(str(error)) from None
+
+
+def _warn_of_visible_passwords(overrides: Mapping[str, str]) -> None:
+    """What is on a command line is in the list of processes, for everybody to read."""
+    for name, value in overrides.items():
+        # A listener's key, and a mechanism's, end with the key itself.
+        parts = name.split(".")
+        tails = (".".join(parts[start:]) for start in range(len(parts)))
+        key = next((BROKER_KEYS[tail] for tail in tails if tail in BROKER_KEYS), None)
+        if key is not None and key.type is ConfigType.PASSWORD and not variables_in(value):
+            print(
+                f"moldau: warning: --override {name}: every user of this machine can read the "
+                "command line. Set it in the configuration file, or use config.providers",
+                file=sys.stderr,
+            )
 
 
 def warn_of_ignored_keys(config: BrokerConfig) -> None:

@@ -234,9 +234,11 @@ def ready_text(config: BrokerConfig, ready: Ready) -> str:
         f"  listening  {', '.join(map(str, clients or ready.listeners))}",
         f"  data       {', '.join(config.log_dirs)}",
     ]
-    if clients:
-        host = "127.0.0.1" if clients[0].is_wildcard else clients[0].host
-        address = clients[0]._replace(host=host).address
+    # The commands to try have no settings, so they need a listener without security.
+    plain = [listener for listener in clients if listener.security_protocol == "PLAINTEXT"]
+    if plain:
+        host = "127.0.0.1" if plain[0].is_wildcard else plain[0].host
+        address = plain[0]._replace(host=host).address
         lines += ["", "Try it:", *try_lines(address)]
     lines += ["", "Ctrl-C stops it."]
     return "\n".join(lines)

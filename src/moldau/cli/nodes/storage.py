@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from moldau.broker.config.broker_config import BrokerConfig
+from moldau.broker.metadata.machine.acl_model import Acl
 from moldau.cli.nodes.configuration import load_config, read_properties
 from moldau.cli.support.failures import Failure
 from moldau.config.errors import ConfigError
@@ -72,6 +73,7 @@ def format_folders(
     release_version: str | None = None,
     features: dict[str, int] | None = None,
     scram: Sequence[str] = (),
+    acls: Sequence[Acl] = (),
     standalone: bool = False,
     initial_controllers: str | None = None,
     no_initial_controllers: bool = False,
@@ -88,6 +90,7 @@ def format_folders(
             release_version=release_version,
             features=features or {},
             scram=list(scram),
+            acls=acls,
             standalone=standalone,
             initial_controllers=initial_controllers,
             no_initial_controllers=no_initial_controllers,

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -160,6 +160,7 @@ def _reporting(arguments: argparse.Namespace) -> Iterator[None]:
 
 @contextmanager
 def _open(arguments: argparse.Namespace) -> Iterator[Pipelines]:
+    from moldau.client.config import known_keys
     from moldau.pipelines.api import Pipelines
     from moldau.pipelines.control.folder import ControlFolder
 
@@ -176,7 +177,8 @@ def _open(arguments: argparse.Namespace) -> Iterator[Pipelines]:
         or DEFAULT_SERVERS
     )
     config["bootstrap.servers"] = servers
-    wait_until_reachable(config)
+    # What is kept for the control loop are the settings as written: it reads secrets by itself.
+    wait_until_reachable(known_keys(config))
     with Pipelines(servers, folder=arguments.data, config=config) as pipelines:
         yield pipelines
 
@@ -283,6 +285,7 @@ def _start(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
         info = pipelines.start(
             arguments.definition, wait=not arguments.no_wait, timeout=arguments.timeout
         )
+    _warn_of_secrets(info.definition)
     return _done(info, arguments)
 
 
@@ -336,6 +339,7 @@ def _validate(arguments: argparse.Namespace) -> int:
 
     definition = Definition.load(Path(arguments.file))
     build.check(definition)
+    _warn_of_secrets(definition.to_json())
     if arguments.json:
         print_json({"valid": True, "name": definition.name})
     else:
@@ -420,7 +424,21 @@ def _endpoint(definition: Any, kind: str) -> str:
 
 
 def _as_json(info: PipelineInfo) -> dict[str, object]:
-    return asdict(info)
+    from moldau.pipelines.definition.secrets import without_secrets
+
+    return asdict(info) | {"definition": without_secrets(info.definition)}
+
+
+def _warn_of_secrets(fields: Mapping[str, object]) -> None:
+    """The registry is a topic: whoever may read it reads what a definition holds."""
+    from moldau.pipelines.definition.secrets import stored_secrets
+
+    for name in stored_secrets(fields):
+        print(
+            f"moldau: warning: {name} is written in the definition, and so to the registry's "
+            "topic. Write ${file:PATH:KEY} or ${env:NAME} instead, or use --command-config",
+            file=sys.stderr,
+        )
 
 
 def _age(since_ms: int | None) -> str:

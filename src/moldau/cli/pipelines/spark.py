@@ -89,7 +89,11 @@ def _add_start(parser: Parser) -> None:
         "auto uses it if it was downloaded before (default: auto)",
     )
     parser.add_argument(
-        "--host", metavar="H", help="address that sessions connect to (default: 127.0.0.1)"
+        "--host",
+        metavar="H",
+        help="address that sessions connect to (default: 127.0.0.1). Sessions need the token in "
+        "DIR/token, which only its owner can read; with another address it is sent unencrypted, "
+        "so put a proxy with TLS in front",
     )
     parser.add_argument(
         "--port", type=int, metavar="P", help="port that sessions connect to (default: a free one)"
@@ -305,6 +309,7 @@ def status_lines(status: Mapping[str, Any], *, now_ms: int) -> list[str]:
         lines = [
             f"Spark {versions['spark']} is up.",
             f"  session    {status['url']}",
+            f"  token      {status['token']}",
             f"  ui         {status['ui'] or 'none (spark.ui.enabled=false)'}",
             f"  master     {status['master']}",
             f"  runs on    {versions['java']}, Python {versions['python']}",

@@ -21,6 +21,7 @@ from moldau.cli.replicas.machine.replica_verification_marks import (
     batch_marks,
 )
 from moldau.cli.support.arguments import Parser
+from moldau.cli.support.client_options import read_client_config
 from moldau.cli.support.connecting import wait_until_reachable
 from moldau.cli.support.failures import ToolError
 from moldau.cli.support.machine.java_dates import DateFormat
@@ -55,6 +56,10 @@ def add_arguments(parser: Parser) -> None:
         required=True,
         metavar="HOST:PORT,...",
         help="addresses of one or more brokers of the cluster",
+    )
+    # Kafka's tool has no such option, and so none for secured clusters.
+    parser.add_argument(
+        "--command-config", metavar="FILE", help="properties file with settings of the client"
     )
     parser.add_argument(
         "--topics-include", default=".*", metavar="REGEX", help="topics to check (default: all)"
@@ -94,7 +99,10 @@ def run(arguments: argparse.Namespace) -> int:
         wanted = re.compile(arguments.topics_include)
     except re.error as error:
         arguments.parser.error(f"{arguments.topics_include} is an invalid regex: {error}")
-    config = {"bootstrap.servers": arguments.broker_list}
+    config: dict[str, object] = {}
+    if arguments.command_config:
+        config.update(read_client_config(arguments.command_config))
+    config["bootstrap.servers"] = arguments.broker_list
     wait_until_reachable(config)
     topics, offsets = _find(config, wanted, arguments.time)
     if not topics:
@@ -106,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _find(
-    config: Mapping[str, str], wanted: re.Pattern[str], moment: int
+    config: Mapping[str, object], wanted: re.Pattern[str], moment: int
 ) -> tuple[list[TopicDescription], dict[TopicPartition, int]]:
     """The topics, and the first offset of each of their partitions."""
     from moldau.client.admin import Admin, OffsetSpec
@@ -133,7 +141,7 @@ def _find(
 
 
 async def _verify(
-    config: Mapping[str, str],
+    config: Mapping[str, object],
     arguments: argparse.Namespace,
     topics: Iterable[TopicDescription],
     offsets: Mapping[TopicPartition, int],

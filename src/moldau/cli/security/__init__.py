@@ -1,1 +1,1 @@
-"""Commands for access control lists and delegation tokens."""
+"""Commands for secured clusters, access control lists and delegation tokens."""

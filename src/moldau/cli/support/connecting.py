@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ssl
 import sys
 import time
 from collections.abc import Mapping
@@ -57,6 +58,7 @@ def wait_until_reachable(
     key = "bootstrap.controllers" if config.get("bootstrap.controllers") else "bootstrap.servers"
     entries = [entry.strip() for entry in str(config.get(key, "")).split(",") if entry.strip()]
     addresses = parse_addresses(key, entries)
+    tls = _tls(config)
     limit = REACHABLE_SECONDS_MAX if seconds_max is None else seconds_max
     deadline = time.monotonic() + limit
     waiting = False
@@ -65,6 +67,7 @@ def wait_until_reachable(
             addresses,
             connect_seconds_max=REACHABLE_SECONDS_MAX,
             answer_seconds_max=_answer_seconds_max(config, idle_ms_max),
+            tls=tls,
         )
         if problems is None:
             return
@@ -80,11 +83,27 @@ def wait_until_reachable(
     )
     kind = "controller" if key == "bootstrap.controllers" else "broker"
     fix = (
-        f"Give the address of a {kind}."
+        ("Check the ssl.* settings." if tls else f"Give the address of a {kind}.")
         if certain
         else "Check that it is running and that the address is right."
     )
     raise Unreachable(f"no {kind} can be reached at {listed}. {fix}")
+
+
+def _tls(config: Mapping[str, Any]) -> ssl.SSLContext | None:
+    """What the node is asked with, if it is to be encrypted."""
+    if not str(config.get("security.protocol", "")).upper().endswith("SSL"):
+        return None
+    from moldau.client.config import ADMIN_KEYS
+    from moldau.security.tls import client_context
+
+    keys = {name: key for name, key in ADMIN_KEYS.items() if name.startswith("ssl.")}
+    return client_context(
+        {
+            name: key.parse(str(config[name])) if name in config else key.default
+            for name, key in keys.items()
+        }
+    )
 
 
 def _answer_seconds_max(config: Mapping[str, Any], idle_ms_max: int | None) -> float:

@@ -9,6 +9,7 @@ everything else may pass when a node is just starting.
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from moldau.config.addresses import HostPort
+from moldau.security.reasons import explain
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.framing import encode_request_parts
 from moldau.wire.messages import ApiVersionsRequest
@@ -40,13 +42,17 @@ class Problem:
 
 
 def problems_of(
-    addresses: Sequence[HostPort], *, connect_seconds_max: float, answer_seconds_max: float
+    addresses: Sequence[HostPort],
+    *,
+    connect_seconds_max: float,
+    answer_seconds_max: float,
+    tls: ssl.SSLContext | None = None,
 ) -> list[Problem] | None:
     """What is wrong with each of them; None as soon as a Kafka node answers at one."""
     results: SimpleQueue[tuple[int, Problem | None]] = SimpleQueue()
 
     def probe(index: int, address: HostPort) -> None:
-        results.put((index, _problem_of(address, connect_seconds_max, answer_seconds_max)))
+        results.put((index, _problem_of(address, connect_seconds_max, answer_seconds_max, tls)))
 
     for index, address in enumerate(addresses):
         # Daemons: those that others need not wait for end by themselves, or with the tool.
@@ -61,7 +67,10 @@ def problems_of(
 
 
 def _problem_of(
-    address: HostPort, connect_seconds_max: float, answer_seconds_max: float
+    address: HostPort,
+    connect_seconds_max: float,
+    answer_seconds_max: float,
+    tls: ssl.SSLContext | None,
 ) -> Problem | None:
     try:
         connection = socket.create_connection(address, timeout=connect_seconds_max)
@@ -72,7 +81,12 @@ def _problem_of(
     with connection:
         connection.settimeout(answer_seconds_max)
         try:
-            return judge(_ask(connection))
+            if tls is None:
+                return judge(_ask(connection))
+            with tls.wrap_socket(connection, server_hostname=address.host) as encrypted:
+                return judge(_ask(encrypted))
+        except ssl.SSLError as error:
+            return Problem(f"SSL handshake failed: {explain(error)}", certain=True)
         except TimeoutError:
             shown = f"{answer_seconds_max:g} s"
             return Problem(f"accepts connections, but does not answer within {shown}")
@@ -100,7 +114,7 @@ def judge(received: bytes) -> Problem | None:
     if received.lower().startswith((b"http/", b"<!doctyp", b"<html")):
         return Problem("an HTTP server answers, not a Kafka node", certain=True)
     if received.startswith((b"\x15\x03", b"\x16\x03")):
-        return Problem("the process that answers uses TLS, not PLAINTEXT", certain=True)
+        return Problem("the process that answers uses TLS: set security.protocol", certain=True)
     if len(received) < _HEAD.size:
         if received:
             return Problem("the process that answers is not a Kafka node", certain=True)

@@ -131,6 +131,10 @@ class ProducerKeywords(CommonKeywords, total=False):
     default_list_value_serde_type: Any
     delivery_timeout_ms: int | str
     enable_idempotence: bool | str
+    encryption_data_key_records_max: Any
+    encryption_keys: Any
+    encryption_keys_location: Any
+    encryption_value_serializer: Any
     interceptor_classes: str | Sequence[Any]
     key_serializer: Any
     key_serializer_encoding: Any
@@ -167,6 +171,9 @@ class ShareConsumerKeywords(CommonKeywords, total=False):
     default_list_value_serde_inner: Any
     default_list_value_serde_type: Any
     deserializer_encoding: Any
+    encryption_keys: Any
+    encryption_keys_location: Any
+    encryption_value_deserializer: Any
     exclude_internal_topics: bool | str
     fetch_max_bytes: int | str
     fetch_max_wait_ms: int | str

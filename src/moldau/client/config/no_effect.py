@@ -10,7 +10,35 @@ from moldau.config.no_effect import Reasons
 __all__ = ["ADMIN", "CONSUMER", "PRODUCER", "SHARE_CONSUMER"]
 
 _COMMON: Reasons = {
-    "security.protocol is PLAINTEXT only": ("sasl.", "security.providers", "ssl."),
+    "the Kerberos library gets new tickets from the key tab itself": (
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
+    ),
+    "tokens are fetched with client credentials, not with an assertion": (
+        "sasl.oauthbearer.assertion.",
+    ),
+    "the broker checks tokens, the client only sends them": (
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.oauthbearer.expected.",
+        "sasl.oauthbearer.jwks.",
+        "sasl.oauthbearer.jwt.validator.class",
+        "sasl.oauthbearer.scope.claim.name",
+        "sasl.oauthbearer.sub.claim.name",
+    ),
+    "sasl.login.callback.handler.class takes a class of your own": (
+        "sasl.client.callback.handler.class",
+        "sasl.login.class",
+        "sasl.oauthbearer.jwt.retriever.class",
+    ),
+    "OpenSSL takes the place of Java's providers": (
+        "security.providers",
+        "ssl.keymanager.algorithm",
+        "ssl.provider",
+        "ssl.secure.random.implementation",
+        "ssl.trustmanager.algorithm",
+    ),
     "every metric is recorded": ("metrics.recording.level",),
 }
 _FETCH_STABLE: Reasons = {

@@ -1,4 +1,4 @@
-"""Keys of Kafka's own serializers and deserializers, which the clients pass on to them."""
+"""Keys of the serializers and deserializers that are built in: the clients pass them on."""
 
 from __future__ import annotations
 
@@ -17,5 +17,12 @@ def _keys(role: str) -> tuple[str, ...]:
 
 _PARTS = ("inner", "type")
 
-SERIALIZER_KEYS = _keys("serializer")
-DESERIALIZER_KEYS = _keys("deserializer")
+_ENCRYPTION = ("encryption.keys", "encryption.keys.location")
+
+SERIALIZER_KEYS = (
+    *_keys("serializer"),
+    *_ENCRYPTION,
+    "encryption.data.key.records.max",
+    "encryption.value.serializer",
+)
+DESERIALIZER_KEYS = (*_keys("deserializer"), *_ENCRYPTION, "encryption.value.deserializer")

@@ -23,8 +23,9 @@ from moldau.config.errors import ConfigError as AnyConfigError
 from moldau.config.no_effect import Reasons, keys_without_effect
 from moldau.config.suggestions import did_you_mean
 from moldau.config.values import ConfigType
+from moldau.config.variables import is_provider_key
 
-__all__ = ["gather", "known_keys", "parse_addresses", "parse_settings"]
+__all__ = ["gather", "keys_of", "known_keys", "parse_addresses", "parse_settings"]
 
 _log = logging.getLogger(__name__)
 
@@ -34,21 +35,45 @@ _HOW_TO_GIVE = {
     "bootstrap.servers": 'Say where the brokers are: bootstrap_servers="127.0.0.1:9092"',
 }
 _KAFKAS_OWN = "org.apache.kafka."
+_WRITE_JAAS = (
+    "User and password are in sasl.jaas.config. Write: org.apache.kafka.common.security.scram."
+    'ScramLoginModule required username="alice" password="...";'
+)
+#: Names of other clients, with what to write instead.
+_LIBRDKAFKAS = {
+    "sasl.mechanisms": "Write sasl.mechanism",
+    "sasl.password": _WRITE_JAAS,
+    "sasl.username": _WRITE_JAAS,
+}
 
 
 def gather(
     definition: ConfigDef, config: Mapping[str, Any] | None, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Mapping and keyword arguments in one, by Kafka's names; keyword arguments win."""
-    given = dict(config or {})
+    given = _resolved(config or {})
     by_field = {key.field: name for name, key in definition.items()}
     for field, value in arguments.items():
         given[by_field.get(field) or _dotted(field)] = value
+    if arguments:
+        given = _resolved(given)
     unknown = [name for name in given if name not in definition and name not in _PASSED_ON]
     if unknown and not _has_plugin(definition, given):
         for name in unknown:
             _refuse_unless_shared(name, by_field if name in arguments else definition)
     return given
+
+
+def _resolved(given: Mapping[str, Any]) -> dict[str, Any]:
+    """With the values that `config.providers` has; it is gone then."""
+    if not given.get("config.providers"):
+        return dict(given)
+    from moldau.config.providers import resolve  # Few need it.
+
+    try:
+        return resolve(given)
+    except AnyConfigError as error:
+        raise ConfigError.of(error) from None
 
 
 def _dotted(field: str) -> str:
@@ -69,7 +94,7 @@ def _all_keys() -> frozenset[str]:
 def known_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """Settings without the keys that no client has; each of them is logged, as Kafka's tools do."""
     known: dict[str, Any] = {}
-    for name, value in config.items():
+    for name, value in _resolved(config).items():
         if name in _PASSED_ON or name in _all_keys():
             known[name] = value
         else:
@@ -77,8 +102,18 @@ def known_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     return known
 
 
+def keys_of(definition: Iterable[str], config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that one kind of client has, and the providers of their values."""
+    known = frozenset(definition)
+    return {
+        name: value for name, value in config.items() if name in known or is_provider_key(name)
+    }
+
+
 def _refuse_unless_shared(name: str, candidates: Iterable[str]) -> None:
     if name not in _all_keys():
+        if advice := _LIBRDKAFKAS.get(name.replace("_", ".")):
+            raise ConfigError(f"Unknown configuration {name}. {advice}", key=name)
         guess = did_you_mean(name, candidates)
         raise ConfigError(f"Unknown configuration {name}.{guess}", key=name)
 
@@ -114,6 +149,7 @@ def parse_settings(
     """
     texts: dict[str, str] = {}
     objects: dict[str, Any] = {}
+    given = _resolved(given)
     for name, value in given.items():
         key = definition.get(name)
         if key is None:
@@ -141,12 +177,6 @@ def parse_settings(
         values = {**definition.parse(texts), **objects}
     except AnyConfigError as error:
         raise ConfigError.of(error) from None
-    if values.get("config.providers"):
-        raise ConfigError.invalid(
-            "config.providers",
-            ",".join(values["config.providers"]),
-            "config providers are not supported: pass the values themselves and remove the key",
-        )
     if names := keys_without_effect(given, values, definition, no_effect or {}):
         _log.warning("These settings have no effect: %s", ", ".join(names))
     return values

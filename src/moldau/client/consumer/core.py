@@ -43,7 +43,6 @@ from moldau.client.errors import (
     InvalidGroupIdError,
     KafkaError,
     KafkaTimeoutError,
-    NotKafkaError,
 )
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.metrics import CONSUMER, ConsumerMetrics, Metrics, NetworkMetrics, add_app_info
@@ -82,7 +81,7 @@ class ConsumerCore:
         )
         self.cluster.allow_auto_topic_creation = settings.allow_auto_create_topics
         self.cluster.on_metadata.append(self._on_metadata)
-        self.cluster.on_not_kafka.append(self._on_not_kafka)
+        self.cluster.on_fatal.append(self._on_fatal)
         self.telemetry = TelemetryReporter.of(settings.values, self.cluster, self.registry)
         self.subscription = SubscriptionState(settings.auto_offset_reset, threading.RLock())
         self.finder = OffsetFinder(self.cluster, read_committed=settings.read_committed)
@@ -264,7 +263,7 @@ class ConsumerCore:
         self._fetcher.kick()
         self.wake()
 
-    def _on_not_kafka(self, error: NotKafkaError) -> None:
+    def _on_fatal(self, error: KafkaError) -> None:
         self._errors = [error]
         self.wake()
 

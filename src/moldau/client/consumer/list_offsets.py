@@ -15,6 +15,7 @@ from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.machine.positions import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Position
 from moldau.client.deadline import Deadline
 from moldau.client.errors import KafkaError, KafkaTimeoutError, error_for
+from moldau.client.errors.topics import topic_error
 from moldau.client.topics import Node, OffsetAndTimestamp, TopicPartition
 from moldau.clock import pause
 from moldau.wire.constants import UNKNOWN_OFFSET
@@ -218,7 +219,7 @@ class OffsetFinder:
     def _unknown_leader(self, key: TopicPartition) -> KafkaError:
         code = self._cluster.metadata.errors.get(key.topic)
         if code is not None:
-            return error_for(code, f"topic {key.topic}")
+            return topic_error(code, key.topic)
         if key.topic in self._cluster.metadata.topics:
             return error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"{key} has no leader")
         return error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{key} is not known")

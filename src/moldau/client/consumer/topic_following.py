@@ -14,7 +14,8 @@ from moldau.client.cluster import ClusterClient
 from moldau.client.consumer.group_side import GroupSide
 from moldau.client.consumer.machine.subscription import SubscriptionState
 from moldau.client.consumer.settings import ConsumerSettings
-from moldau.client.errors import KafkaError, error_for
+from moldau.client.errors import KafkaError
+from moldau.client.errors.topics import topic_error
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.topics import TopicPartition
@@ -78,7 +79,7 @@ class TopicFollower:
         self._subscription.on_metadata(picture)
         wanted = self._topics_wanted()
         errors: list[KafkaError] = [
-            error_for(code, f"topic {topic}")
+            topic_error(code, topic)
             for topic, code in picture.errors.items()
             if code in _FATAL_FOR_TOPICS and topic in wanted
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moldau.client.cluster import ClusterClient
 from moldau.client.deadline import Deadline
-from moldau.client.errors import error_for
+from moldau.client.errors.topics import topic_error
 from moldau.client.machine.metadata import EMPTY, ClusterMetadata
 from moldau.client.topics import PartitionInfo, TopicPartition
 from moldau.wire.errors import ErrorCode
@@ -52,5 +52,5 @@ async def _ask(cluster: ClusterClient, topics: list[str] | None) -> ClusterMetad
     response: MetadataResponse = await cluster.call_any(request)
     for each in response.topics:
         if each.error_code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-            raise error_for(each.error_code, f"topic {each.name}")
+            raise topic_error(each.error_code, each.name or "")
     return EMPTY.updated(response, complete=True)

@@ -41,6 +41,10 @@ class RetriableError(KafkaError):
         return True
 
 
+class AuthenticationError(KafkaError):
+    """A node was not accepted, or did not accept the client: trying again does not help."""
+
+
 class AuthorizationError(KafkaError):
     """The principal may not do this."""
 

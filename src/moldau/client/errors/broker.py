@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moldau.client.errors.base import (
     ApplicationRecoverableError,
+    AuthenticationError,
     AuthorizationError,
     InvalidMetadataError,
     InvalidOffsetError,
@@ -261,7 +262,7 @@ class LogDirNotFoundError(KafkaError):
     code = ErrorCode.LOG_DIR_NOT_FOUND
 
 
-class SaslAuthenticationFailedError(KafkaError):
+class SaslAuthenticationFailedError(AuthenticationError):
     code = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from moldau.client.errors.base import KafkaError, RetriableError
+from moldau.client.errors.base import AuthenticationError, KafkaError, RetriableError
 from moldau.config.errors import ConfigError as AnyConfigError
 
 
@@ -27,6 +27,10 @@ class NotKafkaError(KafkaError):
     """What answers at the address of a node does not speak Kafka's protocol."""
 
     advice = "check the port in bootstrap.servers"
+
+
+class SslAuthenticationError(AuthenticationError):
+    """The TLS handshake with a node failed: a certificate was rejected, or nothing was shared."""
 
 
 class SerializationError(KafkaError):

@@ -7,13 +7,14 @@ import asyncio
 from moldau.client.cluster import ClusterClient
 from moldau.client.deadline import Deadline
 from moldau.client.errors import (
+    AuthenticationError,
     ClosedError,
     KafkaError,
     KafkaTimeoutError,
     NotKafkaError,
     UnknownTopicOrPartitionError,
-    error_for,
 )
+from moldau.client.errors.topics import topic_error
 from moldau.client.metrics import ProducerMetrics
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.time_spent import spent
@@ -62,7 +63,7 @@ class TopicWait:
             if code in _FAILS_AT_ONCE and failures:
                 if self._cluster.wanted_topics is not None:
                     self._cluster.wanted_topics.discard(topic)
-                raise error_for(code, f"topic {topic}")
+                raise topic_error(code, topic)
             if deadline.passed or (failures and deadline.left_ms() == 0):
                 raise self._no_metadata(topic, partition, timeout_ms, code)
             if failures:
@@ -73,7 +74,7 @@ class TopicWait:
                 await asyncio.wait_for(
                     self._cluster.refresh([topic]), max(1, deadline.left_ms()) / 1000
                 )
-            except (ClosedError, NotKafkaError):
+            except (AuthenticationError, ClosedError, NotKafkaError):
                 raise
             except (KafkaError, TimeoutError):
                 continue
@@ -98,5 +99,5 @@ class TopicWait:
             return KafkaTimeoutError(text, advice=f"is a broker running at {shown}?")
         error = KafkaTimeoutError(text, advice="create the topic, or check its name")
         if code is not None:
-            error.__cause__ = error_for(code, f"topic {topic}")
+            error.__cause__ = topic_error(code, topic)
         return error

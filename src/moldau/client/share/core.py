@@ -7,6 +7,7 @@ belongs. What the loop has for the application goes through queues: deliveries, 
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -17,7 +18,8 @@ from moldau.client.consumer.bell import Bell
 from moldau.client.consumer.machine.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.wakeup import Wakeup
 from moldau.client.deadline import Deadline
-from moldau.client.errors import IllegalStateError, KafkaError, error_for
+from moldau.client.errors import IllegalStateError, KafkaError
+from moldau.client.errors.topics import topic_error
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.metrics import (
     SHARE_CONSUMER,
@@ -31,6 +33,7 @@ from moldau.client.serialization import close_function
 from moldau.client.share.machine.acknowledgements import AcknowledgeType, TopicIdPartition
 from moldau.client.share.machine.delivery import Delivery
 from moldau.client.share.machine.in_flight import InFlight, NodeAcknowledgements
+from moldau.client.share.machine.pending_errors import PendingErrors
 from moldau.client.share.membership import ShareMembership
 from moldau.client.share.node_state import Outcome
 from moldau.client.share.nodes import ShareNodes
@@ -41,6 +44,8 @@ from moldau.wire.errors import ErrorCode
 from moldau.wire.uuids import random_uuid, uuid_to_text
 
 __all__ = ["ShareCore"]
+
+_log = logging.getLogger(__name__)
 
 Soon = Callable[..., None]
 Taken = Mapping[TopicIdPartition, NodeAcknowledgements]
@@ -72,7 +77,7 @@ class ShareCore:
         # From the loop to the application; a deque's ends are safe to use from both.
         self._deliveries: deque[Delivery] = deque()
         self._outcomes: deque[Outcome] = deque()
-        self._errors: deque[BaseException] = deque()
+        self._errors = PendingErrors()
         self._membership = ShareMembership(
             self.cluster,
             settings,
@@ -136,8 +141,7 @@ class ShareCore:
 
     def begin_poll(self) -> None:
         """Acknowledge what the last poll gave if that is implied; raises what is in the way."""
-        if self._errors:
-            raise self._errors.popleft()
+        self._errors.raise_first()
         if self.settings.is_explicit:
             if not self.in_flight.all_acknowledged:
                 raise IllegalStateError(
@@ -204,7 +208,7 @@ class ShareCore:
             if not had_records:
                 raise portion.error
             # The records of other partitions are given first.
-            self._errors.append(portion.error)
+            self._errors.add(portion.error)
         return len(portion.records)
 
     async def wait(self, taken: Taken, deadline: Deadline, *, fetch: bool) -> None:
@@ -227,8 +231,7 @@ class ShareCore:
         self.wakeup.check()
 
     def raise_errors(self) -> None:
-        if self._errors:
-            raise self._errors.popleft()
+        self._errors.raise_first()
 
     # Acknowledging.
 
@@ -283,7 +286,12 @@ class ShareCore:
         self._bell.ring()
 
     def _on_error(self, error: BaseException) -> None:
-        self._errors.append(error)
+        if not self._errors.add(error):
+            _log.warning(
+                "share group %s: the application does not poll, so this is not raised: %s",
+                self.settings.group_id,
+                error,
+            )
         self._bell.ring()
 
     def _on_assigned(self) -> None:
@@ -297,7 +305,7 @@ class ShareCore:
         )
         for topic, code in picture.errors.items():
             if code in _FATAL_FOR_TOPICS and topic in self.topics:
-                self._on_error(error_for(code, f"topic {topic}"))
+                self._on_error(topic_error(code, topic))
         self._nodes.kick()
 
     async def abandon(self) -> None:

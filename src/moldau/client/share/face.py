@@ -89,7 +89,7 @@ class ShareFace(Generic[K, V]):
     @overload
     def acknowledge(self, topic: str, partition: int, offset: int, type: Kind, /) -> None: ...
 
-    def acknowledge(self, record: ConsumerRecord[K, V] | str, *said: Any) -> None:
+    def acknowledge(self, record: ConsumerRecord[K, V] | str, *rest: Any) -> None:
         """Acknowledge a record that the last poll returned, with ACCEPT by default.
 
         A record that the last poll could not deserialize is named by topic, partition and offset;
@@ -101,13 +101,13 @@ class ShareFace(Generic[K, V]):
         with self._inside():
             self._core.check_explicit()
             if isinstance(record, str):
-                if len(said) != 3:
+                if len(rest) != 3:
                     raise TypeError("acknowledge(topic, partition, offset, type)")
-                partition, offset, kind = said
+                partition, offset, kind = rest
                 key = TopicPartition(record, partition)
                 self._core.in_flight.acknowledge_unreadable(key, offset, _kind(kind))
             else:
-                kind = said[0] if said else AcknowledgeType.ACCEPT
+                kind = rest[0] if rest else AcknowledgeType.ACCEPT
                 self._core.in_flight.acknowledge(record, _kind(kind))
 
     def set_acknowledgement_commit_callback(

@@ -57,7 +57,7 @@ class ShareMembership:
         )
         self._names = TopicNames(cluster, self.on_membership_changed)
         self._topics: frozenset[str] = frozenset()
-        self._said_topics: frozenset[str] | None = None
+        self._reported_topics: frozenset[str] | None = None
         self._fatal: BaseException | None = None
         #: What is fetched.
         self.assigned: frozenset[TopicIdPartition] = _NOTHING
@@ -95,7 +95,7 @@ class ShareMembership:
         if has_to_leave:
             self._member.leave(LEAVE_EPOCH)
             await self._beats.say_leaving(limit_ms)
-        self._said_topics = None
+        self._reported_topics = None
 
     async def close(self, limit_ms: int) -> None:
         if self._on_metadata in self._cluster.on_metadata:
@@ -114,15 +114,15 @@ class ShareMembership:
         )
         if member.state is EpochState.LEAVING:
             return request
-        if member.state is EpochState.JOINING or self._topics != self._said_topics:
+        if member.state is EpochState.JOINING or self._topics != self._reported_topics:
             request.subscribed_topic_names = sorted(self._topics)
-            self._said_topics = self._topics
+            self._reported_topics = self._topics
         if member.state is EpochState.JOINING:
             request.rack_id = self._settings.client_rack or None
         return request
 
     def on_heartbeat_failed(self) -> None:
-        self._said_topics = None
+        self._reported_topics = None
 
     def on_membership_changed(self) -> None:
         member = self._member

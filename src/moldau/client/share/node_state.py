@@ -12,9 +12,9 @@ from moldau.client.share.machine.acknowledgements import Acknowledgements, Topic
 from moldau.client.share.machine.session import ShareSession
 from moldau.clock import Alarm
 
-__all__ = ["Commit", "NodeState", "Outcome", "Said", "merge"]
+__all__ = ["Commit", "NodeState", "Outcome", "PartitionAcks", "merge"]
 
-Said = dict[TopicIdPartition, Acknowledgements]
+PartitionAcks = dict[TopicIdPartition, Acknowledgements]
 
 
 class Outcome(NamedTuple):
@@ -29,8 +29,8 @@ class Outcome(NamedTuple):
 class Commit:
     """Acknowledgements of one call, for one node."""
 
-    def __init__(self, said: Said, deadline: Deadline) -> None:
-        self.said = said
+    def __init__(self, acks: PartitionAcks, deadline: Deadline) -> None:
+        self.acks = acks
         self.deadline = deadline
         self.results: dict[TopicIdPartition, KafkaError | None] = {}
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -49,17 +49,17 @@ class NodeState:
         self.session = ShareSession()
         self.task: asyncio.Task[None] | None = None
         #: For the next ShareFetch.
-        self.waiting: Said = {}
+        self.waiting: PartitionAcks = {}
         self.commits: deque[Commit] = deque()
         self.failures = 0
         self.not_before_ms = 0
         self.alarm: Alarm | None = None
 
 
-def merge(said: Said, more: Said) -> None:
+def merge(acks: PartitionAcks, more: PartitionAcks) -> None:
     """Add acknowledgements to those that are there."""
     for partition, acknowledgements in more.items():
-        if partition in said:
-            said[partition].merge(acknowledgements)
+        if partition in acks:
+            acks[partition].merge(acknowledgements)
         else:
-            said[partition] = acknowledgements
+            acks[partition] = acknowledgements

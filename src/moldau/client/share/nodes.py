@@ -24,7 +24,7 @@ from moldau.client.share.machine.in_flight import NodeAcknowledgements, by_node
 from moldau.client.share.machine.requests import acknowledge_request, fetch_request
 from moldau.client.share.machine.session import FINAL_EPOCH
 from moldau.client.share.membership import ShareMembership
-from moldau.client.share.node_state import Commit, NodeState, Outcome, Said, merge
+from moldau.client.share.node_state import Commit, NodeState, Outcome, PartitionAcks, merge
 from moldau.client.share.outcomes import Outcomes, error_of, missing
 from moldau.client.share.settings import RECORD_LIMIT, ShareSettings
 from moldau.client.topics import Node, TopicPartition
@@ -70,8 +70,8 @@ class ShareNodes:
     def fetch(self, taken: Mapping[TopicIdPartition, NodeAcknowledgements]) -> None:
         """Get records until some have come, and acknowledge these on the way."""
         self._wants_records = True
-        for node_id, said in by_node(taken).items():
-            merge(self._node(node_id).waiting, said)
+        for node_id, acks in by_node(taken).items():
+            merge(self._node(node_id).waiting, acks)
         self.kick()
 
     def acknowledge(
@@ -79,8 +79,8 @@ class ShareNodes:
     ) -> list[Commit]:
         """Send them as soon as their nodes can be asked."""
         commits = []
-        for node_id, said in by_node(taken).items():
-            commit = Commit(said, deadline)
+        for node_id, acks in by_node(taken).items():
+            commit = Commit(acks, deadline)
             self._node(node_id).commits.append(commit)
             commits.append(commit)
         self.kick()
@@ -107,8 +107,8 @@ class ShareNodes:
     ) -> None:
         """Say what is left to say and close the sessions, which releases all other records."""
         self._closing = True
-        for node_id, said in by_node(taken).items():
-            self._node(node_id).commits.append(Commit(said, deadline))
+        for node_id, acks in by_node(taken).items():
+            self._node(node_id).commits.append(Commit(acks, deadline))
         closing = [self._close_node(state) for state in self._nodes.values()]
         try:
             async with asyncio.timeout(max(0.001, deadline.left_ms() / 1000)):
@@ -128,22 +128,22 @@ class ShareNodes:
             await asyncio.wait((state.task,))
             # Its callback comes after those who wait for it.
             await asyncio.sleep(0)
-        said = dict(state.waiting)
+        acks = dict(state.waiting)
         for commit in state.commits:
-            merge(said, commit.said)
+            merge(acks, commit.acks)
         if state.session.is_new:
-            self._outcomes.refuse(said)
+            self._outcomes.refuse(acks)
             return
-        self._outcomes.refuse_moved(state, said)
-        request = acknowledge_request(self._settings, self._membership.member_id, FINAL_EPOCH, said)
-        self._metrics.acknowledged(sum(map(len, said.values())))
+        self._outcomes.refuse_moved(state, acks)
+        request = acknowledge_request(self._settings, self._membership.member_id, FINAL_EPOCH, acks)
+        self._metrics.acknowledged(sum(map(len, acks.values())))
         try:
             response = await self._cluster.call(state.node_id, request, lane=LANE_FETCH)
         except KafkaError as error:
-            self._outcomes.fail(said, error)
+            self._outcomes.fail(acks, error)
             return
-        self._outcomes.take(said, response)
-        self._outcomes.fail(said, missing())
+        self._outcomes.take(acks, response)
+        self._outcomes.fail(acks, missing())
 
     # What to ask next.
 
@@ -220,12 +220,12 @@ class ShareNodes:
             if not led:
                 return None
         acquires = self._acquiring in (None, state.node_id) and bool(led)
-        said: Said = state.waiting
+        acks: PartitionAcks = state.waiting
         state.waiting = {}
-        self._outcomes.refuse_moved(state, said)
+        self._outcomes.refuse_moved(state, acks)
         was_new = session.is_new
         added, removed = session.change(led)
-        if not (acquires or added or removed or said):
+        if not (acquires or added or removed or acks):
             return None
         if was_new and not added:
             return None
@@ -235,16 +235,16 @@ class ShareNodes:
             session,
             added,
             removed,
-            said,
+            acks,
             acquires=acquires,
         )
-        return self._send_fetch(state, request, said)
+        return self._send_fetch(state, request, acks)
 
-    async def _send_fetch(self, state: NodeState, request: Any, said: Said) -> None:
+    async def _send_fetch(self, state: NodeState, request: Any, acks: PartitionAcks) -> None:
         limit_ms = max(
             self._cluster.settings.request_timeout_ms, request.max_wait_ms + _WAIT_MARGIN_MS
         )
-        self._metrics.acknowledged(sum(map(len, said.values())))
+        self._metrics.acknowledged(sum(map(len, acks.values())))
         started_ms = self._cluster.clock.elapsed_ms()
         try:
             response = await self._cluster.call(
@@ -252,7 +252,7 @@ class ShareNodes:
             )
         except KafkaError as error:
             state.session.on_failed()
-            self._outcomes.fail(said, error)
+            self._outcomes.fail(acks, error)
             self._back_off(state)
             if not isinstance(error, RetriableError):
                 self._on_error(error)
@@ -264,7 +264,7 @@ class ShareNodes:
         state.session.on_answered(code)
         if code is not ErrorCode.NONE:
             problem = error_for(code, response.error_message)
-            self._outcomes.fail(said, problem)
+            self._outcomes.fail(acks, problem)
             self._back_off(state)
             if code is ErrorCode.UNKNOWN_TOPIC_ID:
                 self._cluster.request_refresh()
@@ -272,28 +272,28 @@ class ShareNodes:
                 self._on_error(problem)
             return
         state.failures = 0
-        self._take_fetched(state, said, response)
+        self._take_fetched(state, acks, response)
 
-    def _take_fetched(self, state: NodeState, said: Said, response: Any) -> None:
+    def _take_fetched(self, state: NodeState, acks: PartitionAcks, response: Any) -> None:
         lock_timeout_ms = response.acquisition_lock_timeout_ms or None
-        names = {each.topic_id: each.topic for each in (*state.session.partitions, *said)}
+        names = {each.topic_id: each.topic for each in (*state.session.partitions, *acks)}
         for topic in response.responses:
             name = names.get(topic.topic_id)
             if name is None:
                 continue
             for each in topic.partitions:
                 partition = TopicIdPartition(topic.topic_id, name, each.partition_index)
-                if partition in said:
+                if partition in acks:
                     self._outcomes.settle(
                         Outcome(
                             partition,
-                            said.pop(partition),
+                            acks.pop(partition),
                             error_of(each.acknowledge_error_code, each.acknowledge_error_message),
                             lock_timeout_ms,
                         )
                     )
                 self._take_partition(state, partition, each, lock_timeout_ms)
-        self._outcomes.fail(said, missing())
+        self._outcomes.fail(acks, missing())
         self._note_leaders(state, response, names)
 
     def _take_partition(
@@ -330,39 +330,39 @@ class ShareNodes:
 
     async def _acknowledge(self, state: NodeState) -> None:
         commit = state.commits[0]
-        said = commit.said
+        acks = commit.acks
         request = acknowledge_request(
-            self._settings, self._membership.member_id, state.session.epoch, said
+            self._settings, self._membership.member_id, state.session.epoch, acks
         )
-        self._metrics.acknowledged(sum(map(len, said.values())))
+        self._metrics.acknowledged(sum(map(len, acks.values())))
         try:
             response = await self._cluster.call(state.node_id, request, lane=LANE_FETCH)
         except KafkaError as error:
             state.session.on_failed()
             self._back_off(state)
-            self._outcomes.fail(said, error, commit)
+            self._outcomes.fail(acks, error, commit)
             self._cluster.request_refresh()
         else:
             self._take_answer(state, commit, response)
-        if not said:
+        if not acks:
             state.commits.popleft()
             commit.finish()
 
     def _take_answer(self, state: NodeState, commit: Commit, response: Any) -> None:
-        said = commit.said
+        acks = commit.acks
         code = code_of(response.error_code)
         state.session.on_answered(code)
         if code is ErrorCode.NONE:
-            again = self._outcomes.take(said, response, commit)
-            unanswered = {key: said.pop(key) for key in list(said) if key not in again}
+            again = self._outcomes.take(acks, response, commit)
+            unanswered = {key: acks.pop(key) for key in list(acks) if key not in again}
             self._outcomes.fail(unanswered, missing(), commit)
             names = {each.topic_id: each.topic for each in state.session.partitions}
             self._note_leaders(state, response, names)
         else:
             error = error_for(code, response.error_message)
             if not error.retriable:
-                self._outcomes.fail(said, error, commit)
-        if said:
+                self._outcomes.fail(acks, error, commit)
+        if acks:
             # What is retriable is tried again until its time is over.
             self._back_off(state)
         else:

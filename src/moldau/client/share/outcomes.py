@@ -13,7 +13,7 @@ from moldau.client.cluster import ClusterClient
 from moldau.client.errors import KafkaError, error_for
 from moldau.client.metrics import ShareConsumerMetrics
 from moldau.client.share.machine.acknowledgements import TopicIdPartition
-from moldau.client.share.node_state import Commit, NodeState, Outcome, Said
+from moldau.client.share.node_state import Commit, NodeState, Outcome, PartitionAcks
 from moldau.client.topics import TopicPartition
 from moldau.wire.errors import PARTITION_MOVED, ErrorCode
 
@@ -38,35 +38,37 @@ class Outcomes:
         while state.commits:
             commit = state.commits[0]
             if state.session.is_new:
-                self.refuse(commit.said, commit)
+                self.refuse(commit.acks, commit)
             else:
-                self.refuse_moved(state, commit.said, commit)
-            if commit.said and commit.deadline.passed and state.failures:
-                self.fail(commit.said, error_for(ErrorCode.REQUEST_TIMED_OUT), commit)
-            if commit.said:
+                self.refuse_moved(state, commit.acks, commit)
+            if commit.acks and commit.deadline.passed and state.failures:
+                self.fail(commit.acks, error_for(ErrorCode.REQUEST_TIMED_OUT), commit)
+            if commit.acks:
                 return
             state.commits.popleft()
             commit.finish()
 
-    def refuse(self, said: Said, commit: Commit | None = None) -> None:
-        self.fail(said, error_for(ErrorCode.NOT_LEADER_OR_FOLLOWER), commit)
+    def refuse(self, acks: PartitionAcks, commit: Commit | None = None) -> None:
+        self.fail(acks, error_for(ErrorCode.NOT_LEADER_OR_FOLLOWER), commit)
 
-    def refuse_moved(self, state: NodeState, said: Said, commit: Commit | None = None) -> None:
+    def refuse_moved(
+        self, state: NodeState, acks: PartitionAcks, commit: Commit | None = None
+    ) -> None:
         picture = self._cluster.metadata
-        for partition in list(said):
+        for partition in list(acks):
             view = picture.partition(TopicPartition(partition.topic, partition.partition))
             gone = state.node_id not in picture.nodes
             if gone or (view is not None and view.leader_id not in (state.node_id, -1)):
-                self.refuse({partition: said.pop(partition)}, commit)
+                self.refuse({partition: acks.pop(partition)}, commit)
 
     # Answers.
 
     def take(
-        self, said: Said, response: Any, commit: Commit | None = None
+        self, acks: PartitionAcks, response: Any, commit: Commit | None = None
     ) -> set[TopicIdPartition]:
         """Outcomes of what was answered; gives what may be tried again."""
         again = set()
-        by_id = {(each.topic_id, each.partition): each for each in said}
+        by_id = {(each.topic_id, each.partition): each for each in acks}
         for topic in response.responses:
             for each in topic.partitions:
                 partition = by_id.get((topic.topic_id, each.partition_index))
@@ -79,17 +81,17 @@ class Outcomes:
                     continue
                 outcome = Outcome(
                     partition,
-                    said.pop(partition),
+                    acks.pop(partition),
                     error,
                     response.acquisition_lock_timeout_ms or None,
                 )
                 self.settle(outcome, commit)
         return again
 
-    def fail(self, said: Said, error: KafkaError, commit: Commit | None = None) -> None:
+    def fail(self, acks: PartitionAcks, error: KafkaError, commit: Commit | None = None) -> None:
         """The same outcome for all of them."""
-        for partition in list(said):
-            self.settle(Outcome(partition, said.pop(partition), error, None), commit)
+        for partition in list(acks):
+            self.settle(Outcome(partition, acks.pop(partition), error, None), commit)
 
     def settle(self, outcome: Outcome, commit: Commit | None = None) -> None:
         if outcome.error is not None:

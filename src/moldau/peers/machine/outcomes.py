@@ -31,6 +31,14 @@ class NotKafka(NotConnected):
     """Something answered at the address, and it does not speak Kafka's protocol."""
 
 
+class AuthenticationFailed(NotConnected):
+    """The peer's certificate, the own one or a login was rejected: trying again does not help."""
+
+    def __init__(self, message: str, peer: str, reason: str, *, tls: bool) -> None:
+        super().__init__(message, peer, reason)
+        self.tls = tls
+
+
 class UnsupportedVersion(ChannelError):
     """The peer does not serve the API, or in no version that is known here."""
 

@@ -58,7 +58,7 @@ def parsed(spark: Any, frame: Any, source: Topic, *, keep_value: bool, base: str
     if source.format == "string":
         text = F.try_validate_utf8(F.col("value").cast("string"))
         bad = F.col("value").isNotNull() & F.col("__text").isNull()
-        reason = error(VALUE_CONVERTER, "string", "UnicodeDecodeError", _said("not UTF-8"))
+        reason = error(VALUE_CONVERTER, "string", "UnicodeDecodeError", _value_is("not UTF-8"))
         rows = frame.select(text.alias("__text"), *metadata, "value")
         return rows.select(
             F.col("__text").alias("value"),
@@ -70,7 +70,7 @@ def parsed(spark: Any, frame: Any, source: Topic, *, keep_value: bool, base: str
     return _from_text_format(spark, frame, source, metadata)
 
 
-def _said(text: str) -> Any:
+def _value_is(text: str) -> Any:
     from pyspark.sql import functions as F
 
     return F.lit(f"the value is {text}")
@@ -142,12 +142,12 @@ def _from_text_format(spark: Any, frame: Any, source: Topic, metadata: list[Any]
 
 
 def _reason(source: Topic, schema: Any) -> Any:
-    """Why the value is bad, as precise as it can be said: by field, if it is JSON at all."""
+    """Why the value is bad, as precise as possible: by field, if it is JSON at all."""
     from pyspark.sql import functions as F
 
     text = F.col("__text")
     shown = F.substring(text, 1, _SHOWN_SIZE_MAX)
-    reason = F.when(text.isNull(), _said("not UTF-8")).when(text == "", _said("empty"))
+    reason = F.when(text.isNull(), _value_is("not UTF-8")).when(text == "", _value_is("empty"))
     nulls = [
         F.when(
             F.col("__row")[one.name].isNull(),
@@ -204,7 +204,7 @@ def _from_binary_format(frame: Any, source: Topic, metadata: list[Any], base: st
         VALUE_CONVERTER,
         f"from_{source.format}",
         "MalformedRecord",
-        _said(f"no {source.format.capitalize()} of the schema"),
+        _value_is(f"no {source.format.capitalize()} of the schema"),
     )
     return rows.select("__row.*", *metadata, F.when(bad, reason).otherwise(no_error()).alias(ERROR))
 

@@ -76,9 +76,9 @@ class RowRunner:
         if self.on_error == FAIL:
             at = [along.get(name) for name in ("_topic", "_partition", "_offset")]
             record = f" (record {at[0]}-{at[1]} at offset {at[2]})" if at[0] else ""
-            said = f"{_raised_at(error, self.code)}: {_class_name(error)}: {error}"
+            message = f"{_raised_at(error, self.code)}: {_class_name(error)}: {error}"
             raise RowStepError(
-                f"{ROW_STEP}{' '.join(said.split())[:_TEXT_SIZE_MAX]}{record}"
+                f"{ROW_STEP}{' '.join(message.split())[:_TEXT_SIZE_MAX]}{record}"
             ) from error
         below = error.__traceback__.tb_next if error.__traceback__ else None  # without our own call
         trace = "".join(traceback.format_exception(type(error), error, below))

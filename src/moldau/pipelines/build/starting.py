@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from moldau.pipelines.build import sinks
-from moldau.pipelines.build.environment import with_environment
+from moldau.pipelines.build.environment import with_environment, with_references
 from moldau.pipelines.build.frames import Flows
 from moldau.pipelines.build.sources import Sources
 from moldau.pipelines.build.topics import make_topics
 from moldau.pipelines.definition import Pipeline, Python, RowStep, Topic
 from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.machine.explaining import explain as explained
+from moldau.spark.sessions import has_local_workers
 
 DEAD_LETTER = "dead-letter"
 
@@ -34,13 +35,24 @@ class _Built:
             sources.close()
 
 
-def start(spark: Any, definition: Pipeline, *, bootstrap: str, checkpoint: str) -> list[Any]:
+def start(
+    spark: Any,
+    definition: Pipeline,
+    *,
+    bootstrap: str,
+    checkpoint: str,
+    secrets: Path | None = None,
+) -> list[Any]:
     """The pipeline's queries, running.
 
     `checkpoint` is a folder for this pipeline alone; a definition that names its own has the last
-    word. If one of two queries cannot be started, the other is stopped again.
+    word. `secrets` is a folder of its own too: Spark's workers, if they are on this machine, read
+    passwords there, so that Spark itself gets none. If one of two queries cannot be started, the
+    other is stopped again.
     """
     pipeline = with_environment(definition)
+    if secrets is not None and has_local_workers(spark):
+        pipeline = with_references(pipeline, secrets)
     folder = _checkpoint(pipeline, checkpoint)
     with _quiet(), _explaining(pipeline), closing(_build(spark, pipeline, bootstrap)) as built:
         make_topics(pipeline, bootstrap=bootstrap)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from moldau.client import Admin
-from moldau.client.config import ADMIN_KEYS
+from moldau.client.config import ADMIN_KEYS, keys_of
 from moldau.pipelines.definition import Pipeline, Topic
 
 CREATE_SECONDS_MAX = 30.0
@@ -32,7 +32,4 @@ def make_topics(pipeline: Pipeline, *, bootstrap: str) -> None:
 
 
 def _config(kafka: Mapping[str, str], bootstrap: str) -> dict[str, str]:
-    return {
-        "bootstrap.servers": bootstrap,
-        **{name: value for name, value in kafka.items() if name in ADMIN_KEYS},
-    }
+    return {"bootstrap.servers": bootstrap, **keys_of(ADMIN_KEYS, kafka)}

@@ -80,6 +80,8 @@ class ControlFolder:
         self.path = Path(folder).absolute()
         self.logs = self.path / "logs"
         self.checkpoints = self.path / "checkpoints"
+        #: What Spark's workers read of the pipelines' passwords, see `build/environment.py`.
+        self.secrets = self.path / "secrets"
         #: The loop's own log.
         self.output = self.path / "control.log"
         self._lock = self.path / "control.lock"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from moldau.pipelines.machine.records import PipelineRecord, QueryRecord
@@ -22,7 +23,7 @@ _RETRY_MS_MAX: Final = 1_000
 _STOP_TIMEOUT: Final = "30s"
 # A closed session or an unknown query: nothing of it can run.
 _GONE: Final = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "STREAMING_QUERY_NOT_FOUND")
-_SECURITY_KEYS: Final = ("security.", "sasl.", "ssl.")
+_SECURITY_KEYS: Final = ("config.providers", "sasl.", "security.", "ssl.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,10 @@ def is_gone(error: BaseException) -> bool:
 class Sessions:
     """The sessions that this loop has; a pipeline is used by one thread at a time."""
 
-    def __init__(self, bootstrap_servers: str, config: Mapping[str, str]) -> None:
+    def __init__(self, bootstrap_servers: str, config: Mapping[str, str], secrets: Path) -> None:
+        """`secrets` is where the pipelines' passwords are for Spark's workers."""
         self._bootstrap_servers = bootstrap_servers
+        self._secrets = secrets
         self._security = {
             key: value for key, value in config.items() if key.startswith(_SECURITY_KEYS)
         }
@@ -63,7 +66,11 @@ class Sessions:
         session = self._open(record.name, url, session_id)
         session.conf.set("spark.sql.streaming.stopTimeout", _STOP_TIMEOUT)
         queries = build.start(
-            session, definition, bootstrap=self._bootstrap_servers, checkpoint=record.checkpoint
+            session,
+            definition,
+            bootstrap=self._bootstrap_servers,
+            checkpoint=record.checkpoint,
+            secrets=self._secrets / record.name,
         )
         self._queries[record.name] = list(queries)
         records = tuple(

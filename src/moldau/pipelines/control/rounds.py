@@ -108,7 +108,7 @@ class Rounds:
         self._events: queue.Queue[Event | tuple[StatusRecord, Look]] = queue.Queue()
         self._logs = PipelineLogs(folder.logs, now=time.time)
         self._server = ServerWatch(server)
-        self._workers = Workers(config["bootstrap.servers"], config, self._logs, self._server)
+        self._workers = Workers(config, self._logs, self._server, folder.secrets)
         # Three: callers of a server that hangs all wait, and its check must not wait behind them.
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pipelines")
         self._lookers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="looks")
@@ -405,7 +405,7 @@ class Rounds:
             self._registry.write_status(self._status(name))
         except (KafkaError, OSError) as error:
             log.warning("the status of %s cannot be written: %s", name, error)
-            self._write_after_s = time.monotonic() + _WRITE_RETRY_SECONDS
+            self._write_after_s = _retry_at_s(ending=self._ending.is_set())
             return
         self._watches[name].is_unwritten = False
 
@@ -438,6 +438,11 @@ class Rounds:
 def _with_detail(error: ErrorRecord) -> str:
     hint = f" ({error.hint})" if error.hint else ""
     return f"{error}{hint}\n{error.detail}".rstrip()
+
+
+def _retry_at_s(*, ending: bool) -> float:
+    """A loop that is to end waits for a lost cluster once."""
+    return math.inf if ending else time.monotonic() + _WRITE_RETRY_SECONDS
 
 
 def _now_ms() -> int:

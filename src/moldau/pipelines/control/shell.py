@@ -27,6 +27,8 @@ __all__ = ["ControlLoop"]
 
 _BEAT_SECONDS: Final = 1.0
 _REGISTRY_RETRY_SECONDS: Final = 2.0
+# A call to a cluster that is gone must not keep a loop that is to end for longer.
+_CALL_SECONDS_MAX: Final = 3.0
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +102,12 @@ class ControlLoop:
         return None
 
     def _read_registry(self) -> Registry:
-        registry = Registry(self._config["bootstrap.servers"], config=self._config)
+        registry = Registry(
+            self._config["bootstrap.servers"],
+            config=self._config,
+            call_timeout=_CALL_SECONDS_MAX,
+            is_ending=self._ending.is_set,
+        )
         try:
             registry.read()
         except BaseException:

@@ -89,7 +89,7 @@ class ServerWatch:
     def _note(self) -> None:
         state = self._server.state
         self.server_id = f"{state.pid}@{state.mark}"
-        self.url = self._server.url
+        self.url = self._server.session_url
 
 
 class Workers:
@@ -97,16 +97,17 @@ class Workers:
 
     def __init__(
         self,
-        bootstrap_servers: str,
         config: Mapping[str, str],
         logs: PipelineLogs,
         watch: ServerWatch,
+        secrets: Path,
     ) -> None:
-        self._bootstrap_servers = bootstrap_servers
+        self._bootstrap_servers = config["bootstrap.servers"]
         self._config = config
         self._logs = logs
         self._watch = watch
-        self._sessions = Sessions(bootstrap_servers, config)
+        self._secrets = secrets
+        self._sessions = Sessions(self._bootstrap_servers, config, secrets)
         self._admin: Admin | None = None
         self._admin_lock = threading.Lock()
         self._mirrored: dict[str, dict[TopicPartition, int]] = {}
@@ -146,6 +147,7 @@ class Workers:
                 _delete_checkpoint(record.checkpoint)
             if registry.change(name, gone) is None:
                 self._logs.remove(name)
+                shutil.rmtree(self._secrets / name, ignore_errors=True)
         return events.Removed(name)
 
     def look(self, name: str, record: PipelineRecord | None, status: StatusRecord | None) -> Look:

@@ -30,6 +30,7 @@ from moldau.pipelines.definition.model import (
     Watermark,
 )
 from moldau.pipelines.definition.places import Place
+from moldau.pipelines.definition.secrets import is_put_in_later
 from moldau.pipelines.definition.topic_options import sink_options, source_options
 from moldau.pipelines.definition.triggers import is_interval
 from moldau.pipelines.errors import DefinitionError, PipelineError
@@ -67,8 +68,6 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _DEAD_LETTER_QUERY = ".dead-letter"
 _ANY_CLUSTER = "127.0.0.1:9092"
-_LATER = "${env:"
-"""What is put in when the pipeline starts; it is checked then."""
 
 
 class Checkable(Protocol):
@@ -156,9 +155,9 @@ def _source(source: Source, where: str) -> Iterable[PipelineError]:
         if getattr(source, name) not in (None, ())
     ]
     if len(given) != 1:
-        said = " and ".join(given) or "none"
+        listed = " and ".join(given) or "none"
         yield _mistake(
-            source.place, f"{where}: exactly one of topic, topics, pattern and assign, not {said}"
+            source.place, f"{where}: exactly one of topic, topics, pattern and assign, not {listed}"
         )
     for topic in (source.topic, *source.topics):
         if topic is not None:
@@ -222,7 +221,8 @@ def _settings(topic: Topic, where: str) -> Iterable[PipelineError]:
 
 def _values(topic: Topic, pipeline: Checkable, where: str) -> Iterable[PipelineError]:
     """What the source and the sink themselves have to say about their options' values."""
-    if _LATER in f"{topic.settings} {pipeline.kafka}":
+    if is_put_in_later(f"{topic.settings} {pipeline.kafka}"):
+        # It is checked then.
         return
     try:
         if where == "sink":
@@ -239,10 +239,10 @@ def _values(topic: Topic, pipeline: Checkable, where: str) -> Iterable[PipelineE
 
 def _table(table: Table, role: str, where: str) -> Iterable[PipelineError]:
     options = dict(table.options)
-    if _LATER in str(options):
+    if is_put_in_later(options):
         return
     if str(options.get("onError", "")).lower() == "dead_letter":
-        # Where they go is said once, by the pipeline's own dead_letter.
+        # Where they go is declared once, in the pipeline's own dead_letter.
         options.setdefault("deadLetterTopic", "-")
         options.setdefault("kafka.bootstrap.servers", "-")
     try:
@@ -363,7 +363,7 @@ def _table_sink(pipeline: Checkable, sink: Table) -> Iterable[PipelineError]:
             "dead_letter: name of a topic",
         )
     known_mode = pipeline.output_mode in (APPEND, UPDATE, COMPLETE)
-    if found or not known_mode or _LATER in str(sink.options):
+    if found or not known_mode or is_put_in_later(sink.options):
         return
     filled = {"deadLetterTopic": "-", "kafka.bootstrap.servers": "-"} if to_dead_letter else {}
     try:

@@ -132,9 +132,9 @@ def _parsed(text: str, file: str) -> tuple[Any, dict[PipelinePath, int]]:
             key = loader.construct_object(key_node, deep=True)
             line = key_node.start_mark.line + 1
             if not isinstance(key, str | int) or key in found:
-                said = "given twice" if isinstance(key, str) and key in found else "no name"
+                problem = "given twice" if isinstance(key, str) and key in found else "no name"
                 mistakes.append(
-                    PipelineError(f"{key!r}: {said}", where=f"{Path(file).name}:{line}")
+                    PipelineError(f"{key!r}: {problem}", where=f"{Path(file).name}:{line}")
                 )
                 continue
             found[key] = walk(value_node, (*path, key))

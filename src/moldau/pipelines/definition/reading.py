@@ -152,7 +152,7 @@ class _Reader:
         return self._end(data, path)
 
     def _end(self, data: object, path: PipelinePath) -> Source | Sink | None:
-        where = _said(path)
+        where = _dotted(path)
         fields = dict(self._mapping(data, path, where))
         place = self._place(fields, path)
         fields.pop("place", None)
@@ -194,7 +194,7 @@ class _Reader:
         place: Place | None,
         watermark: Watermark | None,
     ) -> Topic:
-        where = _said(path)
+        where = _dotted(path)
         texts: dict[str, Any] = {}
         for name in _TOPIC_TEXTS:
             if (value := fields.pop(name, None)) is None:
@@ -257,7 +257,7 @@ class _Reader:
         return [step for step in found if step is not None]
 
     def _step(self, data: object, path: PipelinePath) -> Step | None:
-        where = _said(path)
+        where = _dotted(path)
         fields = dict(self._mapping(data, path, where))
         place = self._place(fields, path)
         fields.pop("place", None)
@@ -351,17 +351,17 @@ class _Reader:
     ) -> bool:
         if isinstance(data, kind):
             return True
-        said = what or _said(path)
-        self._wrong(path, f"{said}: expected {expected}, got {_shown(data)}")
+        label = what or _dotted(path)
+        self._wrong(path, f"{label}: expected {expected}, got {_shown(data)}")
         return False
 
     def _known(
-        self, fields: Mapping[Any, Any], known: tuple[str, ...], path: PipelinePath, said: str
+        self, fields: Mapping[Any, Any], known: tuple[str, ...], path: PipelinePath, label: str
     ) -> None:
         for name in fields:
             if name not in known and name != "place":
                 self._wrong(
-                    (*path, name), f"{said}unknown option {name!r}", suggestion(str(name), known)
+                    (*path, name), f"{label}unknown option {name!r}", suggestion(str(name), known)
                 )
 
     def _place(self, fields: Mapping[str, Any], path: PipelinePath) -> Place | None:
@@ -382,11 +382,11 @@ class _Reader:
         )
 
 
-def _said(path: PipelinePath) -> str:
-    said = ""
+def _dotted(path: PipelinePath) -> str:
+    label = ""
     for part in path:
-        said += f"[{part}]" if isinstance(part, int) else f".{part}" if said else str(part)
-    return said or "pipeline"
+        label += f"[{part}]" if isinstance(part, int) else f".{part}" if label else str(part)
+    return label or "pipeline"
 
 
 def _text(value: object) -> str:

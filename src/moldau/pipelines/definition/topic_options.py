@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from moldau.client.config import CONSUMER_KEYS, PRODUCER_KEYS
+from moldau.client.config import CONSUMER_KEYS, PRODUCER_KEYS, keys_of
 from moldau.pipelines.definition.model import Topic
 
 # What only our own source and sink know. Spark's connector would take it for a misspelt setting.
@@ -59,7 +59,7 @@ def producer_config(kafka: Mapping[str, str], *, bootstrap: str) -> dict[str, st
     """The settings of a producer of our own, beside Spark's."""
     return {
         "bootstrap.servers": bootstrap,
-        **{name: value for name, value in kafka.items() if name in PRODUCER_KEYS},
+        **keys_of(PRODUCER_KEYS, kafka),
     }
 
 

@@ -82,11 +82,11 @@ class _Raised:
     file: str
     line: int
     function: str
-    said: str
+    reported: str
 
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+?)\s*$')
-_SAID = re.compile(
+_REPORTED = re.compile(
     r"^(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Warning|Exit|Interrupt|[A-Za-z_]\w*))"
     r"(?:: (?P<text>.*))?$"
 )
@@ -109,10 +109,10 @@ def is_not_the_users(file: str) -> bool:
 
 def _user_code(raised: _Raised, text: str) -> PipelineError:
     return PipelineError(
-        _cut(f"in {raised.function}: {raised.said}"),
+        _cut(f"in {raised.function}: {raised.reported}"),
         where=f"{PurePath(raised.file).name}:{raised.line}",
         detail=text,
-        retriable=_PASSING.search(raised.said.partition(":")[0]) is not None,
+        retriable=_PASSING.search(raised.reported.partition(":")[0]) is not None,
     )
 
 
@@ -127,10 +127,10 @@ def _raised_here(failure: BaseException) -> _Raised | None:
         trace = trace.tb_next
     if found is None or not _inside_step(failure):
         return None
-    said = type(failure).__name__
+    reported = type(failure).__name__
     if text := _sentence(_text_of(failure)):
-        said += f": {text}"
-    return _Raised(*found, said)
+        reported += f": {text}"
+    return _Raised(*found, reported)
 
 
 def _inside_step(failure: BaseException) -> bool:
@@ -155,10 +155,10 @@ def _raised_in_worker(text: str) -> _Raised | None:
     for block in _tracebacks(text):
         frames = [found for line in block if (found := _FRAME.match(line))]
         users = [frame for frame in frames if not is_not_the_users(frame["file"])]
-        said = _last_words(block)
-        if users and said:
+        reported = _last_words(block)
+        if users and reported:
             last = users[-1]
-            return _Raised(last["file"], int(last["line"]), last["function"], said)
+            return _Raised(last["file"], int(last["line"]), last["function"], reported)
     return None
 
 
@@ -176,31 +176,33 @@ def _last_words(block: Sequence[str]) -> str | None:
         if _FRAME.match(line):
             after = True
         elif after and line and not line[0].isspace():
-            return line.strip() if _SAID.match(line.strip()) else None
+            return line.strip() if _REPORTED.match(line.strip()) else None
     return None
 
 
-_RECORD = re.compile(re.escape(BAD_RECORD) + r"(?P<said>(?:record \S+ at offset \d+|a record): .*)")
-_ROW = re.compile(re.escape(ROW_STEP) + r"(?P<where>[^:\n]+:\d+): (?P<said>.*)")
+_RECORD = re.compile(
+    re.escape(BAD_RECORD) + r"(?P<reported>(?:record \S+ at offset \d+|a record): .*)"
+)
+_ROW = re.compile(re.escape(ROW_STEP) + r"(?P<where>[^:\n]+:\d+): (?P<reported>.*)")
 _TO_DEAD_LETTERS = "dead_letter: TOPIC sends such records there, errors: ignore leaves them out"
 
 
 def _found_by_us(text: str, pipeline: Pipeline | None) -> PipelineError | None:
     """A record that no option handles: Spark found it bad, or a row step failed for it."""
     if row := _ROW.search(text):
-        said = _without_state(row["said"])
+        reported = _without_state(row["reported"])
         return PipelineError(
-            _cut(said),
+            _cut(reported),
             where=row["where"],
             hint=_TO_DEAD_LETTERS,
             detail=text,
-            retriable=_PASSING.search(said) is not None,
+            retriable=_PASSING.search(reported) is not None,
         )
     if record := _RECORD.search(text):
         sources = pipeline.sources.values() if pipeline else ()
         place = next((source.place for source in sources if source.place), None)
         return PipelineError(
-            _cut(f"bad {_without_state(record['said'])}"),
+            _cut(f"bad {_without_state(record['reported'])}"),
             where=str(place) if place else None,
             hint=_TO_DEAD_LETTERS,
             detail=text,
@@ -217,15 +219,15 @@ _FINAL = re.compile(
 
 def _raised_by_data_source(text: str, places: _Places) -> PipelineError | None:
     """A source or sink written in Python failed: the last line of its traceback says why."""
-    said = None
+    reported = None
     for block in _tracebacks(_head(text)):
-        said = _last_words(block) or said
-    if said is None:
+        reported = _last_words(block) or reported
+    if reported is None:
         return None
-    kind, _, message = said.partition(": ")
+    kind, _, message = reported.partition(": ")
     final = _FINAL.search(kind) is not None
     place = places.of(None, None)
-    shown = message if kind.startswith("moldau.") and message else said
+    shown = message if kind.startswith("moldau.") and message else reported
     return PipelineError(
         _cut(_without_state(shown)),
         where=str(place) if place else None,
@@ -369,8 +371,8 @@ def _root(text: str) -> str:
     if not _EMPTY.match(_stripped(body)):
         return body
     causes = [f"{found['text']}" for found in _CAUSE.finditer(text)]
-    said = [cause for cause in causes if not _EMPTY.match(_stripped(cause))]
-    return said[-1] if said else body
+    reported = [cause for cause in causes if not _EMPTY.match(_stripped(cause))]
+    return reported[-1] if reported else body
 
 
 def _stripped(text: str) -> str:

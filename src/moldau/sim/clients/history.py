@@ -155,16 +155,16 @@ class History:
         transaction = self._transaction_of.get(value)
         if transaction is None:
             return
-        told = f"{value!r} of {transaction.name} at {_name(where)} offset {offset}"
+        what = f"{value!r} of {transaction.name} at {_name(where)} offset {offset}"
         require(
             transaction.commit_sent,
             Invariant.TRANSACTIONS_ATOMIC,
-            lambda: f"{told} is visible, but its commit was not requested",
+            lambda: f"{what} is visible, but its commit was not requested",
         )
         require(
             transaction.outcome is not Outcome.ABORTED,
             Invariant.TRANSACTIONS_ATOMIC,
-            lambda: f"{told} is visible, but it was aborted",
+            lambda: f"{what} is visible, but it was aborted",
         )
         transaction.seen.add(value)
 
@@ -228,7 +228,7 @@ class History:
         for transaction in self.transactions:
             records = set(transaction.records)
             shown = records & visible
-            told = f"{transaction.name} ({transaction.outcome.value})"
+            what = f"{transaction.name} ({transaction.outcome.value})"
             if transaction.outcome is Outcome.COMMITTED:
                 wanted = shown == records
             elif transaction.outcome is Outcome.ABORTED:
@@ -238,14 +238,14 @@ class History:
             require(
                 wanted,
                 Invariant.TRANSACTIONS_ATOMIC,
-                lambda told=told, shown=shown, records=records: (  # type: ignore[misc]
-                    f"{told}: visible are {sorted(shown)} of {sorted(records)}"
+                lambda what=what, shown=shown, records=records: (  # type: ignore[misc]
+                    f"{what}: visible are {sorted(shown)} of {sorted(records)}"
                 ),
             )
             require(
                 transaction.seen <= visible,
                 Invariant.READERS_AGREE,
-                lambda told=told: f"{told}: was visible before and is not any more",  # type: ignore[misc]
+                lambda what=what: f"{what}: was visible before and is not any more",  # type: ignore[misc]
             )
 
 

@@ -44,7 +44,7 @@ class Ownership:
         self.newest_generation = -1
         # Of the consumer protocol: what each member has and when the group last answered it.
         self.owned: dict[str, frozenset[TopicPartition]] = {}
-        self.heard_s: dict[str, float] = {}
+        self.answered_s: dict[str, float] = {}
         self.reached: set[TopicPartition] = set()
 
 
@@ -93,11 +93,11 @@ class Member(Actor):
         return self.stopping and self.ownership.reached >= set(self.all_partitions)
 
     async def run(self) -> None:
-        told = False
+        notified = False
         while not self.done():
-            if self.stopping and not told:
+            if self.stopping and not notified:
                 # From here on all members have to reach the end once more.
-                told = True
+                notified = True
                 self.ownership.reached.clear()
             try:
                 await self.live()
@@ -298,7 +298,7 @@ class ConsumerMember(Member):
         )
         check(response.error_code)
         if reign == self.cluster.reign(OFFSETS_TOPIC) and reign[0] == address[0]:
-            self.ownership.heard_s[self.member_id] = sent_s
+            self.ownership.answered_s[self.member_id] = sent_s
         self.epoch = response.member_epoch
         if response.assignment is None:
             return
@@ -315,11 +315,11 @@ class ConsumerMember(Member):
         now_s = self.cluster.loop.time()
         for other, owned in self.ownership.owned.items():
             both = new & owned
-            heard_s = self.ownership.heard_s.get(other)
-            if other == self.member_id or not both or heard_s is None:
+            answered_s = self.ownership.answered_s.get(other)
+            if other == self.member_id or not both or answered_s is None:
                 continue
             require(
-                now_s >= heard_s + SESSION_MS / 1000,
+                now_s >= answered_s + SESSION_MS / 1000,
                 Invariant.OWNED_ONCE,
                 lambda other=other, both=both: (  # type: ignore[misc]
                     f"{self.member_id} is given {sorted(both)}, which {other} has not let go"

@@ -52,8 +52,10 @@ class Pipeline(TransactionalProducer):
                 return
             raise self.surprised("reading the input", error) from None
         # What was not acknowledged may be gone after a power failure; see faults.py.
-        told = self.history.acknowledged.get(self._source, {})
-        inputs = [offset for offset in sorted(fetched.records) if offset in told][:RECORDS_MAX]
+        acknowledged = self.history.acknowledged.get(self._source, {})
+        inputs = [offset for offset in sorted(fetched.records) if offset in acknowledged][
+            :RECORDS_MAX
+        ]
         if not inputs:
             return
         values = [

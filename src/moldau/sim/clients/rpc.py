@@ -186,5 +186,5 @@ class Wire:
         return address
 
     def forget(self) -> None:
-        """Somebody said that it is not theirs."""
+        """A broker has refused a request because it is not the leader or coordinator."""
         self.view = View(topic_ids=self.view.topic_ids)

@@ -4,7 +4,9 @@ Spark puts `pyspark.zip` first on the path of every Python process that it start
 that archive is not compiled: each process compiles all of it again, which takes a second of a core
 where the installed package, of which the archive is a copy, takes a third of that. A busy machine
 does not get that done within the ten seconds that Spark gives the reader of a stream to start. So
-the server is given a launcher that takes the archive off the path.
+the server is given a launcher that takes the archive off the path. It also takes the token off the
+address that Spark gives to the workers of `foreachBatch`, which they print; it is in their
+environment as well, where PySpark looks for it.
 
 Invariants: a launched process is the very process that Spark started, with its id; without
 the archive on the path, or where files of the folder may not be executed, nothing is changed.
@@ -36,6 +38,9 @@ done
 left=${{left#:}}
 PYTHONPATH=${{left%:}}
 export PYTHONPATH
+case $SPARK_CONNECT_LOCAL_URL in
+  *";token="*) export SPARK_CONNECT_LOCAL_URL="${{SPARK_CONNECT_LOCAL_URL%%;token=*}}" ;;
+esac
 exec {shlex.quote(python)} "$@"
 """
 

@@ -25,6 +25,10 @@ class Places:
         self.state = self.folder / "server.json"
         self.settings = self.folder / "settings.json"
         self.lock = self.folder / "server.lock"
+        #: What sessions prove themselves with.
+        self.token = self.folder / "token"
+        #: Settings that must not be on a command line, which every user of the machine can read.
+        self.secret_conf = self.folder / "secret.conf"
         #: What Spark logs; rolls over by itself.
         self.log = self.folder / "server.log"
         #: What the virtual machine and Python workers print.

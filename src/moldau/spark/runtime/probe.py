@@ -7,7 +7,7 @@ import uuid
 
 from moldau.spark.runtime.errors import require
 
-__all__ = ["USER_ID", "answers", "listens"]
+__all__ = ["USER_ID", "answers", "authorization", "listens"]
 
 USER_ID = "moldau"
 
@@ -20,7 +20,12 @@ def listens(host: str, port: int, *, seconds_max: float = 1.0) -> bool:
     return True
 
 
-def answers(host: str, port: int, *, seconds_max: float) -> str | None:
+def authorization(token: str | None) -> list[tuple[str, str]]:
+    """The metadata of calls to a server that asks for `token`."""
+    return [] if token is None else [("authorization", f"Bearer {token}")]
+
+
+def answers(host: str, port: int, *, seconds_max: float, token: str | None = None) -> str | None:
     """Spark's version, or None if there is no answer in time."""
     grpc = require("grpc")
     messages = require("pyspark.sql.connect.proto.base_pb2")
@@ -36,10 +41,11 @@ def answers(host: str, port: int, *, seconds_max: float) -> str | None:
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         stub = service.SparkConnectServiceStub(channel)
         try:
-            answer = stub.AnalyzePlan(question, timeout=seconds_max)
+            proof = authorization(token)
+            answer = stub.AnalyzePlan(question, timeout=seconds_max, metadata=proof)
             # Else the server would keep the session of this one question for an hour.
             release = messages.ReleaseSessionRequest(session_id=session, user_context=user)
-            stub.ReleaseSession(release, timeout=seconds_max)
+            stub.ReleaseSession(release, timeout=seconds_max, metadata=proof)
         except grpc.RpcError:
             return None
     return str(answer.spark_version.version)

@@ -23,7 +23,7 @@ from moldau.spark.runtime.errors import ServerNotRunning, SparkRuntimeError
 from moldau.spark.runtime.machine.settings import ServerState
 from moldau.spark.runtime.places import DEFAULT_FOLDER, Places
 from moldau.spark.runtime.startup import ANSWER_SECONDS, ServerStartup, address_of
-from moldau.spark.runtime.state_files import read_settings, read_state, write
+from moldau.spark.runtime.state_files import read_settings, read_state, read_token, write
 
 __all__ = ["ConnectServer"]
 
@@ -89,6 +89,16 @@ class ConnectServer:
         return self.state.url
 
     @property
+    def session_url(self) -> str:
+        """The address with the token, for `session` and for SPARK_REMOTE: not to be shown."""
+        return f"{self.url}/;use_ssl=false;token={self.token}" if self.token else self.url
+
+    @property
+    def token(self) -> str | None:
+        """What a session has to prove itself with; a secret."""
+        return read_token(self.places)
+
+    @property
     def ui_url(self) -> str | None:
         return self.state.ui
 
@@ -111,7 +121,8 @@ class ConnectServer:
     def answers(self, *, seconds_max: float = ANSWER_SECONDS) -> bool:
         """Whether it also answers a request, which a server that hangs does not."""
         host, port = address_of(self.state.url)
-        return probe.answers(host, port, seconds_max=seconds_max) is not None
+        version = probe.answers(host, port, seconds_max=seconds_max, token=self.token)
+        return version is not None
 
     def status(self) -> dict[str, Any]:
         """For people and scripts; `running` is False where there is no server."""
@@ -122,6 +133,7 @@ class ConnectServer:
             shown |= {
                 "pid": state.pid,
                 "url": state.url,
+                "token": str(self.places.token),
                 "ui": state.ui,
                 "master": state.master,
                 "connector": state.connector,

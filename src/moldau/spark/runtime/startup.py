@@ -26,12 +26,18 @@ from moldau.spark.runtime.machine.command import (
     Environment,
     connector_of,
     log_settings,
+    properties_text,
     server_conf,
     spark_submit,
 )
 from moldau.spark.runtime.machine.settings import ServerSettings, ServerState
 from moldau.spark.runtime.places import Places, cache_folder, spark_home
-from moldau.spark.runtime.state_files import write
+from moldau.spark.runtime.state_files import (
+    TOKEN_VARIABLE,
+    read_token,
+    token_for_start,
+    write,
+)
 
 __all__ = ["ServerStartup", "address_of"]
 
@@ -65,20 +71,21 @@ class ServerStartup:
         """The state of the server once it answers; on its last port, if that is free."""
         version = str(require("pyspark").__version__)
         java = find_java(os.environ, cache_folder(os.environ))
+        token, self.settings = token_for_start(self.places, self.settings, os.environ)
         automatic = self.settings.port == 0
         if not automatic and probe.listens(_bare(self.settings.host), self.settings.port):
             raise _port_in_use(self.settings.port)
         for attempt in range(_PORT_TRIES):
             port = self.settings.port or _free_port(0 if attempt else self.settings.last_port)
             try:
-                return self._start_on(port, java, version)
+                return self._start_on(port, java, version, token)
             except _PortTaken as taken:
                 if not automatic or attempt + 1 == _PORT_TRIES:
                     raise _port_in_use(port) from taken
 
         raise _port_in_use(self.settings.port)
 
-    def _start_on(self, port: int, java: JavaHome, version: str) -> ServerState:
+    def _start_on(self, port: int, java: JavaHome, version: str, token: str) -> ServerState:
         places, settings = self.places, self.settings
         jars, packages = self._connector_jars(version)
         environment = Environment(
@@ -90,18 +97,22 @@ class ServerStartup:
         )
         conf = server_conf(settings, places, environment)
         home = spark_home()
-        command = spark_submit(str(home / "bin" / "spark-submit"), settings, conf, packages)
+        program = str(home / "bin" / "spark-submit")
+        command = spark_submit(program, settings, conf, packages, secrets=places.secret_conf)
         self.settings = replace(settings, last_port=port)
         write(places.settings, self.settings.to_json())
+        write(places.secret_conf, properties_text(conf))
         write(places.log_settings, log_settings(places))
         if places.output.exists():
             places.output.replace(places.output.with_name("server.out.1"))
         log_start = places.log.stat().st_size if places.log.exists() else 0
-        process = _spawn(command, places, self._environ(java, home, environment))
+        environ = self._environ(java, home, environment)
+        # Not as a setting: those are on the command line and in the event log.
+        process = _spawn(command, places, environ | {TOKEN_VARIABLE: token})
         state = ServerState(
             pid=process.pid,
             mark=processes.start_mark(process.pid) or "ended",
-            url=f"sc://{_reachable(settings.host)}:{port}",
+            url=f"sc://{_session_host(settings.host)}:{port}",
             master=settings.master,
             log=str(places.log),
             connector=connector_of(settings, jars),
@@ -178,7 +189,8 @@ class ServerStartup:
             if not processes.is_running(state.pid, state.mark):
                 raise self._start_error("ended at its start", log_start)
             if probe.listens(host, port):
-                version = probe.answers(host, port, seconds_max=ANSWER_SECONDS)
+                token = read_token(self.places)
+                version = probe.answers(host, port, seconds_max=ANSWER_SECONDS, token=token)
                 if version is not None and processes.is_running(state.pid, state.mark):
                     ui = logs.ui_port(self._logged(log_start))
                     return replace(
@@ -225,7 +237,9 @@ class _PortTaken(ServerStartError):
 def _spawn(
     command: Sequence[str], places: Places, environ: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
-    with places.output.open("wb") as output:
+    # Only for the owner: what programs print may hold anything.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with open(os.open(places.output, flags, 0o600), "wb") as output:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -239,13 +253,21 @@ def _spawn(
 
 def address_of(url: str) -> tuple[str, int]:
     parts = urlsplit(url)
-    return parts.hostname or "127.0.0.1", parts.port or 15002
+    # Whoever listens on the same port of ::1 is not our server and must not get its token.
+    host = "127.0.0.1" if parts.hostname in (None, "localhost") else parts.hostname
+    return host, parts.port or 15002
 
 
 def _port_in_use(port: int) -> ServerStartError:
     return ServerStartError(
         f"port {port} is in use: choose another with --port, or --port 0 for a free one"
     )
+
+
+def _session_host(host: str) -> str:
+    """As `_reachable`, but PySpark's own sessions send a token without TLS to `localhost` only."""
+    reachable = _reachable(host)
+    return "localhost" if reachable == "127.0.0.1" else reachable
 
 
 def _bare(host: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final, TypeVar, assert_never
 
 from moldau.client.admin import TransactionState
-from moldau.client.config import ADMIN_KEYS
+from moldau.client.config import ADMIN_KEYS, keys_of
 from moldau.client.errors import KafkaError
 from moldau.client.loop_thread import LoopThread
 from moldau.spark.client_cache import ClientCache
@@ -40,7 +40,7 @@ class SinkCluster:
     """See the module. Several threads may use it."""
 
     def __init__(self, config: Mapping[str, str]) -> None:
-        known = {key: value for key, value in config.items() if key in ADMIN_KEYS}
+        known = keys_of(ADMIN_KEYS, config)
         self._thread = LoopThread("moldau-spark-sink")
         self._lock = threading.Lock()
         self._logs: dict[int, SinksLog] = {}

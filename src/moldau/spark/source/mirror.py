@@ -201,9 +201,9 @@ class GroupMirror:
 
 def admin_config(options: SourceOptions) -> dict[str, Any]:
     """The settings of the source's clients that an admin client has too."""
-    from moldau.client.config import ADMIN_KEYS
+    from moldau.client.config import ADMIN_KEYS, keys_of
 
-    return {name: value for name, value in options.config.items() if name in ADMIN_KEYS}
+    return keys_of(ADMIN_KEYS, options.config)
 
 
 def query_group(prefix: str | None, description: str | None, query_id: str | None) -> str | None:

@@ -64,6 +64,11 @@ class ThrowAwayDisk(OsDisk):
             self.take(path, len(data))
         super().write_atomic(path, data, sync=False)
 
+    def write_new(self, path: str, data: Buffer) -> None:
+        if self.room_by_folder:
+            self.take(path, len(data))
+        super().write_new(path, data)
+
     def rename(self, source: str, target: str, *, sync: bool = False) -> None:
         super().rename(source, target)
 

@@ -200,6 +200,9 @@ class FaultyNetwork:
     ) -> None:
         await self._inner.start(FaultyReceiver(receiver, self._board), listeners)
 
+    def update_address_rates(self, default: float | None, limits: Mapping[str, float]) -> None:
+        self._inner.update_address_rates(default, limits)
+
     def update_settings(self, settings: NetworkSettings) -> None:
         self._inner.update_settings(settings)
 

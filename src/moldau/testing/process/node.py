@@ -19,6 +19,7 @@ from typing import Any
 
 from moldau.broker.app import Node
 from moldau.broker.log.background import InlineBackground, ThreadBackground
+from moldau.broker.log_lines import configure_logging
 from moldau.testing import wire_format
 from moldau.testing.process.control import Control
 from moldau.testing.process.world import World
@@ -39,9 +40,7 @@ def run_node(spec: Mapping[str, Any], control: socket.socket) -> int:
     """Run a node until it is stopped; returns the process's exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
-    logging.basicConfig(
-        level=spec["log_level"], format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
-    )
+    configure_logging(spec["log_level"])
     gc.set_threshold(50_000, 20, 50)
     with asyncio.Runner(loop_factory=_new_event_loop) as runner:
         return runner.run(_serve(spec, control))

@@ -13,6 +13,7 @@ from moldau.broker.log.background import Background
 from moldau.broker.machine.supported import check_supported
 from moldau.broker.metadata.formatting import format_storage
 from moldau.broker.network.server import SocketNetwork
+from moldau.broker.node_security import NodeSecurity
 from moldau.peers.node_channel import ChannelSettings, NodeTransport, response_bytes_max
 from moldau.testing.machine.rules import RuleBook
 from moldau.testing.process.clock import ShiftedClock
@@ -40,6 +41,7 @@ class World:
 
     def environment(self, close: Callable[[], None]) -> Environment:
         config = self.config
+        security = NodeSecurity(config, clock=self.clock, random_bytes=self.random.randbytes)
         transport = NodeTransport(
             client_id=f"{NODE_PREFIX}{config.node_id}",
             clock=self.clock,
@@ -51,7 +53,9 @@ class World:
                 ],
                 response_bytes_max=response_bytes_max(config.network.socket_request_max_bytes),
             ),
+            security=security.of_peers,
         )
+        network = SocketNetwork(config.listeners, config.network, security=security.listeners)
 
         def close_all() -> None:
             transport.close()
@@ -60,13 +64,16 @@ class World:
         return Environment(
             disk=self.disk,
             background=self._background,
-            network=FaultyNetwork(SocketNetwork(config.listeners, config.network), self.board),
+            network=FaultyNetwork(network, self.board),
             transport=transport,
             clock=self.clock,
             random=self.random,
             random_bytes=self.random.randbytes,
             host_name=lambda: "127.0.0.1",
             close=close_all,
+            reconfigure=security.update,
+            authentication=security.authentication,
+            check=security.check,
         )
 
     def format(self, cluster_id: str) -> None:

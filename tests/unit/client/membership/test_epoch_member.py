@@ -132,6 +132,19 @@ def test_the_same_assignment_again_is_nothing_to_do() -> None:
     assert member.epoch == 2
 
 
+def test_the_same_assignment_while_partitions_are_taken_does_not_skip_the_acknowledgement() -> None:
+    """A heartbeat that was in flight is answered while the application's listener runs."""
+    member = reconciling(0, 1)
+    steps = steps_of(member)
+    member.take(steps)
+    member.on_beat_answered(1, assigned(0, 1))
+    member.on_reconciled(steps)
+    assert member.state is EpochState.ACKNOWLEDGING
+    assert member.beats_at_once
+    member.on_beat_sent()
+    assert member.state is EpochState.STABLE
+
+
 def test_topics_without_a_name_are_waited_for() -> None:
     member = stable(0)
     member.on_beat_answered(2, {A: frozenset({0}), B: frozenset({5})})

@@ -43,7 +43,7 @@ def test_defaults_are_kafkas() -> None:
             "do not expire",
         ),
         ({"transaction.two.phase.commit.enable": True}, "not supported"),
-        ({"config.providers": "file"}, "config.providers"),
+        ({"config.providers": "vault"}, "config.providers.vault.class"),
         ({"acks": "2"}, "acks"),
         ({"compression.type": "brotli"}, "compression.type"),
         ({"compression.lz4.level": 18}, "compression.lz4.level"),
@@ -58,11 +58,17 @@ def test_what_does_not_go_together_is_refused(config: dict[str, Any], problem: s
         settings(config)
 
 
+@pytest.mark.parametrize("name", ["sasl.username", "sasl_password"])
+def test_names_of_other_clients_are_explained(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"sasl\.jaas\.config\. Write: .*ScramLoginModule"):
+        settings({name: "alice"})
+
+
 def test_what_has_no_effect_is_named_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     default = {"ssl.protocol": "TLSv1.3"}
-    settings({"ssl.truststore.location": "/ca", "sasl.mechanism": "PLAIN", **default})
+    settings({"ssl.provider": "BC", "sasl.kerberos.kinit.cmd": "kinit", **default})
     assert [record.getMessage() for record in caplog.records] == [
-        "These settings have no effect: sasl.mechanism, ssl.truststore.location"
+        "These settings have no effect: sasl.kerberos.kinit.cmd, ssl.provider"
     ]
 
 

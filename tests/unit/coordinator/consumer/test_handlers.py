@@ -25,7 +25,10 @@ class Coordinator:
     """Knows one group, `g`."""
 
     async def consumer_group_heartbeat(
-        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+        self,
+        context: RequestContext,
+        request: ConsumerGroupHeartbeatRequest,
+        may_describe: Any = None,
     ) -> ConsumerGroupHeartbeatResponse:
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .conftest import CLIENT
+
 
 def names_of(stage: Any, regex: str) -> set[str]:
     return set(stage.group().subscriptions.resolved[regex].topics)
@@ -148,3 +150,29 @@ def test_names_and_pattern_together(stage: Any) -> None:
     stage.advance(0)
     response = stage.heartbeat("m1", 2)
     assert stage.shown(response) == {"t": [0, 1, 2, 3], "u": [0]}
+
+
+def test_an_expression_matches_only_what_the_member_may_describe(stage: Any) -> None:
+    stage.topics.create("t-secret", 1)
+    seen = CLIENT._replace(may_describe=lambda name: name != "t-secret")
+    stage.join("m1", regex="t.*", client=seen)
+    stage.advance(0)
+    assert names_of(stage, "t.*") == {"t"}
+    response = stage.heartbeat("m1", 1, client=seen)
+    assert stage.shown(response) == {"t": [0, 1, 2, 3]}
+
+
+def test_topics_are_found_and_lost_with_the_permission(stage: Any) -> None:
+    denied = {"t"}
+    seen = CLIENT._replace(may_describe=lambda name: name not in denied)
+    stage.join("m1", regex="t.*", client=seen)
+    stage.advance(0)
+    assert names_of(stage, "t.*") == set()
+    refresh_ms = 600_001
+    for changed, found in ((set(), {"t"}), ({"t"}, set())):
+        denied = changed
+        for _ in range(refresh_ms // 40_000 + 1):
+            stage.advance(40_000)
+            stage.heartbeat("m1", stage.group().members["m1"].member_epoch, client=seen)
+        stage.advance(0)
+        assert names_of(stage, "t.*") == found

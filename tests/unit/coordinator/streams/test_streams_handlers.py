@@ -25,7 +25,10 @@ class Coordinator:
     """Knows one group, `g`."""
 
     async def streams_group_heartbeat(
-        self, context: RequestContext, request: StreamsGroupHeartbeatRequest
+        self,
+        context: RequestContext,
+        request: StreamsGroupHeartbeatRequest,
+        denied_creations: Any = None,
     ) -> StreamsGroupHeartbeatResponse:
         if request.group_id != "g":
             raise ApiError(ErrorCode.NOT_COORDINATOR, "ask elsewhere")

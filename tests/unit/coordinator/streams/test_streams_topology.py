@@ -12,6 +12,8 @@ from moldau.broker.handlers.streams_group_heartbeat import check_topic_names
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import StreamsGroupHeartbeatRequest as Request
 
+from .conftest import CLIENT
+
 STALE, NO_SOURCE, BAD_COUNT, NO_INTERNAL = range(4)
 
 
@@ -224,3 +226,15 @@ def test_topic_names_no_application_may_have(topology: Any, where: str, name: st
     with pytest.raises(ApiError) as caught:
         check_topic_names(topology(one))
     assert caught.value.code is ErrorCode.STREAMS_INVALID_TOPOLOGY
+
+
+def test_internal_topics_that_the_client_may_not_create_are_not_created(
+    streams: Any, topology: Any, subtopology: Any
+) -> None:
+    streams.topology = topology(subtopology(sources=("in",), changelogs=("l1", "l2")))
+    client = CLIENT._replace(denied_creations=lambda names: [each for each in names if each > "l1"])
+    response = streams.send(streams.joining("a"), client=client)
+    assert response.status[0].status_detail.endswith("; Unauthorized to CREATE on topics l2.")
+    assert streams.actions == []
+    streams.beat("a")
+    assert [topic.name for topic in streams.actions[0].topics] == ["l1", "l2"]

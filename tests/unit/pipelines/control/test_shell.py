@@ -34,7 +34,7 @@ from support.waiting import eventually
 class PlayedServer:
     """Runs from `start` until `die`."""
 
-    url = "sc://played:1"
+    url = session_url = "sc://played:1"
 
     def __init__(self) -> None:
         self.starts = 0
@@ -355,3 +355,50 @@ def test_without_a_broker_nothing_is_started_and_nothing_is_lost(
         finally:
             stage.end()
             stage.registry.close()
+
+
+# What a lost cluster may cost: one status that cannot be written, and the end of the clients.
+END_SECONDS_MAX = 12.0
+
+
+def _seconds_to_end(stage: Stage) -> float:
+    started = time.monotonic()
+    stage.loop.shut_down()
+    stage.thread.join(120)
+    assert not stage.thread.is_alive()
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize("desired", [None, Desired.RUNNING])
+def test_a_loop_ends_soon_although_its_cluster_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, desired: Desired | None
+) -> None:
+    broker = Broker().start()
+    stage = Stage(tmp_path, str(broker.bootstrap_servers), monkeypatch)
+    if desired is not None:
+        stage.want(desired)
+        stage.wait(State.RUNNING)
+    stage.registry.close()
+    broker.stop()
+    assert _seconds_to_end(stage) < END_SECONDS_MAX
+    assert stage.sessions.live == {}
+
+
+def test_a_loop_that_waits_for_its_cluster_ends_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = Broker().start()
+    stage = Stage(tmp_path, str(broker.bootstrap_servers), monkeypatch)
+    stage.registry.close()
+    stage.end()
+    broker.stop()
+    asks, make_topic = threading.Event(), Registry._make_topic
+
+    def ask(self: Registry) -> None:
+        asks.set()
+        make_topic(self)
+
+    monkeypatch.setattr(Registry, "_make_topic", ask)
+    stage.begin()
+    assert asks.wait(30)
+    assert _seconds_to_end(stage) < END_SECONDS_MAX

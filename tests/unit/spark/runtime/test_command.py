@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import re
+from pathlib import Path, PurePath
 
 import pytest
 
@@ -12,6 +13,7 @@ from moldau.spark.runtime.machine.command import (
     Environment,
     Shipped,
     log_settings,
+    properties_text,
     server_conf,
     spark_submit,
 )
@@ -95,12 +97,63 @@ def test_a_connector_that_the_user_brings_is_known() -> None:
 
 def test_the_command_line() -> None:
     settings = ServerSettings(master="local[2]")
-    command = spark_submit("/spark/bin/spark-submit", settings, {"b": "2", "a": "1"}, ["g:a:1"])
+    conf = {"b": "2", "a": "1"}
+    secrets = PurePath("/f/secret.conf")
+    program = "/spark/bin/spark-submit"
+    command = spark_submit(program, settings, conf, ["g:a:1"], secrets=secrets)
     assert command[:7] == [
         *("/spark/bin/spark-submit", "--master", "local[2]", "--conf", "a=1", "--conf", "b=2")
     ]
     assert command[7:9] == ["--packages", "g:a:1"]
     assert command[-1] == "spark-internal"
+
+
+def test_secrets_are_in_a_file_instead_of_the_command_line() -> None:
+    settings = ServerSettings(conf={"spark.ssl.keyPassword": " a\\b\nc", "spark.x": "y"})
+    conf = conf_of(settings)
+    command = spark_submit("submit", settings, conf, [], secrets=PurePath("/f/secret.conf"))
+    assert command[3:6] == ["--properties-file", "/f/secret.conf", "--load-spark-defaults"]
+    assert not any("keyPassword" in word for word in command)
+    assert "spark.x=y" in command
+    assert properties_text(conf) == "spark.ssl.keyPassword=\\ a\\\\b\\nc\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "redacted"),
+    [
+        ("kafka.sasl.jaas.config", True),
+        ("kafka.ssl.keystore.key", True),
+        ("kafka.ssl.keystore.certificate.chain", True),
+        ("kafka.ssl.truststore.certificates", True),
+        ("kafka.ssl.truststore.password", True),
+        ("kafka.sasl.oauthbearer.client.credentials.client.secret", True),
+        ("kafka.sasl.oauthbearer.assertion.private.key.passphrase", True),
+        ("spark.connect.authenticate.token", True),
+        ("spark.own.thing", True),
+        ("kafka.sasl.mechanism", False),
+        ("kafka.ssl.keystore.location", False),
+        ("kafka.ssl.keystore.type", False),
+        ("spark.driver.memory", False),
+    ],
+)
+def test_what_spark_does_not_show(key: str, redacted: bool) -> None:
+    own = ServerSettings(conf={"spark.redaction.regex": "own[.]thing"})
+    pattern = conf_of(own)["spark.redaction.regex"]
+    assert (re.search(pattern, key) is not None) is redacted
+
+
+def test_what_spark_does_not_show_of_requests() -> None:
+    pattern = conf_of(ServerSettings())["spark.redaction.string.regex"]
+    request = (
+        'options {\n  key: "kafka.sasl.jaas.config"\n  value: "X required password=\\"p\\";"\n}\n'
+        'options {\n  key: "kafka.sasl.mechanism"\n  value: "PLAIN"\n}\n'
+        'options {\n  key: "kafka.ssl.key.password"\n  value: "cut of'
+    )
+    assert re.sub(pattern, "-", request) == (
+        'options {\n  -"\n}\n'
+        'options {\n  key: "kafka.sasl.mechanism"\n  value: "PLAIN"\n}\n'
+        "options {\n  -"
+    )
 
 
 def test_the_log_rolls_over() -> None:

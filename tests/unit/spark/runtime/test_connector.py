@@ -176,3 +176,40 @@ def test_a_connector_that_is_not_there() -> None:
 )
 def test_parameters_of_an_address(url: str, got: str) -> None:
     assert sessions._with_parameter(url, "user_id", "moldau") == got
+
+
+@pytest.mark.parametrize(
+    ("url", "left", "token"),
+    [
+        pytest.param("sc://localhost:1", "sc://localhost:1", "env", id="from the environment"),
+        pytest.param("sc://127.0.0.1:1/;token=a%2Fb", "sc://127.0.0.1:1", "a/b", id="in the URL"),
+        pytest.param(
+            "sc://[::1]:1/;user_id=x;token=a;y=z", "sc://[::1]:1/;user_id=x;y=z", "a",
+            id="among others",
+        ),
+        pytest.param(
+            "sc://10.0.0.1:1/;use_ssl=false;token=a", "sc://10.0.0.1:1/;use_ssl=false", "a",
+            id="elsewhere, as the URL says",
+        ),
+        pytest.param("sc://h:1/;token=a", "sc://h:1/;token=a", None, id="elsewhere: by TLS"),
+        pytest.param(
+            "sc://localhost:1/;use_ssl=true;token=a", "sc://localhost:1/;use_ssl=true;token=a",
+            None, id="here by TLS",
+        ),
+    ],
+)  # fmt: skip
+def test_a_token_is_sent_in_the_clear_to_this_machine_only(
+    url: str, left: str, token: str | None
+) -> None:
+    assert sessions.split_token(url, "env") == (left, token)
+
+
+def test_a_session_proves_itself_to_the_address_that_the_server_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", "of another server")
+    channel = sessions._channel("sc://localhost:7/;user_id=me", "abc")
+    assert channel.endpoint == "127.0.0.1:7"
+    assert not channel.secure
+    assert channel.metadata() == [("authorization", "Bearer abc")]

@@ -56,6 +56,27 @@ def test_a_path_that_is_not_set_stays_harmless(tmp_path: Path) -> None:
     assert done.stdout == "False\n"
 
 
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ("sc://localhost:1/;user_id=me;token=abc", "sc://localhost:1/;user_id=me"),
+        ("sc://localhost:1/;user_id=me", "sc://localhost:1/;user_id=me"),
+    ],
+)
+def test_a_worker_does_not_get_the_token_in_what_it_prints(
+    tmp_path: Path, given: str, left: str
+) -> None:
+    command = launcher.install(tmp_path / "python", sys.executable, tmp_path)
+    done = subprocess.run(
+        [command, "-c", "import os; print(os.environ['SPARK_CONNECT_LOCAL_URL'])"],
+        env={**os.environ, "SPARK_CONNECT_LOCAL_URL": given},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == left
+
+
 def test_python_itself_where_nothing_may_be_executed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

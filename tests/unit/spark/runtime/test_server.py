@@ -51,7 +51,7 @@ def _small_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java = JavaHome("/jvm", 21, "PATH", "/usr/bin/java")
     monkeypatch.setattr(startup, "spark_home", lambda: home)
     monkeypatch.setattr(startup, "find_java", lambda environ, cache: java)
-    monkeypatch.setattr(probe, "answers", lambda host, port, seconds_max: "4.3.0")
+    monkeypatch.setattr(probe, "answers", lambda host, port, seconds_max, token: "4.3.0")
     monkeypatch.setenv("MOLDAU_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SPARK_HOME", "/another/spark")
 
@@ -82,6 +82,32 @@ def test_it_starts_once_and_is_found_by_others(folder: Path) -> None:
     assert second.stop()
     assert not first.alive()
     assert not second.stop()
+
+
+def test_every_deployment_has_a_token_that_only_its_owner_reads(folder: Path) -> None:
+    first = ConnectServer(folder).start()
+    token = first.token
+    assert token is not None
+    assert len(token) > 40
+    assert (folder / "token").stat().st_mode & 0o077 == 0
+    assert (folder / "server.out").stat().st_mode & 0o077 == 0
+    environ = Path(f"/proc/{first.pid}/environ").read_bytes().split(b"\0")
+    assert f"SPARK_CONNECT_AUTHENTICATE_TOKEN={token}".encode() in environ
+    assert token.encode() not in Path(f"/proc/{first.pid}/cmdline").read_bytes()
+    assert first.session_url == f"{first.url}/;use_ssl=false;token={token}"
+    assert token not in str(first.status())
+    assert first.status()["token"] == str(folder / "token")
+    first.stop()
+    assert ConnectServer(folder).start().token == token
+
+
+def test_a_token_of_the_users_own_is_not_kept_among_the_settings(folder: Path) -> None:
+    own = {"spark.connect.authenticate.token": "of-mine", "a.b": "c"}
+    server = ConnectServer(folder, conf=own).start()
+    assert server.token == "of-mine"
+    assert b"of-mine" not in Path(f"/proc/{server.pid}/cmdline").read_bytes()
+    assert "of-mine" not in (folder / "settings.json").read_text()
+    assert server.settings.conf == {"a.b": "c"}
 
 
 def test_two_that_start_at_once_get_the_same(folder: Path) -> None:
@@ -154,7 +180,7 @@ def test_a_start_that_fails_says_why_and_leaves_nothing(folder: Path) -> None:
 
 
 def test_one_that_never_answers_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "answers", lambda host, port, seconds_max: None)
+    monkeypatch.setattr(probe, "answers", lambda host, port, seconds_max, token: None)
     hanging = ConnectServer(folder, start_seconds_max=0.5)
     with pytest.raises(ServerStartError, match="did not answer within"):
         hanging.start()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from moldau import __version__
-from moldau.cli.brokers.start_with_spark import plaintext_address
+from moldau.cli.brokers.start_with_spark import spark_address
 from moldau.cli.support.failures import Failure
 from moldau.pipelines import daemon
 from moldau.spark.runtime.server import ConnectServer
@@ -33,26 +33,28 @@ from moldau.spark.runtime.java import JavaHome
 home = pathlib.Path(sys.argv[1])
 startup.spark_home = lambda: home
 startup.find_java = lambda environ, cache: JavaHome("/jvm", 21, "PATH", "/usr/bin/java")
-probe.answers = lambda host, port, seconds_max: "4.3.0"
+probe.answers = lambda host, port, seconds_max, token: "4.3.0"
 sys.exit(main(sys.argv[2:]))
 """
 
 
 @pytest.mark.parametrize(
-    ("listeners", "address"),
+    ("listeners", "secured", "address"),
     [
-        ("PLAINTEXT://127.0.0.1:9092", "127.0.0.1:9092"),
-        ("SSL://h:9093, PLAINTEXT://0.0.0.0:9092", "127.0.0.1:9092"),
-        ("PLAINTEXT://broker.example:9092", "broker.example:9092"),
+        ("PLAINTEXT://127.0.0.1:9092", False, "127.0.0.1:9092"),
+        ("SSL://h:9093, PLAINTEXT://0.0.0.0:9092", False, "127.0.0.1:9092"),
+        ("PLAINTEXT://broker.example:9092", False, "broker.example:9092"),
+        ("SASL_SSL://0.0.0.0:9094", True, "127.0.0.1:9094"),
+        ("SSL://h:9093, PLAINTEXT://0.0.0.0:9092", True, "h:9093"),
     ],
 )
-def test_where_spark_finds_the_broker(listeners: str, address: str) -> None:
-    assert plaintext_address(listeners) == address
+def test_where_spark_finds_the_broker(listeners: str, secured: bool, address: str) -> None:
+    assert spark_address(listeners, secured=secured) == address
 
 
-def test_a_broker_that_wants_a_password_needs_a_second_command() -> None:
-    with pytest.raises(Failure, match="moldau spark start --bootstrap-server"):
-        plaintext_address("SASL_SSL://127.0.0.1:9092")
+def test_a_broker_that_wants_a_password_needs_the_settings_of_a_client() -> None:
+    with pytest.raises(Failure, match="--command-config FILE"):
+        spark_address("SASL_SSL://127.0.0.1:9092", secured=False)
 
 
 def test_all_comes_up_and_goes_down_together(tmp_path: Path) -> None:

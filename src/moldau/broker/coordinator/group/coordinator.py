@@ -7,7 +7,7 @@ sends in that case. The broker passes it the partitions of `__consumer_offsets` 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from moldau.broker.coordinator.group.machine.config import GroupConfig
@@ -280,9 +280,15 @@ class GroupCoordinator:
     # Members of the newer protocols.
 
     async def consumer_group_heartbeat(
-        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+        self,
+        context: RequestContext,
+        request: ConsumerGroupHeartbeatRequest,
+        may_describe: Callable[[str], bool] | None = None,
     ) -> ConsumerGroupHeartbeatResponse:
+        """`may_describe` says which topics a regular expression may match, None all."""
         client = _client(context)
+        if may_describe is not None:
+            client = client._replace(may_describe=may_describe)
         # Only the first version lets the broker name a member; heartbeats are many.
         fresh_id = "" if request.member_id else uuid_to_text(self._new_uuid())
         try:
@@ -298,12 +304,19 @@ class GroupCoordinator:
             )
 
     async def streams_group_heartbeat(
-        self, context: RequestContext, request: StreamsGroupHeartbeatRequest
+        self,
+        context: RequestContext,
+        request: StreamsGroupHeartbeatRequest,
+        denied_creations: Callable[[Sequence[str]], Sequence[str]] | None = None,
     ) -> StreamsGroupHeartbeatResponse:
-        """Raises ApiError."""
+        """`denied_creations` says which topics may not be created for the client, None that all
+        may. Raises ApiError."""
+        client = _client(context)
+        if denied_creations is not None:
+            client = client._replace(denied_creations=denied_creations)
         return await self._runtime.run(
             self.partition_for(request.group_id),
-            lambda shard, now_ms: shard.streams_group_heartbeat(request, _client(context), now_ms),
+            lambda shard, now_ms: shard.streams_group_heartbeat(request, client, now_ms),
         )
 
     def report_internal_topics(

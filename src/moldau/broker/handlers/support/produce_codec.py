@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from moldau.broker.replication.machine.names import NodeEndpoint, TopicKey
+from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import WireError
 from moldau.wire.flexible import (
     compact_string,
@@ -21,6 +22,7 @@ from moldau.wire.flexible import (
     skip_tagged_fields,
     varint,
 )
+from moldau.wire.framing import decode_response, encode_response_frame
 
 FLEXIBLE_SINCE = 9
 TOPIC_IDS_SINCE = 13
@@ -39,6 +41,8 @@ class ProduceBody(NamedTuple):
     acks: int
     timeout_ms: int
     topics: list[tuple[TopicKey, list[PartitionRecords]]]
+    # Topics that the client may not write to.
+    denied: frozenset[TopicKey] = frozenset()
 
 
 class PartitionAnswer(NamedTuple):
@@ -54,6 +58,7 @@ class PartitionAnswer(NamedTuple):
     current_leader: tuple[int, int] | None = None
 
 
+_PRODUCE = API_BY_KEY[ApiKey.PRODUCE]
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INDEX_AND_SIZE = struct.Struct(">ii")
@@ -306,6 +311,14 @@ def encode_produce_response(
         out += node_endpoints_section(node_endpoints if version >= CURRENT_LEADER_SINCE else ())
     _INDEX_AND_SIZE.pack_into(out, 0, len(out) - 4, correlation_id)
     return bytes(out)
+
+
+def with_throttle_time(version: int, frame: bytes, throttle_time_ms: int) -> bytes:
+    """A response frame with another throttle time. Few responses have one, so it costs a pass
+    through the general codec instead of an argument on the hot path."""
+    correlation_id, response = decode_response(_PRODUCE, version, frame[_INT32.size :])
+    response.throttle_time_ms = throttle_time_ms  # type: ignore[attr-defined]
+    return encode_response_frame(_PRODUCE, version, correlation_id, response)
 
 
 def _put_topic(out: bytearray, version: int, topic: TopicKey) -> None:

@@ -119,7 +119,7 @@ class BrokerLifecycle:
         # The failed log directories in the request that is in flight, None without a request.
         self._under_way: frozenset[UUID] | None = None
         self._next_is_immediate = False
-        self._shutdown_heard = False
+        self._shutdown_accepted = False
         self._problem = ""
 
     def step(self, event: Event) -> list[Effect]:
@@ -303,7 +303,7 @@ class BrokerLifecycle:
             case BrokerState.PENDING_CONTROLLED_SHUTDOWN:
                 if event.should_shut_down:
                     return [*effects, Report("controlled shutdown complete"), *self._stop()]
-                first, self._shutdown_heard = not self._shutdown_heard, True
+                first, self._shutdown_accepted = not self._shutdown_accepted, True
                 if first:
                     return [*effects, self._next(SHUTDOWN_INTERVAL_MS)]
             case _:

@@ -43,7 +43,7 @@ from moldau.wire.records import (
 SEGMENT_SIZE_MAX = 2**31 - 1
 BUFFER_SIZE_MIN = 64 * 1024
 
-# Told of bytes read or written; may wait, or raise to stop the work.
+# Called with the bytes read or written; may wait, or raise to stop the work.
 OnBytes = Callable[[int], None]
 
 

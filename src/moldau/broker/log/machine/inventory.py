@@ -1,7 +1,9 @@
 """What a clean stop records of every log, so that the next start need not open the files.
 
 Invariants: an inventory is used only with the clean-shutdown mark that it was written for, and a
-log's facts only while its directory has exactly the files that they name, with the same sizes.
+log's facts only while its directory has had no files added, renamed or removed since, and its
+segments have the sizes that they name. To look at every file of thousands of logs would take longer
+than the rest of a start.
 Everything in it can be found in the files as well, so a missing or damaged one costs time only.
 """
 
@@ -14,7 +16,7 @@ from uuid import UUID
 
 from crc32c import crc32c
 
-VERSION = 0
+VERSION = 1
 
 Entry = tuple[int, int]
 
@@ -31,6 +33,7 @@ class SegmentFacts(NamedTuple):
 
 class LogFacts(NamedTuple):
     files: Mapping[str, int]
+    entries_changed: int
     topic_id: UUID | None
     end_offset: int
     epochs: tuple[Entry, ...]
@@ -40,7 +43,7 @@ class LogFacts(NamedTuple):
 def encode_inventory(mark_ms: int, logs: Mapping[str, LogFacts]) -> bytes:
     """Facts by the names of the logs' directories, for the mark written at `mark_ms`."""
     rows = {
-        name: (facts.files, facts.topic_id and facts.topic_id.hex, *facts[2:])
+        name: (*facts[:2], facts.topic_id and facts.topic_id.hex, *facts[3:])
         for name, facts in logs.items()
     }
     body = json.dumps({"mark": mark_ms, "logs": rows}, separators=(",", ":")).encode()
@@ -58,11 +61,12 @@ def decode_inventory(data: bytes, mark_ms: int) -> dict[str, LogFacts]:
     # All partitions of a topic have one id, and to make one takes longer than the rest.
     ids: dict[str | None, UUID | None] = {None: None}
     found: dict[str, LogFacts] = {}
-    for name, (files, topic_id, end_offset, epochs, segments) in content["logs"].items():
+    for name, (files, changed, topic_id, end_offset, epochs, segments) in content["logs"].items():
         if topic_id not in ids:
             ids[topic_id] = UUID(topic_id)
         found[name] = LogFacts(
             files,
+            changed,
             ids[topic_id],
             end_offset,
             tuple(map(tuple, epochs)),

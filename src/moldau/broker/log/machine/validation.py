@@ -86,7 +86,6 @@ _NONE: Final = int(Compression.NONE)
 _ZSTD: Final = int(Compression.ZSTD)
 
 
-
 class RecordValidationError(ApiError):
     """A batch that is refused, with what is wrong in which record where that is known."""
 

@@ -40,6 +40,7 @@ class MetadataDelta:
     brokers         registrations before the change by broker id (None: newly registered)
     configs         (resource type, resource name) -> the names of the changed keys; a deleted
                     topic's configs vanish with the topic and are not listed
+    acls            the ids of ACLs that are new or gone; with `acls_changed` alone, any may be
     """
 
     topics: dict[UUID, TopicDelta] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class MetadataDelta:
     producer_ids_changed: bool = False
     quotas_changed: bool = False
     acls_changed: bool = False
+    acls: set[UUID] = field(default_factory=set)
     scram_changed: bool = False
     tokens_changed: bool = False
     controllers_changed: bool = False
@@ -90,6 +92,10 @@ class MetadataDelta:
 
     def on_broker_changed(self, broker_id: int, before: Broker | None) -> None:
         self.brokers.setdefault(broker_id, before)
+
+    def on_acl_changed(self, acl_id: UUID) -> None:
+        self.acls_changed = True
+        self.acls.add(acl_id)
 
     def on_config_changed(self, resource: ConfigKey, name: str) -> None:
         self.configs.setdefault(resource, set()).add(name)

@@ -25,7 +25,7 @@ from moldau.broker.metadata.machine.model import (
     LeaderRecoveryState,
     Partition,
 )
-from moldau.invariant import invariant
+from moldau.invariant import InvariantError
 from moldau.wire.messages import PartitionChangeRecord
 
 
@@ -123,15 +123,13 @@ def check_change(name: str, before: Partition, after: Partition) -> None:
     """Raise InvariantError if `after` breaks a rule that `before` keeps."""
     broken = _broken_rule(after)
     # A partition that came from elsewhere in a bad state must stay changeable.
-    invariant(
-        broken is None or _broken_rule(before) is not None, f"{name} would have {broken}: {after}"
-    )
-    invariant(
-        after.leader_epoch >= before.leader_epoch
-        and after.partition_epoch > before.partition_epoch,
-        f"{name} would go back from epoch {before.leader_epoch}, {before.partition_epoch}"
-        f" to {after.leader_epoch}, {after.partition_epoch}",
-    )
+    if broken is not None and _broken_rule(before) is None:
+        raise InvariantError(f"{name} would have {broken}: {after}")
+    if after.leader_epoch < before.leader_epoch or after.partition_epoch <= before.partition_epoch:
+        raise InvariantError(
+            f"{name} would go back from epoch {before.leader_epoch}, {before.partition_epoch}"
+            f" to {after.leader_epoch}, {after.partition_epoch}"
+        )
 
 
 def _broken_rule(partition: Partition) -> str | None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from moldau.broker.metadata.machine.acl_model import Acl
 from moldau.broker.metadata.machine.delta import ConfigKey, MetadataDelta
 from moldau.broker.metadata.machine.features import METADATA_VERSION, MINIMUM_METADATA_VERSION
 from moldau.broker.metadata.machine.model import (
@@ -68,12 +69,14 @@ class MetadataImage:
     next_producer_id              first id not yet given to a broker, -1 when none ever was
     quotas                        client quota entity -> {key: value}
     acls, tokens, scram           the records themselves, by id
+    acl_ids                       the ids of ACLs by their content
     controllers                   registrations by controller id
     zk_migration_state            kept because a log from Kafka 3.x may say it
     """
 
     __slots__ = (
         "_transaction",
+        "acl_ids",
         "acls",
         "brokers",
         "configs",
@@ -97,6 +100,7 @@ class MetadataImage:
         self.next_producer_id = NO_PRODUCER_ID
         self.quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.acls: dict[UUID, AccessControlEntryRecord] = {}
+        self.acl_ids: dict[Acl, UUID] = {}
         self.scram: dict[ScramKey, UserScramCredentialRecord] = {}
         self.tokens: dict[str, DelegationTokenRecord] = {}
         self.controllers: dict[int, ControllerNode] = {}
@@ -157,6 +161,7 @@ class MetadataImage:
         image.next_producer_id = self.next_producer_id
         image.quotas = {key: dict(values) for key, values in self.quotas.items()}
         image.acls = dict(self.acls)
+        image.acl_ids = dict(self.acl_ids)
         image.scram = dict(self.scram)
         image.tokens = dict(self.tokens)
         image.controllers = dict(self.controllers)
@@ -241,8 +246,7 @@ class MetadataImage:
         for topic in topics:
             for index, before in topic.partitions.items():
                 if before.elr or before.last_known_elr:
-                    topic.partitions[index] = replace(
-                        before,
+                    topic.partitions[index] = before._replace(
                         elr=(),
                         last_known_elr=(),
                         partition_epoch=before.partition_epoch + 1,
@@ -323,13 +327,24 @@ class MetadataImage:
         delta.quotas_changed = True
 
     def _add_acl(self, record: AccessControlEntryRecord, delta: MetadataDelta) -> None:
+        self._forget_acl(record.id)
         self.acls[record.id] = record
-        delta.acls_changed = True
+        self.acl_ids[Acl.of(record)] = record.id
+        delta.on_acl_changed(record.id)
 
     def _remove_acl(self, record: RemoveAccessControlEntryRecord, delta: MetadataDelta) -> None:
-        if self.acls.pop(record.id, None) is None:
+        if not self._forget_acl(record.id):
             raise MetadataError(f"no ACL has the id in {record!r}")
-        delta.acls_changed = True
+        delta.on_acl_changed(record.id)
+
+    def _forget_acl(self, acl_id: UUID) -> bool:
+        record = self.acls.pop(acl_id, None)
+        if record is None:
+            return False
+        acl = Acl.of(record)
+        if self.acl_ids.get(acl) == acl_id:
+            del self.acl_ids[acl]
+        return True
 
     def _add_scram(self, record: UserScramCredentialRecord, delta: MetadataDelta) -> None:
         self.scram[(record.mechanism, record.name)] = record

@@ -200,9 +200,8 @@ class ControllerNode:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
-    """A partition's replicas, leader and ISR.
+class Partition(NamedTuple):
+    """A partition's replicas, leader and ISR; made often enough for a tuple to be worth it.
 
     `directories` runs parallel to `replicas`. The leader epoch rises with every leader change, the
     partition epoch with every change.
@@ -249,14 +248,19 @@ class Partition:
 
     def changed_by(self, record: PartitionChangeRecord) -> Partition:
         """This partition after `record`; what the record leaves out stays as it is."""
-        replicas = self.replicas if record.replicas is None else tuple(record.replicas)
-        directories: Sequence[UUID] = (
-            self.directories if record.directories is None else record.directories
-        )
         leader_changes = record.leader != NO_LEADER_CHANGE
+        if record.replicas is None and record.directories is None:
+            replicas, directories = self.replicas, self.directories
+        else:
+            replicas = self.replicas if record.replicas is None else tuple(record.replicas)
+            directories = _checked_directories(
+                self.directories if record.directories is None else record.directories,
+                replicas,
+                record,
+            )
         return Partition(
             replicas=replicas,
-            directories=_checked_directories(directories, replicas, record),
+            directories=directories,
             isr=_kept(record.isr, self.isr),
             removing_replicas=_kept(record.removing_replicas, self.removing_replicas),
             adding_replicas=_kept(record.adding_replicas, self.adding_replicas),

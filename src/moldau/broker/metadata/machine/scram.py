@@ -6,18 +6,16 @@ The password itself is never stored, only what RFC 5802 lets a server check it w
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
 import re
 from collections.abc import Callable
 
+from moldau.security.machine.scram import ScramMechanism, credential_of, salted_password
 from moldau.wire.messages import UserScramCredentialRecord
 
 ITERATIONS_MIN = 4096
 ITERATIONS_MAX = 16384
 
 _ARGUMENT = re.compile(r"\s*([^=\s]+)\s*=\s*\[(.*)\]\s*")
-_MECHANISMS = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 _KEYS = ("name", "password", "salt", "iterations", "saltedpassword")
 
 
@@ -33,12 +31,12 @@ def parse_scram(argument: str, random_salt: Callable[[], bytes]) -> UserScramCre
             " SCRAM-SHA-256=[name=alice,password=alice-secret]"
         )
     mechanism_name = found[1]
-    if mechanism_name not in _MECHANISMS:
+    mechanism = ScramMechanism.named(mechanism_name)
+    if mechanism is None:
         raise ScramError(
             f"The add-scram mechanism {mechanism_name} is not supported; use one of"
-            f" {', '.join(_MECHANISMS)}"
+            f" {', '.join(each.mechanism_name for each in ScramMechanism)}"
         )
-    mechanism, digest = _MECHANISMS[mechanism_name]
     values = _parse_values(found[2])
     if "name" not in values:
         raise ScramError("You must supply 'name' to add-scram")
@@ -51,14 +49,14 @@ def parse_scram(argument: str, random_salt: Callable[[], bytes]) -> UserScramCre
             raise ScramError("You must supply 'salt' with 'saltedpassword' to add-scram")
         salted = _base64("saltedpassword", values["saltedpassword"])
     else:
-        salted = hashlib.pbkdf2_hmac(digest, values["password"].encode(), salt, iterations)
-    client_key = hmac.digest(salted, b"Client Key", digest)
+        salted = salted_password(mechanism, values["password"].encode(), salt, iterations)
+    credential = credential_of(mechanism, salted, salt, iterations)
     return UserScramCredentialRecord(
         name=values["name"],
-        mechanism=mechanism,
+        mechanism=mechanism.value,
         salt=salt,
-        stored_key=hashlib.new(digest, client_key).digest(),
-        server_key=hmac.digest(salted, b"Server Key", digest),
+        stored_key=credential.stored_key,
+        server_key=credential.server_key,
         iterations=iterations,
     )
 

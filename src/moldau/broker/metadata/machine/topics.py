@@ -49,8 +49,10 @@ def create_topics(
     request: CreateTopicsRequest,
     *,
     describable: Callable[[str], bool] = lambda name: True,
+    mutate: Callable[[int], None] = lambda count: None,
 ) -> Decision[CreateTopicsResponse]:
-    """`describable` decides which topics' configuration the response may contain."""
+    """`describable` decides which topics' configuration the response may contain; `mutate` counts
+    new partitions, and raises ApiError if there are too many (KIP-599)."""
     too_many = _excessive(
         len(topic.assignments)
         or _or_default(topic.num_partitions, controller.config.num_partitions)
@@ -70,7 +72,7 @@ def create_topics(
             if counts[topic.name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             _check_new_name(controller, topic.name)
-            created, result = _create_topic(controller, topic, describable(topic.name))
+            created, result = _create_topic(controller, topic, describable(topic.name), mutate)
         except ApiError as error:
             result = CreateTopicsResponse.CreatableTopicResult(
                 name=topic.name, error_code=error.code, error_message=error.message or None
@@ -113,7 +115,10 @@ def _check_new_name(controller: ControllerView, name: str) -> None:
 
 
 def _create_topic(
-    controller: ControllerView, topic: CreateTopicsRequest.CreatableTopic, describable: bool
+    controller: ControllerView,
+    topic: CreateTopicsRequest.CreatableTopic,
+    describable: bool,
+    mutate: Callable[[int], None],
 ) -> tuple[list[Any], CreateTopicsResponse.CreatableTopicResult]:
     without_value = [config.name for config in topic.configs if config.value is None]
     if without_value:
@@ -124,6 +129,7 @@ def _create_topic(
     configs = {config.name: config.value or "" for config in topic.configs}
     config_records = topic_config_records(controller, topic.name, configs)
     partitions = _new_partitions(controller, topic)
+    mutate(len(partitions))
     topic_id = _new_topic_id(controller)
     version = controller.image.metadata_version
     records: list[Any] = [TopicRecord(name=topic.name, topic_id=topic_id)]
@@ -312,8 +318,12 @@ def _fresh_partition(controller: ControllerView, replicas: tuple[int, ...]) -> P
 
 
 def create_partitions(
-    controller: ControllerView, request: CreatePartitionsRequest
+    controller: ControllerView,
+    request: CreatePartitionsRequest,
+    *,
+    mutate: Callable[[int], None] = lambda count: None,
 ) -> Decision[CreatePartitionsResponse]:
+    """`mutate` as in `create_topics`."""
     too_many = _excessive(topic.count for topic in request.topics)
     counts = Counter(topic.name for topic in request.topics)
     records: list[Any] = []
@@ -325,7 +335,7 @@ def create_partitions(
                 raise too_many
             if counts[topic.name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            records += _grow_topic(controller, topic)
+            records += _grow_topic(controller, topic, mutate)
         except ApiError as error:
             result.error_code = error.code
             result.error_message = error.message or None
@@ -335,7 +345,9 @@ def create_partitions(
 
 
 def _grow_topic(
-    controller: ControllerView, request: CreatePartitionsRequest.CreatePartitionsTopic
+    controller: ControllerView,
+    request: CreatePartitionsRequest.CreatePartitionsTopic,
+    mutate: Callable[[int], None],
 ) -> list[Any]:
     topic = controller.image.topics_by_name.get(request.name)
     if topic is None:
@@ -350,18 +362,19 @@ def _grow_topic(
             " not be an increase.",
         )
     additional = request.count - current
+    if request.assignments is not None and len(request.assignments) != additional:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {additional} additional partition(s), but only"
+            f" {len(request.assignments)} assignment(s) were specified.",
+        )
+    mutate(additional)
     factor = len(topic.partitions[0].replicas)
     if request.assignments is None:
         partitions = _placed_partitions(
             controller, first_index=current, count=additional, replication_factor=factor
         )
     else:
-        if len(request.assignments) != additional:
-            raise ApiError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"Attempted to add {additional} additional partition(s), but only"
-                f" {len(request.assignments)} assignment(s) were specified.",
-            )
         partitions = {
             index: _assigned_partition(controller, index, assignment.broker_ids, factor)
             for index, assignment in enumerate(request.assignments, current)
@@ -374,8 +387,13 @@ def _grow_topic(
 
 
 def delete_topics(
-    controller: ControllerView, request: DeleteTopicsRequest, *, api_version: int = 6
+    controller: ControllerView,
+    request: DeleteTopicsRequest,
+    *,
+    api_version: int = 6,
+    mutate: Callable[[int], None] = lambda count: None,
 ) -> Decision[DeleteTopicsResponse]:
+    """`mutate` as in `create_topics`, with the partitions that are deleted."""
     disabled = None if controller.config.delete_topic_enable else _deletion_disabled(api_version)
     wanted: list[tuple[str | None, UUID]] = [(name, ZERO_UUID) for name in request.topic_names]
     wanted += [(topic.name, topic.topic_id) for topic in request.topics]
@@ -402,6 +420,7 @@ def delete_topics(
                     ErrorCode.INVALID_REQUEST,
                     "The provided topic name maps to an ID that was already supplied.",
                 )
+            mutate(len(topic.partitions))
         except ApiError as error:
             result.error_code = error.code
             result.error_message = error.message or None

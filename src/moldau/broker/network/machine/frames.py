@@ -14,6 +14,7 @@ incomplete one is copied. A returned frame is valid until the decoder is called 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Final
 
 SIZE_BYTES: Final = 4
@@ -33,14 +34,37 @@ class InvalidFrame(Exception):
 
 
 class BufferPool:
-    """A few large buffers that are reused by connections instead of being freed.
+    """What the connections of a node hold of requests that have not been received completely.
 
-    Faulting in fresh pages for every large request costs more than receiving its bytes.
+    A few large buffers are reused instead of being freed: faulting in fresh pages for every large
+    request costs more than receiving its bytes. `full` says that connections hold as much as they
+    may together (queued.max.request.bytes). Requests that have begun are received to their end, so
+    the limit is exceeded by what they need, but no connection begins another one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, held_max: int | None = None) -> None:
+        """`held_max` is queued.max.request.bytes; None for no limit."""
         self._free: list[bytearray] = []
         self._lent = 0
+        self._held = 0
+        self._held_max = held_max
+        self._waiting: list[Callable[[], None]] = []
+        self.full = False
+
+    def count(self, change: int) -> None:
+        """A connection holds so many bytes more or less."""
+        self._held += change
+        if self._held_max is None:
+            return
+        self.full = self._held >= self._held_max
+        if not self.full and self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for resume in waiting:
+                resume()
+
+    def when_free(self, resume: Callable[[], None]) -> None:
+        """Call `resume` once the pool is not full any more."""
+        self._waiting.append(resume)
 
     def take(self) -> bytearray | None:
         """A buffer of POOLED_BYTES with any content, or None if all are in use."""
@@ -66,6 +90,7 @@ class FrameDecoder:
         "_data",
         "_end",
         "_have",
+        "_limit_key",
         "_need",
         "_partial",
         "_pool",
@@ -77,6 +102,7 @@ class FrameDecoder:
 
     def __init__(self, size_max: int, pool: BufferPool) -> None:
         self._size_max = size_max
+        self._limit_key = "socket.request.max.bytes"
         self._pool = pool
         # What was fed and not yet handed out: _data[_position:_end].
         self._data = _EMPTY
@@ -91,6 +117,11 @@ class FrameDecoder:
         # a view of, to be given back when that frame is done.
         self._pooled = False
         self._used: bytearray | None = None
+
+    def limit(self, size_max: int, key: str) -> None:
+        """Reject larger frames from the next one on; `key` is the setting to blame."""
+        self._size_max = size_max
+        self._limit_key = key
 
     @property
     def buffered(self) -> int:
@@ -161,9 +192,7 @@ class FrameDecoder:
         if self._pooled:
             self._pool.give_back(self._partial)
             self._pooled = False
-        self._partial = bytearray()
-        self._have = 0
-        self._need = SIZE_BYTES
+        self._drop_partial()
         self._data = _EMPTY
         self._position = self._end = 0
 
@@ -183,10 +212,15 @@ class FrameDecoder:
         if self._pooled:
             self._used = self._partial
             self._pooled = False
-        self._partial = bytearray()
+        self._drop_partial()
+        return frame
+
+    def _drop_partial(self) -> None:
+        if self._partial:
+            self._pool.count(-len(self._partial))
+            self._partial = bytearray()
         self._have = 0
         self._need = SIZE_BYTES
-        return frame
 
     def _take(self, need: int) -> None:
         """Move fed bytes to the unfinished frame, until that has `need` bytes or all are moved."""
@@ -221,6 +255,7 @@ class FrameDecoder:
         if new is None:
             new = bytearray(size)
         new[: self._have] = memoryview(old)[: self._have]
+        self._pool.count(len(new) - len(old))
         self._partial = new
 
     def _recycle(self) -> None:
@@ -232,6 +267,5 @@ class FrameDecoder:
         if size < 0:
             return InvalidFrame(f"request size {size} is negative: these are not Kafka requests")
         return InvalidFrame(
-            f"request size {size} is over the limit of {self._size_max} bytes "
-            "(socket.request.max.bytes)"
+            f"request size {size} is over the limit of {self._size_max} bytes ({self._limit_key})"
         )

@@ -314,7 +314,7 @@ class PartitionLeader:
             # The controller's response came before the metadata log, and is newer.
             return []
         if event.partition_epoch == self.partition_epoch and self._pending is not None:
-            # Its response said the same already, and the next change is proposed: that one counts.
+            # Its response had the same already, and the next change is proposed: that one counts.
             return []
         self.partition_epoch = event.partition_epoch
         self._assign(event.replicas, event.isr, event.now_ms)

@@ -26,7 +26,7 @@ class Role(Enum):
     LEADER = "leader"
     FOLLOWER = "follower"
     OFFLINE = "offline"
-    """The log directory has failed; only a restart brings the partition back."""
+    """The log directory or a change of its metadata has failed; only a restart brings it back."""
     REMOVED = "removed"
     """Deleted, or assigned to other nodes."""
 

@@ -39,7 +39,7 @@ __all__ = ["ConsumerMembership"]
 _log = logging.getLogger(__name__)
 
 
-class _Said(NamedTuple):
+class _Reported(NamedTuple):
     """What heartbeats have reported; a field is sent again only when it changes."""
 
     topics: frozenset[str] | None = None
@@ -71,7 +71,7 @@ class ConsumerMembership:
         )
         self._names = TopicNames(self._cluster, self.on_membership_changed)
         self._operation = GroupMembershipOperation.DEFAULT
-        self._said = _Said()
+        self._reported = _Reported()
         self._last_metadata = self.group_metadata()
         self._subscribed = False
         self._error: BaseException | None = None
@@ -210,7 +210,7 @@ class ConsumerMembership:
             self._steps = None
             await self._beats.stop()
             await self._say_leaving(deadline)
-            self._said = _Said()
+            self._reported = _Reported()
             self._last_metadata = self.group_metadata()
             self.on_membership_changed()
 
@@ -238,26 +238,26 @@ class ConsumerMembership:
         )
         if member.state is EpochState.LEAVING:
             return request
-        everything = member.state is EpochState.JOINING or not self._said.all
+        everything = member.state is EpochState.JOINING or not self._reported.all
         subscription = self._host.subscription
         if everything:
             request.rebalance_timeout_ms = self._max_poll_interval_ms
             request.server_assignor = self._server_assignor
             request.rack_id = self._rack
-        if everything or subscription.topics != self._said.topics:
+        if everything or subscription.topics != self._reported.topics:
             request.subscribed_topic_names = sorted(subscription.topics)
         regex = subscription.server_pattern
-        if (everything and regex is not None) or regex != self._said.regex:
+        if (everything and regex is not None) or regex != self._reported.regex:
             # An empty one takes the expression back.
             request.subscribed_topic_regex = regex or ""
-        if everything or member.current != self._said.assignment:
+        if everything or member.current != self._reported.assignment:
             request.topic_partitions = _topic_partitions(member.current)
-        self._said = _Said(subscription.topics, regex, member.current, all=True)
+        self._reported = _Reported(subscription.topics, regex, member.current, all=True)
         return request
 
     def on_heartbeat_failed(self) -> None:
         # The expression is not forgotten: it has to be taken back if it arrived.
-        self._said = _Said(regex=self._said.regex)
+        self._reported = _Reported(regex=self._reported.regex)
 
     def on_membership_changed(self) -> None:
         """Say whether `poll` has something to do."""

@@ -37,7 +37,7 @@ class BeatOwner(Protocol):
     """Whose heartbeats they are."""
 
     def heartbeat(self) -> Message:
-        """The next request, with what has not been said yet."""
+        """The next request, with what has not been reported yet."""
         ...
 
     def on_heartbeat_failed(self) -> None:

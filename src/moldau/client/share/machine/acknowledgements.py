@@ -23,7 +23,7 @@ __all__ = [
 
 #: There is no record at the offset.
 GAP: Final = 0
-# As many of the same type in a row have a batch of their own, with the type said once.
+# As many of the same type in a row have a batch of their own, with the type given once.
 _RUN_SIZE_MIN: Final = 11
 
 
@@ -138,5 +138,5 @@ def _compact(first: int, types: list[int]) -> Iterator[AcknowledgementBatch]:
 
 
 def _batch(first: int, types: list[int]) -> AcknowledgementBatch:
-    said = types[:1] if len(set(types)) == 1 else types
-    return AcknowledgementBatch(first, first + len(types) - 1, said)
+    given = types[:1] if len(set(types)) == 1 else types
+    return AcknowledgementBatch(first, first + len(types) - 1, given)

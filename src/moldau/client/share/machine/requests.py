@@ -11,7 +11,7 @@ from moldau.wire.messages import ShareAcknowledgeRequest, ShareFetchRequest
 
 __all__ = ["acknowledge_request", "fetch_request"]
 
-Said = Mapping[TopicIdPartition, Acknowledgements]
+PartitionAcks = Mapping[TopicIdPartition, Acknowledgements]
 
 
 class RequestSettings(Protocol):
@@ -37,24 +37,24 @@ def fetch_request(
     session: ShareSession,
     added: Iterable[TopicIdPartition],
     removed: Iterable[TopicIdPartition],
-    said: Said,
+    acks: PartitionAcks,
     *,
     acquires: bool,
 ) -> ShareFetchRequest:
     """One that does not acquire only changes the session and carries acknowledgements."""
-    renews = any(each.renews for each in said.values())
+    renews = any(each.renews for each in acks.values())
     acquires = acquires and not renews
     topics: dict[Any, ShareFetchRequest.FetchTopic] = {}
-    partitions = dict.fromkeys(added) | dict.fromkeys(said)
+    partitions = dict.fromkeys(added) | dict.fromkeys(acks)
     for partition in partitions:
         topic = topics.get(partition.topic_id)
         if topic is None:
             topic = ShareFetchRequest.FetchTopic(topic_id=partition.topic_id)
             topics[partition.topic_id] = topic
         each = ShareFetchRequest.FetchPartition(partition_index=partition.partition)
-        if partition in said:
+        if partition in acks:
             each.acknowledgement_batches = _batches(
-                ShareFetchRequest.AcknowledgementBatch, said[partition]
+                ShareFetchRequest.AcknowledgementBatch, acks[partition]
             )
         topic.partitions.append(each)
     forgotten: dict[Any, ShareFetchRequest.ForgottenTopic] = {}
@@ -81,10 +81,10 @@ def fetch_request(
 
 
 def acknowledge_request(
-    settings: RequestSettings, member_id: str, epoch: int, said: Said
+    settings: RequestSettings, member_id: str, epoch: int, acks: PartitionAcks
 ) -> ShareAcknowledgeRequest:
     topics: dict[Any, ShareAcknowledgeRequest.AcknowledgeTopic] = {}
-    for partition, acknowledgements in said.items():
+    for partition, acknowledgements in acks.items():
         topic = topics.get(partition.topic_id)
         if topic is None:
             topic = ShareAcknowledgeRequest.AcknowledgeTopic(topic_id=partition.topic_id)
@@ -101,7 +101,7 @@ def acknowledge_request(
         group_id=settings.group_id,
         member_id=member_id,
         share_session_epoch=epoch,
-        is_renew_ack=any(each.renews for each in said.values()),
+        is_renew_ack=any(each.renews for each in acks.values()),
         topics=list(topics.values()),
     )
 

@@ -6,6 +6,7 @@ count.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -14,10 +15,13 @@ from typing import Protocol
 from moldau.spark.runtime.machine.settings import ServerSettings
 
 __all__ = [
+    "TOKEN_KEY",
     "Environment",
     "Shipped",
     "connector_of",
+    "is_secret",
     "log_settings",
+    "properties_text",
     "server_conf",
     "spark_submit",
 ]
@@ -25,12 +29,24 @@ __all__ = [
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 #: What sessions ask a server for to learn which connector it has.
 CONNECTOR_KEY = "spark.moldau.connector"
+TOKEN_KEY = "spark.connect.authenticate.token"
+# Spark's own, and the settings of Kafka's clients that hold a password or a key under another name.
+_SECRET_NAMES = (
+    "secret|password|token|access[.]?key|passphrase"
+    "|sasl[.]jaas[.]config|ssl[.]keystore[.](key|certificate)|ssl[.]truststore[.]certificates"
+)
+_REDACTION = f"(?i){_SECRET_NAMES}"
+# The event log and the UI also have requests of sessions as text, with the options of their sources
+# and sinks. They may be cut off within a value.
+_REDACTION_TEXT = f'(?i)key: "[^"\\n]*({_SECRET_NAMES})[^"\\n]*"\\s+value: "(\\\\.|[^"\\\\])*'
 _BRINGS_JARS = ("spark.jars", "spark.jars.packages")
 _ARCHIVE_NAME = "moldau_packages"
 _JOINED = {
     "spark.jars": ",",
     "spark.archives": ",",
     "spark.driver.extraJavaOptions": " ",
+    "spark.redaction.regex": "|",
+    "spark.redaction.string.regex": "|",
 }
 
 
@@ -80,6 +96,9 @@ def server_conf(
         CONNECTOR_KEY: connector_of(settings, environment.jars),
         # A busy machine needs longer than Spark's 15 s to start a Python worker.
         "spark.python.authenticate.socketTimeout": "60s",
+        # What the UI, plans and the event log show of settings and options.
+        "spark.redaction.regex": _REDACTION,
+        "spark.redaction.string.regex": _REDACTION_TEXT,
         "spark.sql.warehouse.dir": str(places.warehouse),
         **_history(places),
         "spark.driver.extraJavaOptions": _java_options(places),
@@ -143,15 +162,41 @@ def _with_own(conf: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]
     return merged
 
 
+def is_secret(key: str) -> bool:
+    """Whether a setting's value must not be shown."""
+    return re.search(_REDACTION, key) is not None
+
+
 def spark_submit(
-    program: str, settings: ServerSettings, conf: Mapping[str, str], packages: Sequence[str]
+    program: str,
+    settings: ServerSettings,
+    conf: Mapping[str, str],
+    packages: Sequence[str],
+    *,
+    secrets: PurePath,
 ) -> list[str]:
+    """What is secret is in the file `secrets`, see `properties_text`."""
     command = [program, "--master", settings.master]
+    if any(is_secret(key) for key in conf):
+        command += ["--properties-file", str(secrets), "--load-spark-defaults"]
     for key, value in sorted(conf.items()):
-        command += ["--conf", f"{key}={value}"]
+        if not is_secret(key):
+            command += ["--conf", f"{key}={value}"]
     if packages:
         command += ["--packages", ",".join(packages)]
     return [*command, "--class", SERVER_CLASS, "spark-internal"]
+
+
+def properties_text(conf: Mapping[str, str]) -> str:
+    """The secret ones of the settings, as Java reads properties."""
+    return "".join(
+        f"{key}={_escaped(value)}\n" for key, value in sorted(conf.items()) if is_secret(key)
+    )
+
+
+def _escaped(value: str) -> str:
+    text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return "\\" + text if text.startswith(" ") else text
 
 
 def log_settings(places: Places) -> str:

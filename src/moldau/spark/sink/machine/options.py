@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from moldau.client.config import PRODUCER_KEYS
+from moldau.client.config import PRODUCER_KEYS, keys_of
 from moldau.config.suggestions import closest_name
 from moldau.spark.option_values import boolean, whole
 from moldau.spark.topic_options import Given, OptionError
@@ -53,7 +53,7 @@ class SinkOptions:
     """Checked options."""
 
     #: The `kafka.*` ones without the prefix: the producer's settings.
-    config: Mapping[str, str]
+    config: Mapping[str, str] = field(repr=False)
     topic: str | None
     include_headers: bool
     exactly_once: bool
@@ -69,7 +69,7 @@ def parse(given: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
     _check_names(options)
     # A name that no client has is not the producer's either.
     found = options.kafka_settings("producer", _REFUSED)
-    config = {name: value for name, value in found.items() if name in PRODUCER_KEYS}
+    config = keys_of(PRODUCER_KEYS, found)
     transaction = _transaction(options, is_stream=is_stream)
     exactly_once = options.parsed_or("exactlyOnce", boolean, is_stream or transaction is not None)
     if transaction is not None and not exactly_once:

@@ -100,7 +100,7 @@ class SourceOptions:
     """Checked options."""
 
     #: The `kafka.*` ones without the prefix: the client's settings.
-    config: Mapping[str, str]
+    config: Mapping[str, str] = field(repr=False)
     strategy: Strategy
     #: None: not given. A stream begins at the end, a batch at the beginning.
     starting: Place | None = None

@@ -56,11 +56,11 @@ def send_dead_letters(options: Options, rejected: Sequence[Rejected], batch_id: 
     if not rejected:
         return
     from moldau.client import Producer
-    from moldau.client.config import PRODUCER_KEYS
+    from moldau.client.config import PRODUCER_KEYS, keys_of
 
     # A pipeline's Kafka settings are its consumers' too; those mean nothing to a producer.
     given = options.prefixed("kafka.")
-    config = {name: value for name, value in given.items() if name in PRODUCER_KEYS}
+    config = keys_of(PRODUCER_KEYS, given)
     topic = options.text("deadLetterTopic")
     with Producer(config) as producer:
         sent = [

@@ -6,7 +6,7 @@ Commits, expiry, deletion and listings see them through `Group` alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 from uuid import UUID
 
@@ -22,6 +22,10 @@ class ClientInfo(NamedTuple):
     client_id: str
     client_host: str
     """Spelled as Kafka shows it: with a slash in front."""
+    may_describe: Callable[[str], bool] | None = None
+    """Whether it may see a topic of this name; None if it may see all."""
+    denied_creations: Callable[[Sequence[str]], Sequence[str]] | None = None
+    """Which of these topics it may not have created; None if it may have all."""
 
 
 class CommitCaller(NamedTuple):

@@ -80,7 +80,7 @@ class Leadership:
         else:
             progress = self._observer(replica, now_ms)
         progress.fetched(offset, leader_end_offset, now_ms)
-        self.heard_from(replica, now_ms)
+        self.on_contact(replica, now_ms)
 
     def _observer(self, replica: ReplicaKey, now_ms: ElapsedMs) -> Progress:
         progress = self._observers.get(replica)
@@ -90,7 +90,7 @@ class Leadership:
             progress = self._observers[replica] = Progress(replica)
         return progress
 
-    def heard_from(self, replica: ReplicaKey, now_ms: ElapsedMs) -> None:
+    def on_contact(self, replica: ReplicaKey, now_ms: ElapsedMs) -> None:
         """Voters that fetch count for the check that a majority still follows."""
         if replica not in self.voters:
             return

@@ -215,7 +215,7 @@ class Leading:
             self._outbox.answer(token, reply)
             return
         if request.replica.id >= 0 and request.replica.id != state.local.id:
-            role.leadership.heard_from(request.replica, state.now_ms)
+            role.leadership.on_contact(request.replica, state.now_ms)
         self._outbox.add(AnswerChunk(token=token, request=request, reply=reply))
 
 

@@ -218,6 +218,14 @@ class QuorumMachine:
         return established_high_watermark(self.state, role) if isinstance(role, Leader) else None
 
     @property
+    def leader_high_watermark(self) -> int | None:
+        """The leader's high watermark in this epoch; None if it is not known."""
+        role = self.state.role
+        if isinstance(role, Follower):
+            return role.leader_high_watermark if role.has_fetched else None
+        return self.established_high_watermark
+
+    @property
     def is_finished(self) -> bool:
         """After ShutDown: no voter has to be informed any more."""
         role = self.state.role

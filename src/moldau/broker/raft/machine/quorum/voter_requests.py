@@ -124,7 +124,7 @@ class VoterRequests:
             return state.reply(result.error)
         if result is not None and result != state.voters:
             self._append(result)
-        role.leadership.heard_from(voter.key, state.now_ms)
+        role.leadership.on_contact(voter.key, state.now_ms)
         return state.reply()
 
     def _append(self, voters: VoterSet) -> None:

@@ -80,7 +80,6 @@ NEXT: Final[Mapping[EpochState, frozenset[EpochState]]] = {
     EpochState.RECONCILING: frozenset(
         {
             EpochState.ACKNOWLEDGING,
-            EpochState.STABLE,
             EpochState.FENCED,
             EpochState.PREPARE_LEAVING,
             EpochState.LEAVING,
@@ -278,10 +277,11 @@ class EpochMember:
             return
         if self.target.number < 0 or self.target.partitions != assignment:
             self.target = LocalAssignment(self.target.number + 1, dict(assignment))
+        # If they are equal while it is reconciling, the application is taking its partitions right
+        # now. It must not become stable: `on_reconciled` has them acknowledged at once, and other
+        # members may be waiting for that.
         if self.target != self.current:
             self._enter(EpochState.RECONCILING)
-        elif self.state in (EpochState.RECONCILING, EpochState.JOINING):
-            self._enter(EpochState.STABLE)
 
     def on_beat_refused(self, code: ErrorCode) -> AfterBeat:
         match code:

@@ -188,7 +188,7 @@ class ConsumerGroup:
         for topic_id, partitions in assigned.items():
             owners = self.owners.setdefault(topic_id, {})
             for partition in partitions:
-                # The later record is right, whatever an odd log said before.
+                # The later record is right, whatever an odd log has before it.
                 owners[partition] = member_id
 
     def _disown(self, member_id: str, assigned: EpochAssignment) -> None:

@@ -8,7 +8,7 @@ session expires, or when it does not revoke partitions in time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
@@ -172,7 +172,7 @@ class ConsumerGroups:
         if group is None:
             return
         if isinstance(timer, RegexTimer):
-            self._resolve_regexes(group, out)
+            self._resolve_regexes(group, timer.may_describe, out)
             return
         member = group.members.get(timer.member_id)
         if member is None:
@@ -189,7 +189,9 @@ class ConsumerGroups:
         if members and not self._migration.downgrade(group, members, out):
             membership.remove_members(group, members, self.context, out)
 
-    def _resolve_regexes(self, group: ConsumerGroup, out: Outbox) -> None:
+    def _resolve_regexes(
+        self, group: ConsumerGroup, may_describe: Callable[[str], bool] | None, out: Outbox
+    ) -> None:
         """All of the group's expressions at once, so that they cause one new epoch at most."""
         version = self.context.topics.version
         names = self.context.topic_names()
@@ -197,6 +199,8 @@ class ConsumerGroups:
         bump = False
         for regex in group.subscriptions.by_regex:
             matched = matching_topics(regex, names)
+            if may_describe is not None:
+                matched = frozenset(filter(may_describe, matched))
             before = after.resolved.get(regex)
             bump = bump or matched != (before.topics if before is not None else frozenset())
             resolved = ResolvedRegularExpression(matched, version, out.now_ms)
@@ -231,7 +235,8 @@ class ConsumerGroups:
         member_id = request.member_id or fresh_member_id
         owned = _owned(request)
         member = _member(group, request, member_id, owned, out)
-        update = MemberUpdate(self.context, group, member, _updated(member, request, client), out)
+        updated_member = _updated(member, request, client)
+        update = MemberUpdate(self.context, group, member, updated_member, out, client.may_describe)
         update.write_subscription()
         target_epoch, target = update.update_target()
         updated = update.reconcile(target_epoch, target, owned)

@@ -5,7 +5,8 @@ Each timer is named by the group and the member alone, so that scheduling it aga
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from moldau.broker.coordinator.machine.decision import Timer
@@ -48,6 +49,8 @@ class RegexTimer(Timer):
     """The regular expressions of the group are to be resolved, right after this decision."""
 
     group_id: str
+    may_describe: Callable[[str], bool] | None = field(default=None, compare=False)
+    """What the member may see whose request has this done: as in Kafka, it decides for all."""
 
 
 ConsumerTimer: TypeAlias = (

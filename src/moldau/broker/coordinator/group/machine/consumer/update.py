@@ -12,6 +12,7 @@ brings nothing new falls through all of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 from moldau.broker.coordinator.group.machine.assignment_interval import may_assign
@@ -50,13 +51,17 @@ class MemberUpdate:
         member: ConsumerMember,
         updated: ConsumerMember,
         out: Outbox,
+        may_describe: Callable[[str], bool] | None = None,
     ) -> None:
-        """`member` is how the group knows it so far: new and empty if it does not."""
+        """`member` is how the group knows it so far: new and empty if it does not.
+
+        `may_describe` says which topics its regular expression may match, None all."""
         self._context = context
         self._group = group
         self._old = member
         self.member = updated
         self._out = out
+        self._may_describe = may_describe
         self._group_epoch = group.group_epoch
         self._after: Subscriptions | None = None
         self.subscription_changed = False
@@ -128,7 +133,7 @@ class MemberUpdate:
             or self._group.regexes_resolved_at_version < self._context.newest_topic_version()
             or not is_within(since_ms=last.timestamp_ms, interval_ms=interval_ms + 1, now_ms=now_ms)
         ):
-            self._out.schedule(RegexTimer(self._group.group_id), 0)
+            self._out.schedule(RegexTimer(self._group.group_id, self._may_describe), 0)
 
     def _refresh_metadata(self, bump: bool) -> None:
         group = self._group

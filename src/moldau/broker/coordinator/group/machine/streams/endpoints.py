@@ -32,7 +32,7 @@ def partitions_by_endpoint(
 def _partitions(
     tasks: TaskMap, configured: ConfiguredTopology, topics: ClusterTopics
 ) -> list[StreamsGroupHeartbeatResponse.TopicPartition]:
-    """Partitions of all input topics; while counts are undecided nothing can be said."""
+    """Partitions of all input topics; unknown while counts are undecided."""
     found = []
     for subtopology_id, partitions in sorted(tasks.items()):
         subtopology = (configured.subtopologies or {}).get(subtopology_id)

@@ -289,6 +289,14 @@ class Heartbeat:
         names = [topic.name for topic in configured.missing_topics]
         errors = self.creation_errors.of(names, self.out.now_ms)
         wanted = tuple(each for each in configured.missing_topics if each.name not in errors)
+        denied_creations = self.client.denied_creations
+        if (
+            wanted
+            and denied_creations is not None
+            and (denied := denied_creations([topic.name for topic in wanted]))
+        ):
+            # As in Kafka, none is created then.
+            return f"{detail}; Unauthorized to CREATE on topics {', '.join(denied)}."
         if wanted:
             self.out.act(CreateInternalTopics(self.group_id, wanted))
         return f"{detail}; creation failed: {shown(errors)}" if errors else detail

@@ -1,0 +1,1 @@
+"""Security of listeners: TLS, and the composition of TLS and SASL for each listener."""

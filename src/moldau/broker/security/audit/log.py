@@ -1,0 +1,152 @@
+"""AuditLog: writes audit events to a file, a few at a time.
+
+Lines are collected and written together a moment later, since a system call for each would cost
+more than the request. The file is opened for appending with each write, so it can be rotated by
+renaming it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Final
+
+from moldau.broker.config import BrokerConfig
+from moldau.broker.network.context import ConnectionInfo, RequestContext
+from moldau.broker.security.audit.machine.events import Event, Kind, content
+from moldau.broker.security.audit.machine.settings import AuditSettings, audit_settings
+from moldau.clock import Alarm, Clock
+from moldau.wire.apis import API_BY_KEY
+
+WRITE_AFTER_MS: Final = 100
+#: As many lines are written at once, even before the time is over.
+LINES_MAX: Final = 1_000
+#: For so many kinds of operations the text is kept: a client does the same again and again.
+TEXTS_MAX: Final = 10_000
+_OWNER_ONLY: Final = 0o600
+
+logger = logging.getLogger(__name__)
+
+
+def append_to(path: str) -> Callable[[bytes], None]:
+    """Appends to a file that only its owner reads: it has the names of users and topics."""
+
+    def write(data: bytes) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _OWNER_ONLY)
+        try:
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    return write
+
+
+def load_audit_log(config: BrokerConfig, clock: Clock) -> AuditLog | None:
+    """None if nothing is to be audited; ConfigError if `moldau.audit.*` is wrong."""
+    settings = audit_settings(config.originals)
+    return None if settings is None else AuditLog(settings, clock, node_id=config.node_id)
+
+
+class AuditLog:
+    def __init__(
+        self,
+        settings: AuditSettings,
+        clock: Clock,
+        *,
+        node_id: int,
+        write: Callable[[bytes], None] | None = None,
+    ) -> None:
+        self._selection = settings.selection
+        self._wants_allowed = settings.selection.wants_kind(Kind.ALLOWED)
+        self._wants_denied = settings.selection.wants_kind(Kind.DENIED)
+        self._path = settings.path
+        self._clock = clock
+        self._node_id = node_id
+        self._write = write or append_to(settings.path)
+        # None for what is not wanted.
+        self._texts: dict[tuple[object, ...], str | None] = {}
+        self._lines: list[str] = []
+        self._alarm: Alarm | None = None
+        self._broken = False
+
+    def operation(
+        self,
+        context: RequestContext,
+        operation: str,
+        resource_type: str,
+        resource: str,
+        *,
+        allowed: bool,
+    ) -> None:
+        """An operation of a request was allowed or denied."""
+        if not (self._wants_allowed if allowed else self._wants_denied):
+            return
+        known = (
+            allowed, context.principal, context.client_host, context.listener_name,
+            context.client_id, context.api_key, operation, resource_type, resource,
+        )  # fmt: skip
+        try:
+            text = self._texts[known]
+        except KeyError:
+            event = Event(
+                Kind.ALLOWED if allowed else Kind.DENIED,
+                context.principal,
+                context.client_host,
+                context.listener_name,
+                client_id=context.client_id or "",
+                api=API_BY_KEY[context.api_key].name,
+                operation=operation,
+                resource_type=resource_type,
+                resource=resource,
+            )
+            if len(self._texts) >= TEXTS_MAX:
+                self._texts.clear()
+            text = self._texts[known] = self._text(event)
+        if text is not None and (not allowed or self._selection.takes_next()):
+            self._record(text)
+
+    def authentication(
+        self, connection: ConnectionInfo, mechanism: str, *, principal: str = "", reason: str = ""
+    ) -> None:
+        """A client logged in as `principal`, or failed to for a `reason`."""
+        kind = Kind.REJECTED if reason else Kind.AUTHENTICATED
+        host, listener = connection.client_host, connection.listener_name
+        text = self._text(Event(kind, principal, host, listener, mechanism, reason))
+        if text is not None:
+            self._record(text)
+
+    def on_login(self, connection: ConnectionInfo, mechanism: str, problem: str | None) -> None:
+        """What SASL listeners report: a login, or why there was none."""
+        principal = connection.principal if problem is None else ""
+        self.authentication(connection, mechanism, principal=principal, reason=problem or "")
+
+    def _text(self, event: Event) -> str | None:
+        return content(event, self._node_id) if self._selection.wants(event) else None
+
+    def _record(self, text: str) -> None:
+        self._lines.append(f'{{"time":{self._clock.now_ms()},{text}')
+        if len(self._lines) >= LINES_MAX:
+            self.flush()
+        elif self._alarm is None:
+            self._alarm = self._clock.call_later(WRITE_AFTER_MS, self.flush)
+
+    def flush(self) -> None:
+        """Write what has been collected; also at the end."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        lines, self._lines = self._lines, []
+        if not lines:
+            return
+        try:
+            self._write("".join(lines).encode())
+            self._broken = False
+        except OSError as error:
+            if not self._broken:
+                logger.error(
+                    "the audit log %s cannot be written, events are lost: %s",
+                    self._path,
+                    error.strerror or error,
+                )
+            self._broken = True

@@ -1,0 +1,1 @@
+"""Logins: SASL exchanges of clients and other nodes with this one."""

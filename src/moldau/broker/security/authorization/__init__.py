@@ -1,0 +1,1 @@
+"""What a client may do: the authorizer, and the check of every request."""

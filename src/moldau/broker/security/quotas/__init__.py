@@ -1,0 +1,1 @@
+"""How much a client may use: bytes, handling time, changes of metadata, connections."""

@@ -1,0 +1,33 @@
+"""A time limit for the running task."""
+
+from __future__ import annotations
+
+import asyncio
+
+from moldau.clock import Clock
+
+__all__ = ["Deadline"]
+
+
+class Deadline:
+    """Cancels the current task when its time is over."""
+
+    def __init__(self, clock: Clock, timeout_ms: int) -> None:
+        task = asyncio.current_task()
+        self._task = task
+        self._passed = False
+        self._alarm = clock.call_later(timeout_ms, self._pass)
+
+    def _pass(self) -> None:
+        self._passed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def passed(self) -> bool:
+        """Whether this was the reason; the task then continues."""
+        if self._passed and self._task is not None:
+            self._task.uncancel()
+        return self._passed
+
+    def cancel(self) -> None:
+        self._alarm.cancel()

@@ -1,0 +1,1 @@
+"""Sends malformed frames to a broker: `python -m fuzz`, see docs/security-attacks.md."""
