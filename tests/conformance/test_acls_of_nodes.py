@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -36,10 +35,8 @@ DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=":")
-        with Cluster(config=CONFIG, topics={"orders": 3}) as made:
-            yield made
+    with Cluster(config=CONFIG, topics={"orders": 3}) as made:
+        yield made
 
 
 def binding(

@@ -390,7 +390,10 @@ async def serve(config: BrokerConfig, on_ready: Callable[[NodeInfo], None]) -> i
         ended = loop.create_task(stopping.wait())
         await asyncio.wait([starting, ended], return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
-            on_ready(starting.result())
+            started = starting.result()
+            if (line := exposure_of(config.listeners)) is not None:
+                logger.info("%s", line)
+            on_ready(started)
             _freeze_what_is_alive()
             await ended
             await node.stop()
@@ -408,8 +411,6 @@ def run(config: BrokerConfig, *, on_ready: Callable[[NodeInfo], None]) -> int:
     """Run a node in the foreground; returns the process's exit code."""
     check_supported(config)
     configure_logging()
-    if (line := exposure_of(config.listeners)) is not None:
-        logger.info("%s", line)
     try:
         import uvloop
     except ImportError:
