@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -315,8 +314,6 @@ class Node:
             "rules": [rule.to_json() for rule in self._rules.values() if rule.times is None],
             "cuts": self.cuts,
             "room": list(self._room.items()),
-            # Classes that the configuration names are found as the test finds them.
-            "path": [entry for entry in sys.path if entry],
         }
 
     # Orders.

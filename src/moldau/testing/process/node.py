@@ -12,7 +12,6 @@ import gc
 import logging
 import signal
 import socket
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -41,7 +40,6 @@ def run_node(spec: Mapping[str, Any], control: socket.socket) -> int:
     """Run a node until it is stopped; returns the process's exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
-    sys.path.extend(entry for entry in spec["path"] if entry not in sys.path)
     configure_logging(spec["log_level"])
     gc.set_threshold(50_000, 20, 50)
     with asyncio.Runner(loop_factory=_new_event_loop) as runner:

@@ -66,7 +66,7 @@ class Zygote:
     def _obey(self, order: dict[str, Any], descriptor: int | None) -> None:
         what = order["order"]
         if what == "spawn" and descriptor is not None:
-            self._answer({"pid": self._spawn(order["node"], descriptor)})
+            self._answer({"pid": self._spawn(order["node"], order["path"], descriptor)})
         elif what == "signal":
             self._answer({"sent": self._signal(order["pid"], order["signal"])})
         elif what == "wait":
@@ -81,7 +81,7 @@ class Zygote:
     def _answer(self, answer: dict[str, Any]) -> None:
         wire_format.send(self._orders, answer)
 
-    def _spawn(self, node: dict[str, Any], descriptor: int) -> int:
+    def _spawn(self, node: dict[str, Any], path: list[str], descriptor: int) -> int:
         pid = os.fork()
         if pid:
             os.close(descriptor)
@@ -90,6 +90,7 @@ class Zygote:
         code = 70
         try:
             self._orders.close()
+            sys.path.extend(entry for entry in path if entry not in sys.path)
             code = _be_node(node, descriptor)
         except BaseException:
             traceback.print_exc()
