@@ -70,7 +70,7 @@ LAYERS = (
     ("api_table", "controller_table"),
     ("shared", "coordinators"),
     ("handlers",),
-    ("share", "transactions", "log_moves"),
+    ("audit_topic", "share", "transactions", "log_moves"),
     ("coordinator", "fetch_sessions"),
     (
         "calls",
