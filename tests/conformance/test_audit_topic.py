@@ -25,7 +25,8 @@ from moldau.client.admin import (
 )
 from moldau.client.admin import ConfigResourceType as Configured
 from moldau.client.errors import KafkaError, SaslAuthenticationFailedError
-from support.cluster import ClusterUnderTest
+from support.cluster import ClusterUnderTest, Shape
+from support.cluster_node import BROKER, CONTROLLER
 from support.secured import USERS, client_settings, secured_moldau
 from support.waiting import eventually
 
@@ -196,6 +197,28 @@ def test_three_nodes_one_of_which_dies(tmp_path_factory: pytest.TempPathFactory)
             assert "BrokerHeartbeat" in apis
             assert not apis & {"Produce", "Fetch"}
             reader.close()
+    finally:
+        for node in cluster.nodes.values():
+            node.kill()
+
+
+@pytest.mark.slow("three nodes")
+def test_controllers_on_their_own_write_too(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """They decide about forwarded requests, such as the creation of topics."""
+    shape = Shape(roles={1: (BROKER,), 2: (BROKER,), 101: (CONTROLLER,)})
+    settings = NODES | {"offsets.topic.replication.factor": "2"}
+    cluster = ClusterUnderTest("moldau", tmp_path_factory.mktemp("roles"), settings, shape)
+    cluster.format()
+    try:
+        for node in cluster.nodes.values():
+            node.spawn()
+        patient = {"default.api.timeout.ms": "120000"}
+        with Admin(admin_settings(cluster.bootstrap) | patient) as admin:
+            admin.create_topics([NewTopic("payments", 1, 1)])
+        reader = Reader(cluster.bootstrap)
+        created = {"event": "allowed", "api": "CreateTopics", "node": 101}
+        reader.until(is_like(created | {"principal": "User:admin"}), "the creation")
+        reader.close()
     finally:
         for node in cluster.nodes.values():
             node.kill()

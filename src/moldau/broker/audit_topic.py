@@ -37,7 +37,9 @@ __all__ = ["AuditTopic"]
 
 BACKLOG_BYTES_MAX: Final = 16 * 1024 * 1024
 BATCH_BYTES_MAX: Final = 256 * 1024
+#: The pause after a failure, doubled with each one up to the second.
 RETRY_MS: Final = 250
+RETRY_MS_MAX: Final = 4_000
 #: How long a node that stops tries to write what is left.
 STOP_MS_MAX: Final = 2_000
 #: With these the batch would be rejected again and again.
@@ -113,8 +115,10 @@ class AuditTopic:
             self._added.clear()
             while not self._backlog.empty:
                 batch = self._backlog.next_batch(BATCH_BYTES_MAX)
+                delay_ms = RETRY_MS
                 while not await self._is_done_with(batch, create):
-                    await pause(self._clock, RETRY_MS)
+                    await pause(self._clock, delay_ms)
+                    delay_ms = min(2 * delay_ms, RETRY_MS_MAX)
             self._full = False
             await self._added.wait()
 
