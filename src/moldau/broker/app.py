@@ -25,6 +25,7 @@ from moldau.broker.audit_topic import AuditTopic
 from moldau.broker.broker_server import BrokerServer
 from moldau.broker.config import BrokerConfig, ConfigRules, DynamicBrokerConfig, Listener
 from moldau.broker.controller_server import ControllerServer
+from moldau.broker.core_files import keep_memory_out_of_core_files
 from moldau.broker.environment import Environment
 from moldau.broker.local_channel import LoopbackTransport
 from moldau.broker.log.log_dirs import LogDir, MetaProperties, WrongLogDir
@@ -454,6 +455,8 @@ def run(config: BrokerConfig, *, on_ready: Callable[[NodeInfo], None]) -> int:
     """Run a node in the foreground; returns the process's exit code."""
     check_supported(config)
     configure_logging()
+    if any(each.security_protocol != "PLAINTEXT" for each in config.listeners):
+        keep_memory_out_of_core_files()
     if (line := exposure_of(config.listeners)) is not None:
         logger.info("%s", line)
     try:
