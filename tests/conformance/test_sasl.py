@@ -328,6 +328,22 @@ def test_clients_log_in_again_while_they_produce(tmp_path: Path) -> None:
         assert opened.count("has expired") == 1
 
 
+@pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
+def test_java_logs_in_again_while_it_produces(tmp_path: Path) -> None:
+    with secured_moldau(tmp_path, {"connections.max.reauth.ms": "1500"}) as broker:
+        config = tmp_path / "sam.properties"
+        login = settings(broker, "SCRAM-SHA-256", "sam", "sam-secret")
+        config.write_text("".join(f"{key}={value}\n" for key, value in login.items()))
+        words = ["--bootstrap-server", broker.bootstrap, "--command-config", str(config)]
+        words += ["--topic", "sessions", "--num-records", "250", "--throughput", "50"]
+        done = kafka_tool(
+            "org.apache.kafka.tools.ProducerPerformance", *words, "--record-size", "100"
+        )
+        assert done.returncode == 0, done.stderr
+        assert "250 records sent" in done.stdout
+        assert "has expired" not in broker.log.read_text()
+
+
 def ask_for_seconds(connection: RawConnection, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

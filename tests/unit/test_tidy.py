@@ -70,7 +70,7 @@ LAYERS = (
     ("api_table", "controller_table"),
     ("shared", "coordinators"),
     ("handlers",),
-    ("share", "transactions", "log_moves"),
+    ("audit_topic", "share", "transactions", "log_moves"),
     ("coordinator", "fetch_sessions"),
     (
         "calls",
@@ -88,7 +88,7 @@ LAYERS = (
     ("forwarding", "maintenance", "raft"),
     ("log",),
     ("local_channel", "log_lines", "loggers", "machine"),
-    ("config", "controller_channel", "directory_reports", "faults", "network"),
+    ("config", "controller_channel", "core_files", "directory_reports", "faults", "network"),
 )
 
 _LOOP = "one loop in C over a record's fields: calls would cost more than they explain"

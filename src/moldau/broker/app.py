@@ -21,9 +21,11 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from moldau.broker.audit_topic import AuditTopic
 from moldau.broker.broker_server import BrokerServer
 from moldau.broker.config import BrokerConfig, ConfigRules, DynamicBrokerConfig, Listener
 from moldau.broker.controller_server import ControllerServer
+from moldau.broker.core_files import keep_memory_out_of_core_files
 from moldau.broker.environment import Environment
 from moldau.broker.local_channel import LoopbackTransport
 from moldau.broker.log.log_dirs import LogDir, MetaProperties, WrongLogDir
@@ -33,11 +35,13 @@ from moldau.broker.log_lines import configure_logging
 from moldau.broker.loggers import BrokerLoggers
 from moldau.broker.machine.exposure import exposure_of
 from moldau.broker.machine.supported import check_supported
+from moldau.broker.machine.topics import AUDIT_TOPIC
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import ResourceType
 from moldau.broker.metadata.shell import MetadataShell
-from moldau.broker.security.audit.log import load_audit_log
+from moldau.broker.security.audit.log import AuditLog
+from moldau.broker.security.audit.machine.settings import audit_settings
 from moldau.broker.security.authorization.authorization import (
     AUTHORIZER_CLASS,
     load_authorization,
@@ -45,6 +49,7 @@ from moldau.broker.security.authorization.authorization import (
 from moldau.broker.security.quotas.address_rates import AddressRates
 from moldau.broker.security.quotas.shell import ClientQuotas, load_quota_callback
 from moldau.broker.shared import Shared, endpoints_of
+from moldau.broker.topic_creation import TopicCreation
 from moldau.wire.uuids import random_uuid
 
 logger = logging.getLogger(__name__)
@@ -79,9 +84,10 @@ class Node:
         self._node_id = config.node_id
         self._transport = LoopbackTransport(config.node_id, environment.transport)
         self._started = AsyncExitStack()
-        self._audit = load_audit_log(config, environment.clock)
-        if self._audit is not None and environment.authentication is not None:
-            environment.authentication.observe(self._audit.on_login)
+        self._audit_topic: AuditTopic | None = None
+        self._audit = self._audit_log(config)
+        if self._audit is not None:
+            environment.observe_logins(self._audit.on_login)
         self._quotas = ClientQuotas(
             config, environment.clock, environment.cpu_ns, callback=load_quota_callback(config)
         )
@@ -108,6 +114,27 @@ class Node:
         )
         self.controller: ControllerServer | None = None
         self.broker: BrokerServer | None = None
+
+    def _audit_log(self, config: BrokerConfig) -> AuditLog | None:
+        """None if nothing is to be audited; ConfigError if `moldau.audit.*` is wrong."""
+        settings = audit_settings(config.originals)
+        if settings is None:
+            return None
+        clock = self._environment.clock
+        if settings.topic is not None:
+            self._audit_topic = AuditTopic(
+                lambda: self.metadata.image,
+                self._transport,
+                clock,
+                node_id=config.node_id,
+                inter_broker_listener=config.inter_broker_listener_name,
+                local=lambda index: (
+                    None if self.broker is None else self.broker.replicas.find(AUDIT_TOPIC, index)
+                ),
+                timeout_ms=lambda: int(self.config["request.timeout.ms"]),
+            )
+        to_topic = None if self._audit_topic is None else self._audit_topic.add
+        return AuditLog(settings, clock, node_id=config.node_id, to_topic=to_topic)
 
     @property
     def config(self) -> BrokerConfig:
@@ -148,7 +175,27 @@ class Node:
             self.broker = BrokerServer(shared)
             started.push_async_callback(self._stop_broker, self.broker)
             await self.broker.start()
+        if self._audit_topic is not None:
+            self._start_audit_topic(self._audit_topic, shared)
         return NodeInfo(cluster_id, self._node_id, self._bound_listeners())
+
+    def _start_audit_topic(self, topic: AuditTopic, shared: Shared) -> None:
+        clock = self._environment.clock
+        channel = shared.controller_channel()
+        creation = TopicCreation(
+            channel, lambda: self.metadata.image, lambda: self.config, clock=clock
+        )
+        self.metadata.subscribe(topic.apply, creation.apply)
+        topic.start(lambda: creation.ensure_internal_topic(AUDIT_TOPIC))
+
+        async def stop() -> None:
+            if self._audit is not None:
+                self._audit.flush()
+            await topic.stop()
+            await creation.stop()
+            channel.close()
+
+        self._started.push_async_callback(stop)
 
     def _shared(self, cluster_id: str) -> Shared:
         return Shared(
@@ -411,6 +458,8 @@ def run(config: BrokerConfig, *, on_ready: Callable[[NodeInfo], None]) -> int:
     """Run a node in the foreground; returns the process's exit code."""
     check_supported(config)
     configure_logging()
+    if any(each.security_protocol != "PLAINTEXT" for each in config.listeners):
+        keep_memory_out_of_core_files()
     try:
         import uvloop
     except ImportError:

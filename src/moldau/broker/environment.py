@@ -20,6 +20,7 @@ from moldau.broker.log.disk import Disk, OsDisk
 from moldau.broker.metadata.machine.placement import RandomSource
 from moldau.broker.network.interface import Network
 from moldau.broker.network.server import SocketNetwork
+from moldau.broker.network.transport_layer import LoginObserver
 from moldau.broker.node_security import NodeSecurity
 from moldau.clock import Clock, LoopClock
 from moldau.peers.channel import PeerTransport
@@ -46,6 +47,8 @@ class Environment:
     """Takes over what changed in the configuration of a running node."""
     authentication: Authentication | None = None
     """The logins of listeners with SASL."""
+    observe_logins: Callable[[LoginObserver], None] = lambda observer: None
+    """Has the observer called after each login and each failure, by SASL or by a certificate."""
     cpu_ns: Callable[[], int] = time.perf_counter_ns
     """Measures how long the event loop is busy with a request."""
     check: Callable[[BrokerConfig], None] = lambda config: None
@@ -86,5 +89,6 @@ class Environment:
             close=close,
             reconfigure=security.update,
             authentication=security.authentication,
+            observe_logins=security.observe_logins,
             check=security.check,
         )

@@ -20,7 +20,12 @@ from moldau.broker.network.security.listeners import (
     SecuredListener,
     listener_security,
 )
-from moldau.broker.network.transport_layer import Identify, ListenerSecurity, Plaintext
+from moldau.broker.network.transport_layer import (
+    Identify,
+    ListenerSecurity,
+    LoginObserver,
+    Plaintext,
+)
 from moldau.broker.security.principal_builders import load_principal_builder
 from moldau.clock import Clock
 from moldau.config.errors import ConfigError
@@ -67,6 +72,14 @@ class NodeSecurity:
             self.of_peers(name)
         for listener in config.listeners:
             self._check_own_trust(config, listener)
+
+    def observe_logins(self, observer: LoginObserver) -> None:
+        """Have `observer` called after each login and each failure."""
+        if self.authentication is not None:
+            self.authentication.observe(observer)
+        for security in self.listeners.values():
+            if isinstance(security, SecuredListener):
+                security.on_login = observer
 
     @property
     def _between_nodes(self) -> tuple[str, ...]:

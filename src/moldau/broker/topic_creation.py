@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from moldau.broker.config import BrokerConfig
 from moldau.broker.controller_channel import ControllerUnavailable
 from moldau.broker.machine.topics import (
+    AUDIT_TOPIC,
     GROUP_OFFSETS_TOPIC,
     INTERNAL_TOPICS,
     TRANSACTION_STATE_TOPIC,
@@ -22,6 +23,7 @@ from moldau.broker.machine.topics import (
 )
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.security.audit.machine.settings import audit_settings
 from moldau.clock import Clock
 from moldau.peers.channel import ChannelError
 from moldau.wire.apis import ApiKey
@@ -79,7 +81,7 @@ class TopicCreation:
         return errors
 
     async def ensure_internal_topic(self, name: str) -> None:
-        """Create a coordinator's topic; ApiError where that cannot be done now."""
+        """Create a topic of the brokers' own; ApiError where that cannot be done now."""
         if self._image().topic(name) is not None:
             return
         error = (await self._ensure([name])).get(name)
@@ -214,6 +216,8 @@ class TopicCreation:
     def _topic(self, name: str) -> Creatable:
         if name in INTERNAL_TOPICS:
             return _internal_topic(name, self._config())
+        if name == AUDIT_TOPIC and (audit := _audit_topic(self._config())) is not None:
+            return audit
         return Creatable(
             name=name,
             num_partitions=self._own("num.partitions"),
@@ -254,6 +258,28 @@ def _internal_topic(name: str, config: BrokerConfig) -> Creatable:
         num_partitions=config[f"{keys}.num.partitions"],
         replication_factor=config[f"{keys}.replication.factor"],
         configs=_configs(configs | {"segment.bytes": str(config[f"{keys}.segment.bytes"])}),
+    )
+
+
+def _audit_topic(config: BrokerConfig) -> Creatable | None:
+    """None if this broker does not write to it."""
+    settings = audit_settings(config.originals)
+    if settings is None or settings.topic is None:
+        return None
+    factor = settings.topic.replication_factor or config["offsets.topic.replication.factor"]
+    return Creatable(
+        name=AUDIT_TOPIC,
+        num_partitions=settings.topic.partitions,
+        replication_factor=factor,
+        configs=_configs(
+            {
+                "cleanup.policy": "delete",
+                "retention.ms": str(settings.topic.retention_ms),
+                "compression.type": "producer",
+                # An event that was committed must not be lost.
+                "unclean.leader.election.enable": "false",
+            }
+        ),
     )
 
 

@@ -31,9 +31,7 @@ def _library() -> Any:
     try:
         import gssapi
     except ImportError:
-        raise ConfigError(
-            f"GSSAPI needs the package gssapi: {pip_install('kerberos')}"
-        ) from None
+        raise ConfigError(f"GSSAPI needs the package gssapi: {pip_install('kerberos')}") from None
     except OSError as error:
         raise ConfigError(f"GSSAPI needs the system's Kerberos library: {error}") from None
     return gssapi

@@ -66,6 +66,9 @@ class AsyncClusterBase(InstantFaults):
     def client_config(self) -> dict[str, str]:
         return self.sync.client_config
 
+    def client_config_of(self, user: str, *, mechanism: str = "PLAIN") -> dict[str, str]:
+        return self.sync.client_config_of(user, mechanism=mechanism)
+
     @property
     def nodes(self) -> dict[int, Node]:
         """Faults of requests are set at once; what takes its time goes through `run`."""

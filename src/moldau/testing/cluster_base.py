@@ -20,10 +20,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict, TypeVar, Unpack
 
 from moldau.testing import registry
-from moldau.testing.certificates import Certificates, make_certificates
+from moldau.testing.certificates import Certificates
 from moldau.testing.disturbance import Disturbance
 from moldau.testing.errors import BrokerError
 from moldau.testing.nodes import Node
+from moldau.testing.security import ADMIN, ClusterSecurity, SecurityProtocol
 from moldau.testing.settings import HOST, data_folder
 from moldau.testing.template import Template, start_template
 from moldau.testing.waiting import wait_until
@@ -61,7 +62,8 @@ class ClusterOptions(TypedDict, total=False):
     log_dirs: int
     data: str | PathLike[str] | None
     log_level: str
-    security: Literal["PLAINTEXT", "SSL"]
+    security: SecurityProtocol
+    users: Mapping[str, str] | None
 
 
 class ClusterBase(Disturbance):
@@ -77,11 +79,13 @@ class ClusterBase(Disturbance):
         log_dirs: int = 1,
         data: str | PathLike[str] | None = None,
         log_level: str = "INFO",
-        security: Literal["PLAINTEXT", "SSL"] = "PLAINTEXT",
+        security: SecurityProtocol = "PLAINTEXT",
+        users: Mapping[str, str] | None = None,
     ) -> None:
         """`config` has server.properties for all nodes, `topics` the names and partition counts to
         create; `seed` is the source of random faults and ids, `data` the parent directory. With
-        `security="SSL"` all listeners have TLS: `client_config` is what a client needs then."""
+        `security` all listeners have TLS (SSL), logins of `users` with their passwords
+        (SASL_PLAINTEXT) or both (SASL_SSL): `client_config` is what a client needs then."""
         if not 1 <= brokers <= BROKERS_MAX:
             raise ValueError(f"brokers={brokers}: a cluster under test has 1 to {BROKERS_MAX}")
         if not 1 <= log_dirs <= LOG_DIRS_MAX:
@@ -92,10 +96,7 @@ class ClusterBase(Disturbance):
         }
         self.log_dirs = log_dirs
         self.log_level = log_level
-        if security not in ("PLAINTEXT", "SSL"):
-            raise ValueError(f"security={security!r}: use PLAINTEXT or SSL")
-        self.security: str = security
-        self.certificates: Certificates | None = None
+        self._security = ClusterSecurity(security, users)
         self.cluster_id = _cluster_id(self.seed)
         self.folder = ""
         self.template: Template | None = None
@@ -131,15 +132,16 @@ class ClusterBase(Disturbance):
         self.folder = data_folder(self._parent)
         registry.opened(self)
         try:
-            if self.security == "SSL":
-                self.certificates = make_certificates(Path(self.folder) / "certificates")
-                self.config = {**self.certificates.node_properties, **self.config}
+            self._security.make_files(Path(self.folder) / "certificates")
+            self.config = {**self._security.node_properties, **self.config}
             # The first asks for votes: the others should be there by then.
             for node in reversed(self.nodes.values()):
                 node.spawn()
             for node in self.nodes.values():
                 node.wait_until_ready()
             self.wait_until_whole()
+            if self._security.uses_sasl:
+                self._security.add_scram_users(self.client_config)
             for name, partitions in self._topics.items():
                 self.create_topic(name, partitions)
         except BaseException:
@@ -208,8 +210,22 @@ class ClusterBase(Disturbance):
     @property
     def client_config(self) -> dict[str, str]:
         """The settings of a client that reaches the cluster, by Kafka's names."""
+        return self.client_config_of(ADMIN)
+
+    def client_config_of(self, user: str, *, mechanism: str = "PLAIN") -> dict[str, str]:
+        """The same for one of the `users`, who logs in by PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
         config = {"bootstrap.servers": self.bootstrap_servers}
-        return config if self.certificates is None else config | self.certificates.client_config
+        return config | self._security.client_config(user, mechanism)
+
+    @property
+    def security(self) -> str:
+        """The security protocol of all listeners."""
+        return self._security.protocol
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """None without TLS."""
+        return self._security.certificates
 
     @property
     def logs(self) -> str:

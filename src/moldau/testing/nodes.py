@@ -54,10 +54,12 @@ class Home(Protocol):
     config: Mapping[str, str]
     log_dirs: int
     log_level: str
-    security: str
     cluster_id: str
     folder: str
     template: Template | None
+
+    @property
+    def security(self) -> str: ...
 
     @property
     def nodes(self) -> Mapping[int, Node]: ...

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FIXTURES = ("moldau_cluster", "moldau_session_cluster", "moldau_session_broker", "moldau_broker")
 _CLUSTER_SIZE = 3
 _SHARED = pytest.StashKey["list[Cluster]"]()
-_MARKED = ("brokers", "config", "topics", "seed", "log_dirs", "security")
+_MARKED = ("brokers", "config", "topics", "seed", "log_dirs", "security", "users")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,8 +55,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "moldau(brokers=N, config={...}, topics={...}, seed=N, log_dirs=N): how the broker or "
-        "cluster of a test is made",
+        "moldau(brokers=N, config={...}, topics={...}, seed=N, log_dirs=N, security=..., "
+        "users={...}): how the broker or cluster of a test is made",
     )
 
 

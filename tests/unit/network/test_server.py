@@ -6,7 +6,7 @@ import asyncio
 import errno
 import selectors
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -377,6 +377,53 @@ def test_security_can_wrap_bytes_and_take_the_first_frames(kit: Any, run: Run) -
         await network.stop(grace_s=1)
 
     run(main())
+
+
+class Gated:
+    """The security of a listener with a login, which is the first frame."""
+
+    def open(
+        self, sock: socket.socket, connection: ConnectionInfo, receiver: FrameReceiver
+    ) -> tuple[TransportLayer, FrameReceiver]:
+        connection.login_bytes_max = 100
+        return sock, LoggedIn(receiver)
+
+
+class LoggedIn(Authenticator):
+    def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Any:
+        answer = super().dispatch(connection, frame)
+        connection.logged_in()
+        return answer
+
+
+def test_a_login_has_a_time_limit_whatever_trickles_in(
+    kit: Any, run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("moldau.broker.network.connection.LOGIN_TIMEOUT_S", 0.5)
+
+    async def main() -> None:
+        listener = kit.ListenerSpec("SECURE", security_protocol="GATED")
+        network = SocketNetwork((listener,), kit.Settings(), security={"SECURE": Gated()})
+        receiver = kit.ScriptReceiver()
+        await network.start(receiver)
+        server = kit.Harness(network, receiver)
+        silent, trickling, known = [await server.connect("SECURE") for _ in range(3)]
+        await known.send(b"alice")
+        assert await known.receive() == b"ok"
+        gone = asyncio.gather(silent.closed_by_server(), trickling.closed_by_server())
+        while not gone.done():
+            with suppress(ConnectionError):
+                await trickling.send_raw(b"\0")
+            await asyncio.wait([gone], timeout=0.2)
+        assert list(gone.result()) == [True, True]
+        await known.send(b"echo " + b"x" * 1000)
+        assert len(await known.receive()) == 1005
+        assert network.connection_count == 1
+        known.close()
+        await network.stop(grace_s=1)
+
+    run(main())
+    assert caplog.text.count("no login within 0.5 s") == 2
 
 
 def test_settings_that_change_during_the_start_let_nobody_in_early(kit: Any) -> None:

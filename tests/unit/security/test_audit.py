@@ -12,7 +12,9 @@ import pytest
 from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.security.audit import log as audit_log
 from moldau.broker.security.audit.log import AuditLog, append_to
-from moldau.broker.security.audit.machine.settings import audit_settings
+from moldau.broker.security.audit.machine.backlog import Backlog, Batch
+from moldau.broker.security.audit.machine.events import dropped_line
+from moldau.broker.security.audit.machine.settings import AuditTopicSettings, audit_settings
 from moldau.config.errors import ConfigError
 from moldau.times import ElapsedMs, WallMs
 from moldau.wire.apis import ApiKey
@@ -163,3 +165,95 @@ def test_wrong_settings_are_refused(settings: dict[str, str], key: str) -> None:
 
 def test_without_a_file_nothing_is_audited() -> None:
     assert audit_settings({"node.id": "1"}) is None
+
+
+def test_the_topic_gets_the_same_lines_as_the_file() -> None:
+    read = audit_settings({"moldau.audit.file": "/a", "moldau.audit.topic.enable": "true"})
+    assert read is not None
+    in_file: list[bytes] = []
+    in_topic: list[str] = []
+    log = AuditLog(read, ManualClock(), node_id=1, write=in_file.append, to_topic=in_topic.extend)
+    log.operation(CONTEXT, "WRITE", "TOPIC", "orders", allowed=True)
+    log.flush()
+    assert "".join(in_topic).encode() == b"".join(in_file) != b""
+
+
+def test_a_topic_alone_writes_no_file() -> None:
+    read = audit_settings({"moldau.audit.topic.enable": "true"})
+    assert read is not None
+    in_topic: list[str] = []
+    log = AuditLog(read, ManualClock(), node_id=1, to_topic=in_topic.extend)
+    log.operation(CONTEXT, "WRITE", "TOPIC", "orders", allowed=True)
+    log.flush()
+    assert len(in_topic) == 1
+
+
+@pytest.mark.parametrize(
+    ("api_key", "operation", "resource_type", "resource"),
+    [
+        (ApiKey.PRODUCE, "CLUSTER_ACTION", "CLUSTER", "kafka-cluster"),
+        (ApiKey.FETCH, "CLUSTER_ACTION", "CLUSTER", "kafka-cluster"),
+        (ApiKey.FETCH, "READ", "TOPIC", "__moldau_audit"),
+        (ApiKey.SHARE_FETCH, "READ", "TOPIC", "__moldau_audit"),
+    ],
+)
+def test_what_would_cause_the_next_event_is_recorded_only_if_it_is_denied(
+    api_key: ApiKey, operation: str, resource_type: str, resource: str
+) -> None:
+    stage = Stage()
+    context = RequestContext(api_key, 12, principal="User:node")
+    for allowed in (True, False):
+        stage.log.operation(context, operation, resource_type, resource, allowed=allowed)
+    assert [each["event"] for each in stage.lines] == ["denied"]
+
+
+def test_how_the_topic_is_created() -> None:
+    given = {"topic.enable": "true", "topic.partitions": "12", "topic.retention.ms": "1000"}
+    read = audit_settings({f"moldau.audit.{name}": value for name, value in given.items()})
+    assert read is not None
+    assert read.topic == AuditTopicSettings(
+        partitions=12, replication_factor=None, retention_ms=1000
+    )
+    assert audit_settings({"moldau.audit.topic.enable": "false"}) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("topic.enable", "yes"), ("topic.partitions", "0"), ("topic.replication.factor", "x")],
+)
+def test_wrong_settings_of_the_topic(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        audit_settings({f"moldau.audit.{name}": value})
+
+
+def test_a_full_backlog_drops_the_newest_and_says_how_many() -> None:
+    backlog = Backlog(bytes_max=10)
+    assert backlog.add(["12345\n", "67890\n", "x\n", "y\n"]) == 2
+    batch = backlog.next_batch(5)
+    assert batch == Batch((b"12345",), dropped=2)
+    backlog.written(batch)
+    assert backlog.next_batch(5) == Batch((b"67890",), dropped=0)
+    assert backlog.add(["12345\n", "6\n"]) == 1
+    assert backlog.next_batch(100) == Batch((b"67890", b"12345"), dropped=1)
+
+
+def test_a_batch_that_can_never_be_written_counts_as_dropped() -> None:
+    backlog = Backlog(bytes_max=100)
+    backlog.add(["a", "b", "c"])
+    backlog.give_up(backlog.next_batch(2))
+    rest = backlog.next_batch(100)
+    assert rest == Batch((b"c",), dropped=2)
+    backlog.written(rest)
+    assert backlog.empty
+
+
+def test_one_event_larger_than_a_batch_is_written_alone() -> None:
+    backlog = Backlog(bytes_max=100)
+    backlog.add(["long line", "b"])
+    assert backlog.next_batch(3).lines == (b"long line",)
+
+
+def test_the_line_about_dropped_events() -> None:
+    assert json.loads(dropped_line(5, 3, 7)) == {
+        "time": 5, "node": 3, "event": "dropped", "count": 7,
+    }  # fmt: skip

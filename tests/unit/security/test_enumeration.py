@@ -29,7 +29,9 @@ SHA_512 = ScramMechanism.named("SCRAM-SHA-512")
 SALTS = [b"1q2w3e4r5t6z7u8i9o0pasdfgh", bytes(range(200, 220)), bytes(range(64))]
 
 
-def credentials(salt: bytes, iterations: int = 8192) -> ImageCredentials:
+def credentials(
+    salt: bytes, iterations: int = 8192, *, own: bytes = b"secret", token_key: bytes | None = None
+) -> ImageCredentials:
     assert SHA_512 is not None
     image = MetadataImage()
     made = make_credential(SHA_512, b"right", salt, iterations)
@@ -41,7 +43,7 @@ def credentials(salt: bytes, iterations: int = 8192) -> ImageCredentials:
         server_key=made.server_key,
         iterations=made.iterations,
     )
-    return ImageCredentials(lambda: image, b"secret", now_ms=lambda: 0)
+    return ImageCredentials(lambda: image, own, token_key=token_key, now_ms=lambda: 0)
 
 
 def failed_login(source: ImageCredentials, name: str) -> bytes:
@@ -73,6 +75,38 @@ def test_an_unknown_user_gets_a_salt_and_iterations_like_those_of_others(salt: b
     assert login.is_fake
     assert login.credential.salt.isalnum() == salt.isalnum()
     assert login.credential.salt != salt
+
+
+@pytest.mark.parametrize("token_key", [None, b"key"])
+@pytest.mark.parametrize("is_token", [False, True])
+def test_nodes_and_restarts_give_the_same_answers(token_key: bytes | None, is_token: bool) -> None:
+    """A salt that changes from node to node would belong to nobody."""
+    assert SHA_512 is not None
+    salts = set()
+    for own in (b"of node 1", b"of node 2"):
+        source = credentials(SALTS[0], own=own, token_key=token_key)
+        salts.add(source.find(SHA_512, "nobody", is_token).credential.salt)
+    assert len(salts) == 1
+
+
+def test_a_user_cannot_compute_what_others_would_get() -> None:
+    """It takes the keys of all users: another one changes what is made up."""
+    assert SHA_512 is not None
+    image = MetadataImage()
+    salts = set()
+    for name in ("sam", "kim"):
+        made = make_credential(SHA_512, name.encode(), SALTS[0], 4096)
+        image.scram[SHA_512.value, name] = UserScramCredentialRecord(
+            name=name,
+            mechanism=SHA_512.value,
+            salt=made.salt,
+            stored_key=made.stored_key,
+            server_key=made.server_key,
+            iterations=made.iterations,
+        )
+        source = ImageCredentials(lambda: image, b"secret", now_ms=lambda: 0)
+        salts.add(source.find(SHA_512, "nobody", False).credential.salt)
+    assert len(salts) == 2
 
 
 def test_an_unknown_user_costs_the_same_derivations(monkeypatch: pytest.MonkeyPatch) -> None:

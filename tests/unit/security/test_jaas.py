@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moldau.config import ConfigError
-from moldau.security.machine.jaas import find_entry, parse_jaas
+from moldau.security.machine.jaas import find_entry, jaas_line, parse_jaas
 
 KEY = "sasl.jaas.config"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -66,3 +66,11 @@ def test_the_module_must_fit_the_mechanism() -> None:
     with pytest.raises(ConfigError, match=r"which SCRAM-SHA-256 does not use.*ScramLoginModule"):
         find_entry(KEY, f"{PLAIN} required username=a password=b;", "SCRAM-SHA-256")
     assert find_entry(KEY, "my.own.Module required;", "PLAIN").module == "my.own.Module"
+
+
+@pytest.mark.parametrize("password", ["plain", 'a "quoted" one', "back\\slash\\n", "two\nlines\t"])
+def test_a_written_line_is_read_back(password: str) -> None:
+    line = jaas_line("PLAIN", {"username": "alice", "password": password})
+    (entry,) = parse_jaas("sasl.jaas.config", line)
+    assert entry.short_module == "PlainLoginModule"
+    assert entry.options == {"username": "alice", "password": password}

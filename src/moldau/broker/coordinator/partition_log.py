@@ -45,7 +45,7 @@ class PartitionLog:
 
     def append(
         self,
-        records: Sequence[tuple[bytes, bytes | None]],
+        records: Sequence[tuple[bytes | None, bytes | None]],
         *,
         now_ms: WallMs,
         producer: ProducerStamp | None = None,

@@ -39,6 +39,8 @@ REQUESTS_PER_WAKEUP_MAX: Final = 64
 #: What is received beyond the request that is being answered. Receiving a little keeps the end of
 #: the stream visible; receiving more would only move the client's queue into our memory.
 READ_AHEAD_BYTES_MAX: Final = 64 * 1024
+#: From the connection to the end of the login; Kafka's clients give up after as long.
+LOGIN_TIMEOUT_S: Final = 30.0
 #: How many requests may be appended and unanswered; clients have five in flight, as a rule.
 APPENDED_MAX: Final = 16
 
@@ -102,7 +104,7 @@ class Connection:
         self._has_pending: Callable[[], bool] | None = getattr(channel, "has_pending", None)
         self._receiver = receiver
         self._decoder = FrameDecoder(request_bytes_max, host.pool)
-        _limit_until_login(self._decoder, info, request_bytes_max)
+        _limit_until_login(self._decoder, info, request_bytes_max, host.loop, self._close_for)
         self._sender = Sender(channel, host.loop, self)
         self._unsent = self._sender.unsent
         self._work: asyncio.Future[Reply] | None = None
@@ -414,8 +416,24 @@ def _log_reason(connection: str, reason: BaseException) -> None:
         logger.error("closing connection %s: request handling failed", connection, exc_info=reason)
 
 
-def _limit_until_login(decoder: FrameDecoder, info: ConnectionInfo, request_bytes_max: int) -> None:
-    """Who has not logged in yet sends small requests only."""
-    if info.login_bytes_max is not None:
-        decoder.limit(info.login_bytes_max, "sasl.server.max.receive.size")
-        info.on_logged_in = lambda: decoder.limit(request_bytes_max, "socket.request.max.bytes")
+def _limit_until_login(
+    decoder: FrameDecoder,
+    info: ConnectionInfo,
+    request_bytes_max: int,
+    loop: asyncio.AbstractEventLoop,
+    close_for: Callable[[BaseException], None],
+) -> None:
+    """Who has not logged in yet sends small requests only, and not for long: a client that sends a
+    byte now and then is never idle."""
+    if info.login_bytes_max is None:
+        return
+    decoder.limit(info.login_bytes_max, "sasl.server.max.receive.size")
+    late = InvalidRequest(f"no login within {LOGIN_TIMEOUT_S:g} s")
+    timer = loop.call_later(LOGIN_TIMEOUT_S, close_for, late)
+
+    def logged_in() -> None:
+        timer.cancel()
+        decoder.limit(request_bytes_max, "socket.request.max.bytes")
+
+    info.on_logged_in = logged_in
+    info.when_closed(lambda _: timer.cancel())

@@ -20,6 +20,9 @@ from moldau.wire.constants import Buffer
 #: Finds the principal of a client that does not log in by SASL.
 Identify: TypeAlias = Callable[[ConnectionInfo], str]
 
+#: Gets the connection, the mechanism and why the login failed, None if it did not.
+LoginObserver: TypeAlias = Callable[[ConnectionInfo, str, str | None], None]
+
 logger = logging.getLogger(__name__)
 
 

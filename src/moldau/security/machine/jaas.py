@@ -14,7 +14,7 @@ from typing import Final
 
 from moldau.config.errors import ConfigError
 
-__all__ = ["JaasEntry", "example_line", "find_entry", "parse_jaas"]
+__all__ = ["JaasEntry", "example_line", "find_entry", "jaas_line", "parse_jaas"]
 
 KERBEROS_MODULE: Final = "Krb5LoginModule"
 MODULE_OF_MECHANISM: Final = {
@@ -75,6 +75,19 @@ class _Token:
 def example_line(mechanism: str) -> str:
     """A JAAS line for a mechanism, for error messages."""
     return _EXAMPLES[MODULE_OF_MECHANISM.get(mechanism, "PlainLoginModule")]
+
+
+def jaas_line(mechanism: str, options: Mapping[str, str]) -> str:
+    """The line that `parse_jaas` reads back."""
+    module = example_line(mechanism).partition(" ")[0]
+    written = "".join(f' {name}="{_escaped(value)}"' for name, value in options.items())
+    return f"{module} required{written};"
+
+
+def _escaped(value: str) -> str:
+    for character, letter in (("\\", "\\"), ('"', '"'), ("\n", "n"), ("\r", "r"), ("\t", "t")):
+        value = value.replace(character, f"\\{letter}")
+    return value
 
 
 def parse_jaas(key: str, text: str) -> tuple[JaasEntry, ...]:

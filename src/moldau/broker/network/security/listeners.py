@@ -19,6 +19,7 @@ from moldau.broker.network.security.tls_layer import HANDSHAKE_TIMEOUT_S, TlsLay
 from moldau.broker.network.transport_layer import (
     Identify,
     ListenerSecurity,
+    LoginObserver,
     Plaintext,
     TransportLayer,
     identified,
@@ -90,6 +91,8 @@ class SecuredListener:
         self._receive_buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
         self._mapper = _mapper(settings)
         self.identify: Identify | None = None
+        #: Called after each handshake with a client's certificate, and with why one failed.
+        self.on_login: LoginObserver | None = None
 
     def open(
         self, sock: socket.socket, connection: ConnectionInfo, receiver: FrameReceiver
@@ -101,6 +104,8 @@ class SecuredListener:
                     connection.ssl_peer_name = subject_name(certificate)
                 if self._authenticator is None:
                     connection.principal = self._principal(connection)
+                    if connection.principal != ANONYMOUS:
+                        self._report(connection, None)
             except (NoMatchingRule, InvalidCertificate) as error:
                 self._refuse(connection, error)
 
@@ -140,6 +145,7 @@ class SecuredListener:
             self._name,
             error,
         )
+        self._report(connection, f"the client's certificate names no user: {error}")
         raise ConnectionAbortedError("the certificate names no user") from error
 
     def _log_failure(self, connection: ConnectionInfo, error: ssl.SSLError | None) -> None:
@@ -152,6 +158,11 @@ class SecuredListener:
             self._name,
             reason,
         )
+        self._report(connection, reason)
+
+    def _report(self, connection: ConnectionInfo, problem: str | None) -> None:
+        if self.on_login is not None:
+            self.on_login(connection, "SSL", problem)
 
 
 def _mapper(settings: Mapping[str, Any]) -> PrincipalMapper:

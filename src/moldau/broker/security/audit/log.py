@@ -1,4 +1,4 @@
-"""AuditLog: writes audit events to a file, a few at a time.
+"""AuditLog: writes audit events to a file or a topic, a few at a time.
 
 Lines are collected and written together a moment later, since a system call for each would cost
 more than the request. The file is opened for appending with each write, so it can be rotated by
@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from moldau.broker.config import BrokerConfig
+from moldau.broker.machine.topics import AUDIT_TOPIC
 from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.security.audit.machine.events import Event, Kind, content
-from moldau.broker.security.audit.machine.settings import AuditSettings, audit_settings
+from moldau.broker.security.audit.machine.settings import AuditSettings
 from moldau.clock import Alarm, Clock
-from moldau.wire.apis import API_BY_KEY
+from moldau.wire.acls import AclOperation
+from moldau.wire.apis import API_BY_KEY, ApiKey
 
 WRITE_AFTER_MS: Final = 100
 #: As many lines are written at once, even before the time is over.
@@ -42,12 +43,6 @@ def append_to(path: str) -> Callable[[bytes], None]:
     return write
 
 
-def load_audit_log(config: BrokerConfig, clock: Clock) -> AuditLog | None:
-    """None if nothing is to be audited; ConfigError if `moldau.audit.*` is wrong."""
-    settings = audit_settings(config.originals)
-    return None if settings is None else AuditLog(settings, clock, node_id=config.node_id)
-
-
 class AuditLog:
     def __init__(
         self,
@@ -56,14 +51,17 @@ class AuditLog:
         *,
         node_id: int,
         write: Callable[[bytes], None] | None = None,
+        to_topic: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
+        """`to_topic` gets the same lines as the file."""
         self._selection = settings.selection
         self._wants_allowed = settings.selection.wants_kind(Kind.ALLOWED)
         self._wants_denied = settings.selection.wants_kind(Kind.DENIED)
         self._path = settings.path
         self._clock = clock
         self._node_id = node_id
-        self._write = write or append_to(settings.path)
+        self._write = write or (append_to(settings.path) if settings.path else None)
+        self._to_topic = to_topic
         # None for what is not wanted.
         self._texts: dict[tuple[object, ...], str | None] = {}
         self._lines: list[str] = []
@@ -102,7 +100,8 @@ class AuditLog:
             )
             if len(self._texts) >= TEXTS_MAX:
                 self._texts.clear()
-            text = self._texts[known] = self._text(event)
+            own = allowed and _is_of_the_audit(context.api_key, operation, resource)
+            text = self._texts[known] = None if own else self._text(event)
         if text is not None and (not allowed or self._selection.takes_next()):
             self._record(text)
 
@@ -139,6 +138,10 @@ class AuditLog:
         lines, self._lines = self._lines, []
         if not lines:
             return
+        if self._to_topic is not None:
+            self._to_topic(lines)
+        if self._write is None:
+            return
         try:
             self._write("".join(lines).encode())
             self._broken = False
@@ -150,3 +153,11 @@ class AuditLog:
                     error.strerror or error,
                 )
             self._broken = True
+
+
+def _is_of_the_audit(api_key: ApiKey, operation: str, resource: str) -> bool:
+    """Whether an event would bring about the next one: nodes write to the topic of audit events and
+    replicate it, with CLUSTER_ACTION, and whoever reads it fetches again after each of them."""
+    if operation == AclOperation.CLUSTER_ACTION.name:
+        return api_key in (ApiKey.PRODUCE, ApiKey.FETCH)
+    return resource == AUDIT_TOPIC and api_key in (ApiKey.FETCH, ApiKey.SHARE_FETCH)

@@ -16,12 +16,12 @@ from moldau.broker.config.listener_settings import listener_prefix, listener_set
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver
+from moldau.broker.network.transport_layer import LoginObserver
 from moldau.broker.security.authentication.credentials import ImageCredentials, NoCredentials
 from moldau.broker.security.authentication.gate import SaslGate
 from moldau.broker.security.authentication.kerberos_server import kerberos_factory
 from moldau.broker.security.authentication.listener_login import (
     ListenerLogin,
-    LoginObserver,
     authorized_user,
 )
 from moldau.broker.security.authentication.mechanism import CredentialSource, MechanismFactory

@@ -1,12 +1,13 @@
 """SCRAM credentials of users and delegation tokens, from the metadata log as this node knows it.
 
-Invariant: an unknown name gets a made-up credential, the same one at each try, so that neither the
-answers nor their timing say which users exist.
+Invariant: an unknown name gets a made-up credential, the same one at each try and on every node, so
+that neither the answers nor their timing say which users exist, not even when nodes are compared.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
 from collections.abc import Callable
 from typing import Final
@@ -26,6 +27,8 @@ __all__ = ["ImageCredentials", "NoCredentials"]
 
 #: Salting a token's HMAC takes milliseconds; those of the last tokens are kept.
 CACHED_MAX: Final = 1_000
+#: How often the secret behind made-up credentials is derived again.
+SECRET_MS_MAX: Final = 60_000
 _SALT_BYTES: Final = 20
 
 
@@ -50,19 +53,41 @@ class ImageCredentials:
         token_key: bytes | None = None,
         now_ms: Callable[[], int],
     ) -> None:
-        """`secret` is fresh in each process, `token_key` is delegation.token.secret.key."""
+        """`secret` is for a cluster without any other, `token_key` is
+        delegation.token.secret.key."""
         self._image = image
+        self._own_secret = secret
         self._secret = secret
+        self._derived_ms: int | None = None
         self._token_key = token_key
         self._now_ms = now_ms
         self._of_tokens: dict[tuple[ScramMechanism, str], ScramCredential] = {}
 
     def find(self, mechanism: ScramMechanism, name: str, is_token: bool) -> ScramLogin:
+        self._derive_secret()
         # Made in any case: a known name takes as long as an unknown one.
         like = None if is_token else self._any_user(mechanism)
         fake = fake_credential(mechanism, name, self._secret, like)
         found = self._token(mechanism, name) if is_token else self._user(mechanism, name)
         return found or ScramLogin(fake, name, is_fake=True)
+
+    def _derive_secret(self) -> None:
+        """From what all nodes have and no client knows: the key of tokens, or the keys of all users
+        together, of which a user knows one."""
+        now_ms = self._now_ms()
+        if self._derived_ms is not None and now_ms - self._derived_ms < SECRET_MS_MAX:
+            return
+        self._derived_ms = now_ms
+        parts = [self._token_key] if self._token_key is not None else []
+        if not parts:
+            users = self._image().scram
+            parts = [users[key].stored_key + users[key].server_key for key in sorted(users)]
+        secret = self._own_secret
+        if parts:
+            secret = hashlib.sha256(b"made-up credentials\0" + b"".join(parts)).digest()
+        if secret != self._secret:
+            self._secret = secret
+            self._of_tokens.clear()
 
     def _any_user(self, mechanism: ScramMechanism) -> ScramCredential | None:
         """The first one that the metadata has, whose shape unknown users take."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from moldau.broker.network.context import ConnectionInfo
+from moldau.broker.network.transport_layer import LoginObserver
 from moldau.broker.security.authentication.mechanism import MechanismFactory, ServerMechanism
 from moldau.broker.security.principal_builders import PrincipalOf
 from moldau.clock import Clock
 
-__all__ = ["ListenerLogin", "LoginObserver", "authorized_user"]
-
-#: Gets the connection, the mechanism and why the login failed, None if it did not.
-LoginObserver: TypeAlias = Callable[[ConnectionInfo, str, str | None], None]
+__all__ = ["ListenerLogin", "authorized_user"]
 
 
 def _ignore(connection: ConnectionInfo, mechanism: str, problem: str | None) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, TypeAlias
 from uuid import UUID
 
+from moldau.broker.machine.topics import AUDIT_TOPIC
 from moldau.broker.network.context import RequestContext
 from moldau.broker.security.authorization.authorization import Authorization
 from moldau.broker.security.authorization.permissions import TopicNames
@@ -28,7 +29,14 @@ class TopicGuard:
         self._names: dict[bytes, str] = {}
 
     def denies_write(self, context: RequestContext, key: TopicKey) -> bool:
-        return self._denies(context, AclOperation.WRITE, key)
+        name = self._name(key)
+        if name == AUDIT_TOPIC:
+            # By nodes only, as nobody may forge audit events.
+            return self.denies_follower(context)
+        # That nobody has a topic id may be said to everybody.
+        return name is not None and not self._allows(
+            context, AclOperation.WRITE, ResourceType.TOPIC, name
+        )
 
     def denies_transaction(self, context: RequestContext, transactional_id: str) -> bool:
         return not self._allows(
@@ -37,7 +45,7 @@ class TopicGuard:
 
     def denied_reads(self, context: RequestContext) -> Callable[[TopicKey], bool]:
         """Whether the sender of this Fetch may not read a topic."""
-        return partial(self._denies, context, AclOperation.READ)
+        return partial(self._denies_read, context)
 
     def denies_follower(self, context: RequestContext) -> bool:
         """A follower needs CLUSTER_ACTION, and no permission on topics."""
@@ -45,10 +53,14 @@ class TopicGuard:
             context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
         )
 
-    def _denies(self, context: RequestContext, operation: AclOperation, key: TopicKey) -> bool:
-        name = key if isinstance(key, str) else self._names.get(key) or self._find_name(key)
-        # That nobody has a topic id may be said to everybody.
-        return name is not None and not self._allows(context, operation, ResourceType.TOPIC, name)
+    def _denies_read(self, context: RequestContext, key: TopicKey) -> bool:
+        name = self._name(key)
+        return name is not None and not self._allows(
+            context, AclOperation.READ, ResourceType.TOPIC, name
+        )
+
+    def _name(self, key: TopicKey) -> str | None:
+        return key if isinstance(key, str) else self._names.get(key) or self._find_name(key)
 
     def _find_name(self, key: bytes) -> str | None:
         name = self._name_of(UUID(bytes=key))

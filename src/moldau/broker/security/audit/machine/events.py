@@ -44,6 +44,11 @@ def content(event: Event, node_id: int) -> str:
     return "".join(parts)
 
 
+def dropped_line(now_ms: int, node_id: int, count: int) -> str:
+    """How many events are missing since the last line."""
+    return f'{{"time":{now_ms},"node":{node_id},"event":"dropped","count":{count}}}'
+
+
 _NAMES = (
     "principal",
     "host",

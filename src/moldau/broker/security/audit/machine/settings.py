@@ -13,6 +13,10 @@ from moldau.config.errors import ConfigError
 PREFIX: Final = "moldau.audit."
 _KEYS: Final = (
     "file",
+    "topic.enable",
+    "topic.partitions",
+    "topic.replication.factor",
+    "topic.retention.ms",
     "events",
     "operations",
     "resources",
@@ -22,9 +26,25 @@ _KEYS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+DAY_MS: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditTopicSettings:
+    """How the topic is created; one that exists stays as it is."""
+
+    partitions: int
+    #: None: offsets.topic.replication.factor.
+    replication_factor: int | None
+    retention_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
+    #: Empty: no file.
     path: str
+    #: None: not to the topic.
+    topic: AuditTopicSettings | None
     selection: Selection
 
 
@@ -35,17 +55,19 @@ def audit_settings(settings: Mapping[str, str]) -> AuditSettings | None:
             known = ", ".join(PREFIX + each for each in _KEYS)
             raise ConfigError(f"Unknown configuration {name}: use one of {known}", key=name)
     path = settings.get(PREFIX + "file", "").strip()
-    if not path:
+    topic = _topic(settings)
+    if not path and topic is None:
         return None
     return AuditSettings(
-        path,
-        Selection(
+        path=path,
+        topic=topic,
+        selection=Selection(
             kinds=_kinds(settings),
             operations=[each.upper() for each in _list(settings, "operations")],
             resources=_list(settings, "resources"),
             principals=_list(settings, "principals"),
             excluded_principals=_list(settings, "exclude.principals"),
-            every=_every(settings),
+            every=_number(settings, "sample.every", 1),
         ),
     )
 
@@ -63,8 +85,22 @@ def _kinds(settings: Mapping[str, str]) -> frozenset[Kind]:
     return frozenset(known[name] for name in names) or frozenset(Kind)
 
 
-def _every(settings: Mapping[str, str]) -> int:
-    text = settings.get(PREFIX + "sample.every", "1").strip()
+def _topic(settings: Mapping[str, str]) -> AuditTopicSettings | None:
+    name = PREFIX + "topic.enable"
+    text = settings.get(name, "false").strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError.invalid(name, text, "use true or false")
+    factor = "topic.replication.factor"
+    topic = AuditTopicSettings(
+        partitions=_number(settings, "topic.partitions", 3),
+        replication_factor=_number(settings, factor, 1) if PREFIX + factor in settings else None,
+        retention_ms=_number(settings, "topic.retention.ms", 7 * DAY_MS),
+    )
+    return topic if text == "true" else None
+
+
+def _number(settings: Mapping[str, str], name: str, default: int) -> int:
+    text = settings.get(PREFIX + name, str(default)).strip()
     if not text.isdecimal() or int(text) < 1:
-        raise ConfigError.invalid(PREFIX + "sample.every", text, "must be at least 1")
+        raise ConfigError.invalid(PREFIX + name, text, "must be at least 1")
     return int(text)
