@@ -7,6 +7,7 @@ same checks hold for YAML, for Python and for what the registry keeps.
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
@@ -60,7 +61,7 @@ SOURCE_SETTINGS = (
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
 )
-SINK_SETTINGS = ("exactlyOnce",)
+SINK_SETTINGS = ("exactlyOnce", "allowLoop")
 CONNECTORS = ("auto", "moldau", "kafka")
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
@@ -316,10 +317,45 @@ def _sink(pipeline: Checkable) -> Iterable[PipelineError]:
     if isinstance(sink, Table):
         yield from _table_sink(pipeline, sink)
         return
-    found = [*_topic_sink(sink), *_not_for_kafka(pipeline, sink)]
+    found = [*_topic_sink(sink), *_not_for_kafka(pipeline, sink), *_loop(pipeline, sink)]
     yield from found
     if not found:
         yield from _values(sink, pipeline, "sink")
+
+
+def _loop(pipeline: Checkable, sink: Topic) -> Iterable[PipelineError]:
+    """A pipeline that reads what it writes never comes to an end."""
+    allowed = next(
+        (value for name, value in sink.settings.items() if name.lower() == "allowloop"), False
+    )
+    if str(allowed).lower() not in ("true", "false"):
+        yield _mistake(sink.place, f"sink: allowLoop: expected true or false, got {allowed!r}")
+    if sink.topic is None or str(allowed).lower() == "true":
+        return
+    for name, source in pipeline.sources.items():
+        if _reads(source, sink.topic):
+            where = "source" if name == INPUT else f"sources.{name}"
+            yield _mistake(
+                sink.place,
+                f"sink: topic {sink.topic!r} is also read by {where}, so the pipeline would read "
+                "its own results again and again",
+                "write to another topic, or set allowLoop: true if a step ends the loop",
+            )
+
+
+def _reads(source: Source, topic: str) -> bool:
+    """Whether records of the topic reach the source."""
+    if not isinstance(source, Topic):
+        return False
+    if topic == source.topic or topic in source.topics:
+        return True
+    try:
+        if source.pattern is not None:
+            return re.fullmatch(source.pattern, topic) is not None
+        return source.assign is not None and topic in json.loads(source.assign)
+    except (re.error, ValueError, TypeError):
+        # A pattern of Java's that Python does not know, or a mistake that is reported elsewhere.
+        return False
 
 
 def _not_for_kafka(pipeline: Checkable, sink: Topic) -> Iterable[PipelineError]:
@@ -384,13 +420,7 @@ def _errors(pipeline: Checkable) -> Iterable[PipelineError]:
         if pipeline.errors == IGNORE:
             yield _mistake(pipeline.place, "errors: ignore contradicts dead_letter; leave one out")
         yield from _topic_name(pipeline.dead_letter, pipeline.place, "dead_letter")
-        inputs = {
-            topic
-            for source in pipeline.sources.values()
-            if isinstance(source, Topic)
-            for topic in (source.topic, *source.topics)
-        }
-        if pipeline.dead_letter in inputs:
+        if any(_reads(source, pipeline.dead_letter) for source in pipeline.sources.values()):
             yield _mistake(
                 pipeline.place,
                 "dead_letter: is also the source, so bad records would be read again and again",
