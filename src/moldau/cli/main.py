@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from typing import TextIO
 
@@ -17,7 +19,7 @@ from moldau import __version__
 from moldau.cli.catalogue import TOOLS, Tool, find_tool, help_listing
 from moldau.cli.support.addresses import fill_in, relax
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.output import CLOSED_PIPE_STATUS, discard, flushed
+from moldau.cli.support.output import CLOSED_PIPE_STATUS, discard, flushed, surviving_closed_output
 from moldau.config.suggestions import did_you_mean
 
 __all__ = ["main", "parser_of"]
@@ -25,6 +27,8 @@ __all__ = ["main", "parser_of"]
 # Commands that find their cluster by themselves; commands that use a cluster only if one is named.
 _OWN_CLUSTER = frozenset({"pipelines", "profile", "spark"})
 _CLUSTER_IF_NAMED = frozenset({"doctor"})
+# Commands that serve, or start what does: they do their work also if nobody reads their output.
+_SERVERS = frozenset({"cluster", "server-start", "spark", "start"})
 # Tools that in Kafka use the last of several values of an option, as those with subcommands do; the
 # others refuse repeated options.
 _LAST_WINS = frozenset(
@@ -120,6 +124,11 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
         arguments.parser = parser
     arguments.tool_parser = parser
     arguments.given = list(argv)
+    with surviving_closed_output() if tool.name in _SERVERS else nullcontext():
+        return _run_parsed(tool, argv, arguments)
+
+
+def _run_parsed(tool: Tool, argv: Sequence[str], arguments: Namespace) -> int:
     # Imported late: usage errors and --version do not need it.
     from moldau.cli.support.failures import Failure
 
@@ -142,7 +151,7 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
     except Exception as error:
         if not _is_expected(error):
             raise
-        print(f"{parser.prog}: {_one_line(error)}", file=sys.stderr)
+        print(f"{arguments.tool_parser.prog}: {_one_line(error)}", file=sys.stderr)
         return 1
     return int(status)
 

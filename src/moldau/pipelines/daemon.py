@@ -93,6 +93,8 @@ def ensure_running(
         _check_cluster(control, bootstrap_servers)
     else:
         control.set_cluster(wanted)
+        # A loop that runs is about to end with its owner.
+        control.forget_lost_owner()
     if keep_server is not None:
         control.set_keep_server(keep_server)
     while True:
@@ -127,13 +129,14 @@ def stop(folder: str | os.PathLike[str], *, timeout: float = 75.0) -> bool:
     does not end in time is killed, and that is raised.
     """
     control = ControlFolder(folder)
+    if control.path.exists():
+        # First: a `moldau start --spark` that sees the loop end knows by this that it was stopped.
+        control.set_keep_server(False)
     if not control.is_locked():
         return False
     ended = _end(control, signal.SIGTERM, seconds_max=timeout)
     if not ended:
         kill(folder)
-    control.set_keep_server(False)
-    if not ended:
         raise PipelineError(
             f"the control loop of {control.path} did not end in {timeout:g} s and was killed. "
             "Queries may run on until the Spark server stops",

@@ -35,7 +35,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--spark",
         action="store_true",
-        help="also run `moldau spark start` with the directory DIR-spark",
+        help="also start Spark and the control loop of pipelines, in the directory DIR-spark, and "
+        "restart whatever fails of the three",
     )
     parser.add_argument(
         "--command-config",

@@ -1,19 +1,26 @@
 """`moldau start --spark`: a broker, the Spark server and the control loop of pipelines.
 
-They start and stop together. The broker is a child process. It is stopped last: until then queries
-can end in order. If the broker ends by itself, the rest is stopped too. A first Ctrl-C stops all in
-order, a second one kills all three. None of them outlives the command, and if one had to be killed
-the exit code is not 0.
+They start and stop together, and are kept running meanwhile: `cli/nodes/machine/supervision.py`
+decides what is started again. The broker is a child process. It is stopped last: until then queries
+can end in order. A first Ctrl-C stops all in order, a second one kills all three. None of them
+outlives the command, and if one had to be killed the exit code is not 0.
+
+Invariants: one such command runs per directory, as the owner of the deployment; a command that is
+refused, or that fails before everything is up, stops only what it has started itself. If the
+command is killed, the broker ends by a signal of the system and the control loop ends Spark.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import queue
+import random
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,11 +28,13 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from moldau.cli.nodes.configuration import DEFAULT_DATA
+from moldau.cli.nodes.machine import supervision
 from moldau.cli.nodes.start import PARENT_VARIABLE
 from moldau.cli.support.config_files import read_config_file
 from moldau.cli.support.failures import Failure
 from moldau.cli.support.output import print_now
 from moldau.invariant import present
+from moldau.pipelines.control.folder import ControlFolder, Lock
 
 if TYPE_CHECKING:
     from moldau.spark.runtime.server import ConnectServer
@@ -35,6 +44,9 @@ __all__ = ["run_with_spark", "spark_address"]
 _LISTENING = "  listening  "
 _READY = "Ctrl-C stops it."
 _STOP_SECONDS_MAX = 60.0
+_LOOP_SECONDS_MAX = 30.0
+_LOOK_SECONDS = 1.0
+_PROGRESS_SECONDS = 5.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -49,18 +61,182 @@ def run_with_spark(arguments: argparse.Namespace) -> int:
     except SparkRuntimeError as error:
         raise Failure(str(error)) from None
     config = read_config_file(arguments.command_config) if arguments.command_config else {}
-    with _interruptible():
-        broker = _Broker([word for word in arguments.given if word != "--spark"])
+    folder = ControlFolder(server.places.folder)
+    with _interruptible(), _owning(folder):
+        return _Deployment(server, folder, config).run(
+            [word for word in arguments.given if word != "--spark"],
+            has_file=arguments.file is not None,
+        )
+
+
+@contextmanager
+def _owning(folder: ControlFolder) -> Iterator[None]:
+    lock: Lock | None = folder.own()
+    if lock is None:
+        by = "" if folder.owner is None else f" (process {folder.owner})"
+        raise Failure(
+            f"`moldau start --spark` is running with {folder.path} already{by}. Stop it first, or "
+            "choose another directory and port: --data DIR --port P"
+        )
+    try:
+        yield
+    finally:
+        folder.disown(lock)
+
+
+class _Deployment:
+    """One broker, with one Spark server and one control loop."""
+
+    def __init__(
+        self, server: ConnectServer, folder: ControlFolder, config: Mapping[str, str]
+    ) -> None:
+        self._server = server
+        self._folder = folder
+        self._config = config
+        self._bootstrap = ""
+        self._words: list[str] = []
+        self._events: queue.Queue[supervision.Event] = queue.Queue()
+
+    def run(self, words: Sequence[str], *, has_file: bool) -> int:
+        """Until a signal, or until the broker is stopped by another command."""
+        self._words = list(words)
+        broker = self._broker = _Broker(words, self._events, first=True)
+        is_up = in_order = False
         try:
             listeners = broker.wait_until_ready()
             if listeners is not None:
-                _start_spark(server, listeners, config)
-            code = broker.wait()
+                if not has_file:
+                    # Started again it has the same port, also if it was chosen by the system.
+                    self._words = _with_port(words, listeners)
+                self._start_spark(listeners)
+                is_up = True
+                self._supervise()
         except KeyboardInterrupt:
-            code = 0
+            pass
         finally:
-            in_order = _stop(server, broker)
-    return code or broker.code or (0 if in_order else 1)
+            if is_up:
+                in_order = _stop(self._server, self._broker)
+            else:
+                broker.stop()
+        return self._broker.code or (0 if in_order or not is_up else 1)
+
+    def _start_spark(self, listeners: str) -> None:
+        from moldau.cli.pipelines.spark import start_all, status_lines, status_of, stop_all
+        from moldau.pipelines import daemon
+        from moldau.pipelines.errors import PipelineError
+        from moldau.spark.runtime.errors import SparkRuntimeError
+
+        given = self._config.get("bootstrap.servers")
+        self._bootstrap = given or spark_address(listeners, secured=bool(self._config))
+        found = self._adopted()
+        try:
+            with _progress("Starting Spark", log=self._server.places.log):
+                start_all(self._server, self._bootstrap, self._config)
+        except BaseException as error:
+            if found == (None, None):
+                stop_all(self._server)
+            elif found[0] is None:
+                daemon.stop(self._folder.path)
+            if isinstance(error, SparkRuntimeError | PipelineError):
+                raise Failure(str(error)) from None
+            raise
+        status = status_of(self._server)
+        lines = status_lines(status, now_ms=int(time.time() * 1000))
+        print_now("\n" + "\n".join([*lines, "", "Ctrl-C stops all of it."]))
+
+    def _adopted(self) -> tuple[int | None, int | None]:
+        """The processes of the control loop and of Spark that an earlier command has left."""
+        seen = self._look()
+        for name, pid in (("Spark", seen.spark), ("The control loop", seen.loop)):
+            if pid is not None:
+                print_now(f"{name} of {self._folder.path} is running (process {pid}): using it.")
+        return seen.loop, seen.spark
+
+    def _supervise(self) -> None:
+        """Until the broker is stopped by another command."""
+        supervisor = supervision.Supervisor(
+            random.SystemRandom(), self._look(), now_ms=_monotonic_ms()
+        )
+        while True:
+            try:
+                event = self._events.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                event = self._look()
+            for effect in supervisor.step(event, _monotonic_ms()):
+                match effect:
+                    case supervision.Say(text):
+                        print_now(f"{time.strftime('%H:%M:%S')} {text}")
+                    case supervision.StartBroker():
+                        self._broker = _Broker(self._words, self._events, first=False)
+                    case supervision.StartLoop():
+                        self._start_loop()
+                    case supervision.End():
+                        return
+
+    def _start_loop(self) -> None:
+        from moldau.pipelines import daemon
+        from moldau.pipelines.errors import PipelineError
+
+        try:
+            daemon.ensure_running(
+                self._folder.path,
+                self._bootstrap,
+                config=self._config,
+                keep_server=True,
+                timeout=_LOOP_SECONDS_MAX,
+            )
+        except (PipelineError, OSError) as error:
+            self._events.put(supervision.LoopFailed(" ".join(str(error).split())))
+
+    def _look(self) -> supervision.Seen:
+        from moldau.spark.runtime.processes import is_running
+        from moldau.spark.runtime.state_files import read_state
+
+        state = read_state(self._server.places)
+        spark = None
+        if state is not None and is_running(state.pid, state.mark):
+            spark = state.pid
+        loop = None
+        if self._folder.is_locked():
+            heartbeat = self._folder.heartbeat()
+            if heartbeat is not None and is_running(heartbeat.pid, heartbeat.mark):
+                loop = heartbeat.pid
+        return supervision.Seen(loop=loop, spark=spark, wanted=self._folder.keep_server)
+
+
+def _with_port(words: Sequence[str], listeners: str) -> list[str]:
+    """The words of the command, with the port that the broker has."""
+    _, _, port = listeners.split(", ")[0].rpartition(":")
+    kept = [
+        word
+        for index, word in enumerate(words)
+        if not word.startswith("--port=") and "--port" not in words[max(0, index - 1) : index + 1]
+    ]
+    return [*kept, "--port", port]
+
+
+@contextmanager
+def _progress(what: str, *, log: Path) -> Iterator[None]:
+    """Says now and then that something is still going on, and for how long."""
+    began = time.monotonic()
+    over = threading.Event()
+    print_now(f"\n{what}, which takes 10 to 30 seconds (log: {log}) ...")
+
+    def report() -> None:
+        while not over.wait(_PROGRESS_SECONDS):
+            print_now(f"  ... {time.monotonic() - began:.0f} s")
+
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        over.set()
+        reporter.join()
+
+
+def _monotonic_ms() -> int:
+    return int(time.monotonic() * 1000)
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
@@ -86,20 +262,6 @@ def spark_address(listeners: str, *, secured: bool) -> str:
         f"--spark needs a PLAINTEXT listener, and there is only {listeners}. Give the settings of "
         "a client for it: --command-config FILE"
     )
-
-
-def _start_spark(server: ConnectServer, listeners: str, config: Mapping[str, str]) -> None:
-    from moldau.cli.pipelines.spark import start_all, status_lines, status_of
-    from moldau.pipelines.errors import PipelineError
-    from moldau.spark.runtime.errors import SparkRuntimeError
-
-    try:
-        given = config.get("bootstrap.servers")
-        start_all(server, given or spark_address(listeners, secured=bool(config)), config)
-    except (SparkRuntimeError, PipelineError) as error:
-        raise Failure(str(error)) from None
-    status = status_of(server)
-    print("\n" + "\n".join(status_lines(status, now_ms=status["startedMs"])), flush=True)
 
 
 def _stop(server: ConnectServer, broker: _Broker) -> bool:
@@ -142,9 +304,14 @@ def _interruptible() -> Iterator[None]:
 
 
 class _Broker:
-    """`moldau start` in a process of its own, whose output is passed on."""
+    """`moldau start` in a process of its own. The output of the `first` one is passed on; of later
+    ones only what it writes to standard error, because they are reported in one line."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(
+        self, words: Sequence[str], events: queue.Queue[supervision.Event], *, first: bool
+    ) -> None:
+        self._first = first
+        self._events = events
         self._process = subprocess.Popen(
             [sys.executable, "-m", "moldau.cli", "start", *words],
             stdin=subprocess.DEVNULL,
@@ -156,31 +323,38 @@ class _Broker:
         )
         self._listeners: str | None = None
         self._decided = threading.Event()
-        self._reader = threading.Thread(target=self._pass_on, daemon=True)
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     @property
     def code(self) -> int:
-        return self._process.returncode or 0
+        """The exit code of a shell: that of a process that was killed is not 0 either."""
+        code = self._process.returncode or 0
+        return code if code >= 0 else 128 - code
 
-    def _pass_on(self) -> None:
+    def _read(self) -> None:
+        has_banner = self._first
         for line in present(self._process.stdout, "the broker's output is a pipe"):
-            print_now(line, end="")
             if line.startswith(_LISTENING):
                 self._listeners = line.removeprefix(_LISTENING).strip()
             if line.strip() == _READY:
-                self._decided.set()
+                # All of it is stopped so, which is said when all of it is up.
+                self._on_ready()
+                has_banner = True
+            elif has_banner:
+                print_now(line, end="")
+        self._decided.set()
+        self._events.put(supervision.BrokerEnded(self._process.wait()))
+
+    def _on_ready(self) -> None:
+        if not self._first:
+            self._events.put(supervision.BrokerReady())
         self._decided.set()
 
     def wait_until_ready(self) -> str | None:
         """Its listeners; None if it ended instead."""
         self._decided.wait()
         return self._listeners
-
-    def wait(self) -> int:
-        code = self._process.wait()
-        self._reader.join()
-        return code
 
     def stop(self) -> None:
         if self._process.poll() is None:

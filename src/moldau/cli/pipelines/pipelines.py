@@ -391,7 +391,7 @@ def _error_text(error: PipelineError, arguments: argparse.Namespace) -> str:
 
 def _own_line(where: str | None, base: Path) -> str | None:
     """The line of a file that `where` names, as it is there now; None if it cannot be found."""
-    match = re.fullmatch(r"(.+):(\d+)", where or "")
+    match = re.fullmatch(r"(.+?):(\d+)(?::\d+)?", where or "")
     if match is None:
         return None
     for folder in (base, Path()):

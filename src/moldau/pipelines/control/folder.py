@@ -1,7 +1,8 @@
 """What a deployment folder holds for the control loop: its lock, its heartbeat, its settings.
 
-Invariants: the process that holds the lock is the deployment's only loop; the system releases it
-when the process ends in any way. The heartbeat is replaced as a whole, so that a reader
+Invariants: the process that holds the lock is the deployment's only loop, the process that holds
+the owner's lock the only `moldau start --spark`; the system releases a lock when its process ends
+in any way. The heartbeat is replaced as a whole, so that a reader
 never sees half of one. How to reach the cluster may hold passwords: only the owner reads that file.
 """
 
@@ -12,6 +13,7 @@ import json
 import os
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -85,6 +87,7 @@ class ControlFolder:
         #: The loop's own log.
         self.output = self.path / "control.log"
         self._lock = self.path / "control.lock"
+        self._owner = self.path / "owner.lock"
         self._heartbeat = self.path / "control.json"
         self._deployment = self.path / "deployment.json"
         self._cluster = self.path / "cluster.json"
@@ -98,28 +101,43 @@ class ControlFolder:
     def lock(self) -> Lock | None:
         """None if another process has it."""
         self.make()
-        return self._locked(fcntl.LOCK_EX)
-
-    def _locked(self, kind: int) -> Lock | None:
-        # No process that this one starts may inherit it: the server would keep it for ever.
-        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            return None
-        return Lock(descriptor)
+        return _locked(self._lock, fcntl.LOCK_EX)
 
     def is_locked(self) -> bool:
         """Whether a loop runs from this folder."""
-        if not self._lock.exists():
-            return False
-        # Shared, so that several who ask at the same time do not take each other for a loop.
-        lock = self._locked(fcntl.LOCK_SH)
-        if lock is None:
-            return True
+        return _is_locked(self._lock)
+
+    # The owner: a process (`moldau start --spark`) with which loop and server end.
+
+    def own(self) -> Lock | None:
+        """Become the owner until `disown` or the process's end; None if another process is."""
+        self.make()
+        lock = _locked(self._owner, fcntl.LOCK_EX)
+        if lock is not None:
+            self._owner.write_text(str(os.getpid()))
+        return lock
+
+    def disown(self, lock: Lock) -> None:
+        """Loop and server, if they still run, have no owner any more."""
+        self._owner.unlink(missing_ok=True)
         lock.release()
-        return False
+
+    @property
+    def owner(self) -> int | None:
+        """The process that is the owner."""
+        if not _is_locked(self._owner):
+            return None
+        with suppress(OSError, ValueError):
+            return int(self._owner.read_text())
+        return None
+
+    def has_lost_owner(self) -> bool:
+        """Whether the owner ended without `disown`: it was killed."""
+        return self._owner.exists() and not _is_locked(self._owner)
+
+    def forget_lost_owner(self) -> None:
+        if self.has_lost_owner():
+            self._owner.unlink(missing_ok=True)
 
     # What is written down.
 
@@ -176,6 +194,28 @@ class ControlFolder:
             return Heartbeat(**{name: each for name, each in fields.items() if name in known})
         except TypeError:
             return None
+
+
+def _locked(path: Path, kind: int) -> Lock | None:
+    # No process that this one starts may inherit it: the server would keep it for ever.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return Lock(descriptor)
+
+
+def _is_locked(path: Path) -> bool:
+    if not path.exists():
+        return False
+    # Shared, so that several who ask at the same time do not take each other for the holder.
+    lock = _locked(path, fcntl.LOCK_SH)
+    if lock is None:
+        return True
+    lock.release()
+    return False
 
 
 def _read(path: Path) -> dict[str, Any] | None:

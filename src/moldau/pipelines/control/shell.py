@@ -1,7 +1,8 @@
 """Runs the control loop of a deployment: opens the registry, runs the rounds, writes heartbeats.
 
 Invariants: heartbeats are written as long as `run` lasts, also while the registry is waited for and
-while a round hangs (`round_at_ms` shows it); workers that hang are not waited for.
+while a round hangs (`round_at_ms` shows it); workers that hang are not waited for; a loop whose
+owner was killed ends the Spark server and itself.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from moldau.pipelines.control.machine.decisions import Reconciler
 from moldau.pipelines.control.rounds import Published, Rounds
 from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.registry import Registry
+from moldau.spark.runtime.errors import SparkRuntimeError
 from moldau.spark.runtime.processes import start_mark
+from moldau.spark.runtime.server import ConnectServer
 
 __all__ = ["ControlLoop"]
 
@@ -137,3 +140,16 @@ class ControlLoop:
                 log.warning("no heartbeat: %s", error)
             if self._ended.wait(_BEAT_SECONDS):
                 return
+            if self._folder.has_lost_owner() and not self._ending.is_set():
+                self._end_with_owner()
+
+    def _end_with_owner(self) -> None:
+        """The broker has gone with the owner, so queries cannot end in order. The server is ended
+        at once: what queries have written is whole at any time."""
+        log.warning("`moldau start --spark` was killed: ending Spark and the control loop, too")
+        self._ending.set()
+        try:
+            ConnectServer(self._folder.path).stop()
+        except (SparkRuntimeError, OSError) as error:
+            log.warning("the Spark server cannot be stopped: %s", error)
+        self._folder.forget_lost_owner()

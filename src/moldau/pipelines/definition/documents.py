@@ -1,20 +1,21 @@
-"""YAML documents, with the line of everything in them.
+"""YAML documents, with the line and the column of everything in them.
 
-YAML's own loader does not keep the line of a value. Here the tree of nodes is walked beside the
-data, so that each mistake, and each line of SQL in a block, can be reported with its line.
+YAML's own loader does not keep the place of a value. Here the tree of nodes is walked beside the
+data, so that each mistake, and each word of SQL in a block, can be reported with its place.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from moldau.installation import pip_install
 from moldau.pipelines.definition.code import resolve
 from moldau.pipelines.definition.places import Place
-from moldau.pipelines.definition.reading import PipelineArguments, PipelinePath, arguments_of
+from moldau.pipelines.definition.reading import PipelinePath, Reading, parts_of
 from moldau.pipelines.errors import DefinitionError, PipelineError
 
 DOCUMENT_SIZE_MAX = 1024 * 1024
@@ -22,8 +23,57 @@ DOCUMENT_SIZE_MAX = 1024 * 1024
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 
 
-def read(path: Path, variables: Mapping[str, object] | None = None) -> PipelineArguments:
-    """The parts of a YAML file's pipeline; its functions are read from the files beside it."""
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A YAML document's data, with the place of each of its parts."""
+
+    file: str
+    base: Path
+    data: Any
+    text: str
+    places: Mapping[PipelinePath, Place]
+    #: Where the text of each single value begins and ends.
+    spans: Mapping[PipelinePath, tuple[int, int]]
+
+    def place(self, path: PipelinePath) -> Place | None:
+        return self.places.get(path)
+
+    def place_in(self, path: PipelinePath, value: str, offset: int, word: str) -> Place | None:
+        """The place of `word`, which is at `offset` in the value: SQL, for one.
+
+        It is found again in the document by counting, whatever YAML does to spaces and quotes.
+        """
+        if path not in self.spans or not word:
+            return self.places.get(path)
+        start, end = self.spans[path]
+        found = start - 1
+        for _ in range(_count(value, word, offset) + 1):
+            found = self.text.find(word, found + 1, end)
+            if found < 0:
+                return self.places.get(path)
+        line = self.text.count("\n", 0, found) + 1
+        return Place(self.file, line, found - self.text.rfind("\n", 0, found))
+
+    def arguments(self) -> Reading:
+        """The parts of its pipeline, and its mistakes."""
+        return parts_of(
+            self.data,
+            places=self.place,
+            resolve=lambda reference: resolve(reference, self.base),
+            base=str(self.base),
+        )
+
+
+def _count(value: str, word: str, end: int) -> int:
+    """How often the word begins before `end`."""
+    count, found = 0, value.find(word)
+    while 0 <= found < end:
+        count, found = count + 1, value.find(word, found + 1)
+    return count
+
+
+def read(path: Path, variables: Mapping[str, object] | None = None) -> Document:
+    """A YAML file; functions are read from the files beside it."""
     try:
         if path.stat().st_size > DOCUMENT_SIZE_MAX:
             raise PipelineError(f"{path}: larger than {DOCUMENT_SIZE_MAX // 1024} KiB")
@@ -41,30 +91,19 @@ def parse(
     file: str = "pipeline.yaml",
     base: Path | None = None,
     variables: Mapping[str, object] | None = None,
-) -> PipelineArguments:
-    """The parts of a YAML text's pipeline; `file` is the name that mistakes are reported with.
+) -> Document:
+    """A YAML text; `file` is the name that mistakes are reported with.
 
     Given `variables`, every `${name}` in a value is replaced by the variable of that name.
     """
-    folder = (base or Path.cwd()).absolute()
-    data, lines = _parsed(text, file)
+    data, places, spans = _parsed(text, file)
     if variables is not None:
-        data = _with_variables(data, variables, lines, file)
-
-    def place(path: PipelinePath) -> Place | None:
-        line = lines.get(path)
-        return None if line is None else Place(file, line)
-
-    return arguments_of(
-        data,
-        places=place,
-        resolve=lambda reference: resolve(reference, folder),
-        base=str(folder),
-    )
+        data = _with_variables(data, variables, places)
+    return Document(file, (base or Path.cwd()).absolute(), data, text, places, spans)
 
 
 def _with_variables(
-    data: Any, variables: Mapping[str, object], lines: Mapping[PipelinePath, int], file: str
+    data: Any, variables: Mapping[str, object], places: Mapping[PipelinePath, Place]
 ) -> Any:
     mistakes: list[PipelineError] = []
 
@@ -78,7 +117,7 @@ def _with_variables(
 
         def put(found: re.Match[str]) -> str:
             if found[1] not in variables:
-                where = f"{Path(file).name}:{lines[path]}"
+                where = places[path].exact
                 known = ", ".join(variables) or "none"
                 mistakes.append(
                     PipelineError(
@@ -96,7 +135,9 @@ def _with_variables(
     return replaced
 
 
-def _parsed(text: str, file: str) -> tuple[Any, dict[PipelinePath, int]]:
+def _parsed(
+    text: str, file: str
+) -> tuple[Any, dict[PipelinePath, Place], dict[PipelinePath, tuple[int, int]]]:
     try:
         import yaml
     except ImportError:
@@ -107,39 +148,43 @@ def _parsed(text: str, file: str) -> tuple[Any, dict[PipelinePath, int]]:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        line = f"{Path(file).name}:{mark.line + 1}" if mark else Path(file).name
-        problem = PipelineError(f"not YAML: {error.problem or error.context}", where=line)
+        where = Place(file, mark.line + 1, mark.column + 1).exact if mark else Path(file).name
+        problem = PipelineError(f"not YAML: {error.problem or error.context}", where=where)
         raise DefinitionError([problem]) from None
     except yaml.YAMLError as error:
         raise PipelineError(f"not YAML: {error}", where=Path(file).name) from None
     if node is None:
         raise PipelineError("empty", where=Path(file).name)
     loader = yaml.SafeLoader("")
-    lines: dict[PipelinePath, int] = {}
+    places: dict[PipelinePath, Place] = {}
+    spans: dict[PipelinePath, tuple[int, int]] = {}
     mistakes: list[PipelineError] = []
 
+    def at(mark: Any) -> Place:
+        return Place(file, mark.line + 1, mark.column + 1)
+
     def walk(node: Any, path: PipelinePath) -> Any:
-        # A block's text begins in the line after its sign, so that line 1 of the SQL is there.
-        block = isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
-        lines[path] = node.start_mark.line + (2 if block else 1)
+        places[path] = at(node.start_mark)
         if isinstance(node, yaml.SequenceNode):
             return [walk(one, (*path, index)) for index, one in enumerate(node.value)]
         if not isinstance(node, yaml.MappingNode):
+            spans[path] = (node.start_mark.index, node.end_mark.index)
+            if node.style in ("|", ">"):
+                # A block's text begins in the line after its sign: line 1 of the SQL is there.
+                places[path] = Place(file, node.start_mark.line + 2)
             return loader.construct_object(node, deep=True)
         loader.flatten_mapping(node)
         found: dict[Any, Any] = {}
         for key_node, value_node in node.value:
             key = loader.construct_object(key_node, deep=True)
-            line = key_node.start_mark.line + 1
+            place = at(key_node.start_mark)
             if not isinstance(key, str | int) or key in found:
                 problem = "given twice" if isinstance(key, str) and key in found else "no name"
-                mistakes.append(
-                    PipelineError(f"{key!r}: {problem}", where=f"{Path(file).name}:{line}")
-                )
+                mistakes.append(PipelineError(f"{key!r}: {problem}", where=place.exact))
                 continue
             found[key] = walk(value_node, (*path, key))
             if not (isinstance(value_node, yaml.ScalarNode) and value_node.style in ("|", ">")):
-                lines[(*path, key)] = line
+                places[(*path, key)] = place
         return found
 
     try:
@@ -148,4 +193,4 @@ def _parsed(text: str, file: str) -> tuple[Any, dict[PipelinePath, int]]:
         raise PipelineError(f"not YAML: {error}", where=Path(file).name) from None
     if mistakes:
         raise DefinitionError(mistakes)
-    return data, lines
+    return data, places, spans

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from moldau.pipelines.definition import documents
-from moldau.pipelines.definition.checks import check
+from moldau.pipelines.definition.checks import check, mistakes
 from moldau.pipelines.definition.model import (
     APPEND,
     FAIL,
@@ -26,10 +26,11 @@ from moldau.pipelines.definition.model import (
     with_place,
 )
 from moldau.pipelines.definition.places import Place, place_of_caller
-from moldau.pipelines.definition.reading import arguments_of
+from moldau.pipelines.definition.reading import Places, Reading, in_order, parts_of
 from moldau.pipelines.definition.triggers import Trigger, trigger_of
+from moldau.pipelines.errors import PipelineError
 
-__all__ = ["Pipeline", "loads"]
+__all__ = ["Draft", "Pipeline", "draft_of", "loads", "mistakes_of", "of_document"]
 
 
 def loads(
@@ -40,7 +41,61 @@ def loads(
     variables: Mapping[str, object] | None = None,
 ) -> Pipeline:
     """The pipeline of a YAML text; `file` is the name that mistakes are reported with."""
-    return Pipeline(**documents.parse(text, file=file, base=base, variables=variables))
+    return of_document(documents.parse(text, file=file, base=base, variables=variables))
+
+
+def of_document(document: documents.Document) -> Pipeline:
+    """The pipeline of a document; raises all of its mistakes at once."""
+    reading = document.arguments()
+    found = mistakes_of(reading, document.place)
+    if found:
+        raise in_order(found)
+    return Pipeline(**reading.arguments)  # type: ignore[arg-type]  # it has a sink
+
+
+def mistakes_of(reading: Reading, places: Places) -> list[PipelineError]:
+    """Those in how it is written, and those of what could be read."""
+    if not reading.mistakes:
+        return list(mistakes(draft_of(reading), places))
+    # What is missing because it could not be read has been reported.
+    silent = ("name: ''", "source: missing", "source: none is streaming", "steps: several sources")
+    found = mistakes(draft_of(reading), places)
+    return [*reading.mistakes, *(one for one in found if not one.message.startswith(silent))]
+
+
+def draft_of(reading: Reading) -> Draft:
+    """As much of a pipeline as could be read."""
+    arguments = reading.arguments
+    source = arguments["source"]
+    named = {} if source is None else {INPUT: source}
+    return Draft(
+        name=arguments["name"],
+        sources={**named, **arguments["sources"]},
+        steps=reading.steps,
+        sink=arguments["sink"],
+        output_mode=arguments["output_mode"],
+        dead_letter=arguments["dead_letter"],
+        errors=arguments["errors"],
+        connector=arguments["connector"],
+        kafka=arguments["kafka"],
+        place=arguments["place"],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What the checks need of a pipeline; it may be incomplete."""
+
+    name: str
+    sources: Mapping[str, Source]
+    steps: tuple[Step | None, ...]
+    sink: Sink | None
+    output_mode: str
+    dead_letter: str | None
+    errors: str
+    connector: str
+    kafka: Mapping[str, str]
+    place: Place | None
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -106,11 +161,11 @@ class Pipeline:
     @classmethod
     def load(cls, path: str | Path, variables: Mapping[str, object] | None = None) -> Pipeline:
         """The pipeline of a YAML file; `variables` replace `${name}`."""
-        return cls(**documents.read(Path(path), variables))
+        return of_document(documents.read(Path(path), variables))
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Pipeline:
-        return cls(**arguments_of(fields))
+        return cls(**parts_of(fields).checked())  # type: ignore[arg-type]  # it has a sink
 
     def to_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"name": self.name}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
 _PACKAGE = __name__.rsplit(".", 2)[0]  # moldau.pipelines
@@ -11,14 +11,20 @@ _PACKAGE = __name__.rsplit(".", 2)[0]  # moldau.pipelines
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line of a file; `file` is its path as far as it is known."""
+    """A line of a file, perhaps with a column of it; `file` is its path as far as it is known."""
 
     file: str
     line: int
+    column: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         """Short, as compilers print it: the file's name is enough to find the line."""
         return f"{PurePath(self.file).name}:{self.line}"
+
+    @property
+    def exact(self) -> str:
+        """With the column, if it is known: for mistakes that were found in the text itself."""
+        return f"{self}:{self.column}" if self.column is not None else str(self)
 
     def to_json(self) -> str:
         return f"{self.file}:{self.line}"

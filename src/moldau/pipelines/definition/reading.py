@@ -7,7 +7,9 @@ before anything is raised, each with its line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
@@ -73,7 +75,7 @@ class PipelineArguments(TypedDict):
     source: Source | None
     sources: Mapping[str, Source]
     steps: list[Step]
-    sink: Sink
+    sink: Sink | None
     trigger: Trigger | None
     output_mode: str
     dead_letter: str | None
@@ -85,18 +87,39 @@ class PipelineArguments(TypedDict):
     place: Place | None
 
 
-def arguments_of(
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """As much of a pipeline as could be read, and every mistake in how it is written."""
+
+    arguments: PipelineArguments
+    #: In their places, None where one could not be read.
+    steps: tuple[Step | None, ...]
+    mistakes: tuple[PipelineError, ...]
+
+    def checked(self) -> PipelineArguments:
+        if self.mistakes:
+            raise DefinitionError(self.mistakes)
+        return self.arguments
+
+
+def parts_of(
     data: object,
     *,
     places: Places | None = None,
     resolve: Callable[[str], Code] | None = None,
     base: str | None = None,
-) -> PipelineArguments:
+) -> Reading:
     """The arguments for the pipeline that `data` describes.
 
     `resolve` turns `file.py:function` into code; data without YAML behind it has the code already.
     """
     return _Reader(places or (lambda path: None), resolve, base).pipeline(data)
+
+
+def in_order(mistakes: Iterable[PipelineError]) -> PipelineError:
+    """What is raised for all mistakes together, in the order of the document."""
+    unique = {str(mistake): mistake for mistake in mistakes}
+    return DefinitionError(sorted(unique.values(), key=_position))
 
 
 class _Reader:
@@ -108,7 +131,7 @@ class _Reader:
         self._base = base
         self._mistakes: list[PipelineError] = []
 
-    def pipeline(self, data: object) -> PipelineArguments:
+    def pipeline(self, data: object) -> Reading:
         fields = self._mapping(data, (), "a pipeline")
         self._known(fields, (*_FIELDS, "base", "place"), (), "")
         for name in ("name", "sink"):
@@ -127,13 +150,11 @@ class _Reader:
         sink = self._end(fields.get("sink", {}), ("sink",)) if "sink" in fields else None
         trigger = self._trigger(fields.get("trigger"))
         kafka = self._mapping(fields.get("kafka") or {}, ("kafka",), "kafka")
-        if self._mistakes or sink is None:
-            raise DefinitionError(sorted(self._mistakes, key=_line))
-        return PipelineArguments(
-            name=str(fields["name"]),
+        arguments = PipelineArguments(
+            name=str(fields.get("name", "")),
             source=source,
             sources={name: one for name, one in sources.items() if one is not None},
-            steps=steps,
+            steps=[step for step in steps if step is not None],
             sink=sink,
             trigger=trigger,
             output_mode=str(fields.get("outputMode", APPEND)).lower(),
@@ -145,6 +166,7 @@ class _Reader:
             base=str(fields.get("base") or self._base or Path.cwd()),
             place=self._place(fields, ()),
         )
+        return Reading(arguments, tuple(steps), tuple(sorted(self._mistakes, key=_position)))
 
     # Sources and sinks
 
@@ -249,12 +271,11 @@ class _Reader:
 
     # Steps
 
-    def _steps(self, data: object) -> list[Step]:
+    def _steps(self, data: object) -> list[Step | None]:
         if not isinstance(data, list):
             self._wrong(("steps",), "steps: expected a list, each item beginning with '-'")
             return []
-        found = [self._step(one, ("steps", index)) for index, one in enumerate(data)]
-        return [step for step in found if step is not None]
+        return [self._step(one, ("steps", index)) for index, one in enumerate(data)]
 
     def _step(self, data: object, path: PipelinePath) -> Step | None:
         where = _dotted(path)
@@ -378,7 +399,7 @@ class _Reader:
                 break
             path = path[:-1]
         self._mistakes.append(
-            PipelineError(message, where=str(place) if place else None, hint=hint)
+            PipelineError(message, where=place.exact if place else None, hint=hint)
         )
 
 
@@ -402,6 +423,6 @@ def _shown(data: object) -> str:
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
-def _line(mistake: PipelineError) -> int:
-    _, _, line = (mistake.where or "").rpartition(":")
-    return int(line) if line.isdecimal() else 0
+def _position(mistake: PipelineError) -> tuple[int, int]:
+    found = re.fullmatch(r".*?:(\d+)(?::(\d+))?", mistake.where or "")
+    return (0, 0) if found is None else (int(found[1]), int(found[2] or 0))

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from moldau.client.config import CONSUMER_KEYS, PRODUCER_KEYS, keys_of
 from moldau.pipelines.definition.model import Topic
 
+# What is only about the definition.
+_DEFINITION = frozenset({"allowloop"})
 # What only our own source and sink know. Spark's connector would take it for a misspelt setting.
 _OWN = frozenset({"groupid", "mirroroffsets", "exactlyonce"})
 
@@ -47,7 +49,11 @@ def source_options(
 def sink_options(
     topic: Topic, kafka: Mapping[str, str], *, bootstrap: str, connector: str = "moldau"
 ) -> dict[str, str]:
-    given = {name: _text(value) for name, value in topic.settings.items()}
+    given = {
+        name: _text(value)
+        for name, value in topic.settings.items()
+        if name.lower() not in _DEFINITION
+    }
     return {
         "kafka.bootstrap.servers": bootstrap,
         **{f"kafka.{name}": value for name, value in kafka.items() if _is_for(name, PRODUCER_KEYS)},

@@ -157,101 +157,101 @@ def test_tables_are_told_by_their_kind(sink: str, kind: str) -> None:
     [
         pytest.param(
             "source: {topic: t, format: string}\nsink:\n  tpoic: out",
-            "orders.yaml:4: sink: unknown option 'tpoic' (did you mean 'topic'?)",
+            "orders.yaml:4:3: sink: unknown option 'tpoic' (did you mean 'topic'?)",
             id="misspelt topic",
         ),
         pytest.param(
             "source: {topic: t, format: string}\nsink:\n  topic: out\n  kay: id",
-            "orders.yaml:5: sink: unknown option 'kay' (did you mean 'key'?)",
+            "orders.yaml:5:3: sink: unknown option 'kay' (did you mean 'key'?)",
             id="misspelt option",
         ),
         pytest.param(
             "source: {topic: t, format: string}\nsink: {parquet: out, partitonBy: [a]}",
-            "orders.yaml:3: sink: unknown option 'partitonBy' (did you mean 'partitionBy'?)",
+            "orders.yaml:3:22: sink: unknown option 'partitonBy' (did you mean 'partitionBy'?)",
             id="misspelt option of a table",
         ),
         pytest.param(
             "source: {topic: t}\nsink: {topic: out}",
-            "orders.yaml:2: source: format 'json' needs a schema: columns as DDL, e.g. "
+            "orders.yaml:2:1: source: format 'json' needs a schema: columns as DDL, e.g. "
             'schema: "id STRING, amount DOUBLE" (format: string gives the value as it is)',
             id="json without a schema",
         ),
         pytest.param(
             "source: {topic: t, format: jsn, schema: a INT}\nsink: {topic: out}",
-            "orders.yaml:2: source: unknown format 'jsn' (did you mean 'json'?)",
+            "orders.yaml:2:20: source: unknown format 'jsn' (did you mean 'json'?)",
             id="unknown format",
         ),
         pytest.param(
             "source: {topic: t, format: string, startingOffsets: earlist}\nsink: {topic: out}",
-            "orders.yaml:2: source: Option 'startingOffsets': Expected 'earliest', 'latest'",
+            "orders.yaml:2:36: source: Option 'startingOffsets': Expected 'earliest', 'latest'",
             id="a value that the source refuses",
         ),
         pytest.param(
             "source: {topic: t, pattern: t.*, format: string}\nsink: {topic: out}",
-            "orders.yaml:2: source: exactly one of topic, topics, pattern and assign, "
+            "orders.yaml:2:1: source: exactly one of topic, topics, pattern and assign, "
             "not topic and pattern",
             id="two ways to name topics",
         ),
         pytest.param(
             "source: {topic: t, format: string}\nsteps:\n  - sql: SELECT 1\n  - sqll: x\n"
             "sink: {topic: out}",
-            "orders.yaml:5: steps[1]: unknown step 'sqll' (did you mean 'sql'?)",
+            "orders.yaml:5:5: steps[1]: unknown step 'sqll' (did you mean 'sql'?)",
             id="unknown step",
         ),
         pytest.param(
             "source: {topic: t, format: string}\nsteps:\n  - python: steps.py:enrihc\n"
             "sink: {topic: out}",
-            "orders.yaml:4: python: steps.py has no function 'enrihc'; it has enrich, check",
+            "orders.yaml:4:5: python: steps.py has no function 'enrihc'; it has enrich, check",
             id="unknown function",
         ),
         pytest.param(
             "source: {topic: t, format: string}\nsteps:\n  - row: other.py:check\n"
             "sink: {topic: out}",
-            "orders.yaml:4: row: there is no file other.py in",
+            "orders.yaml:4:5: row: there is no file other.py in",
             id="missing file",
         ),
         pytest.param(
             "source: {topic: t, format: string}\nsink: {topic: out}\ntrigger: soon",
-            "orders.yaml:4: trigger: expected '1 second', 'available now' or 'once', got 'soon'",
+            "orders.yaml:4:1: trigger: expected '1 second', 'available now' or 'once', got 'soon'",
             id="trigger",
         ),
         pytest.param(
             "source: {topic: t, format: string}\nsteps:\n"
             "  - watermark: {column: at, delay: soon}\nsink: {topic: out}",
-            "orders.yaml:4: steps[0]: watermark: delay 'soon' is no time (e.g. 10 minutes)",
+            "orders.yaml:4:5: steps[0]: watermark: delay 'soon' is no time (e.g. 10 minutes)",
             id="delay",
         ),
         pytest.param(
             "source: {topic: t, format: string}\nsink: {topic: out}\nname: q",
-            "orders.yaml:4: 'name': given twice",
+            "orders.yaml:4:1: 'name': given twice",
             id="given twice",
         ),
         pytest.param(
             "source: {topic: t, format: string}\nsink: {topic: out}\ndead_letter: t",
-            "orders.yaml:1: dead_letter: is also the source, so bad records would be read again "
+            "orders.yaml:4:1: dead_letter: is also the source, so bad records would be read again "
             "and again",
             id="dead letters in a circle",
         ),
         pytest.param(
             "source: {topic: t, format: string}\nconnector: kafka\n"
             "sink: {topic: out, exactlyOnce: true}",
-            "orders.yaml:4: sink: connector 'kafka' is at least once (connector: auto or moldau)",
+            "orders.yaml:4:20: sink: connector 'kafka' is at least once (connector: auto or moldau)",
             id="exactly once where that cannot be",
         ),
         pytest.param(
             "source: {topic: t, format: string}\nsink: {topic: out\n",
-            "orders.yaml:4: not YAML: expected ',' or '}'",
+            "orders.yaml:4:1: not YAML: expected ',' or '}'",
             id="not YAML",
         ),
         pytest.param(
             "source: {topic: t, format: string}\nsink: {parquet: out}\noutputMode: update",
-            "orders.yaml:3: outputMode: a parquet sink cannot take output mode 'update'",
+            "orders.yaml:4:1: outputMode: a parquet sink cannot take output mode 'update'",
             id="output mode",
         ),
         pytest.param(
             "sources: {a: {topic: t, format: string}, b: {topic: u, format: string}}\n"
             "steps:\n  - drop: value\nsink: {topic: out}",
-            "orders.yaml:4: steps[0]: with several sources the first step must name its "
+            "orders.yaml:4:5: steps[0]: with several sources the first step must name its "
             "source (from: a)",
             id="first step of several sources",
         ),
@@ -271,9 +271,37 @@ def test_all_mistakes_are_told_at_once(folder: Path) -> None:
         sink: {topic: out, ky: id}
         """
     assert mistakes(text, folder) == [
-        "orders.yaml:2: unknown option 'sorce' (did you mean 'source'?)",
-        "orders.yaml:4: steps[0]: unknown step 'sqll' (did you mean 'sql'?)",
-        "orders.yaml:5: sink: unknown option 'ky' (did you mean 'key'?)",
+        "orders.yaml:2:1: unknown option 'sorce' (did you mean 'source'?)",
+        "orders.yaml:4:5: steps[0]: unknown step 'sqll' (did you mean 'sql'?)",
+        "orders.yaml:5:20: sink: unknown option 'ky' (did you mean 'key'?)",
+    ]
+
+
+def test_mistakes_of_every_kind_are_told_at_once(folder: Path) -> None:
+    """Of how it is written, of its values, of its functions and of what contradicts."""
+    text = """\
+        name: a b
+        source:
+          topic: t
+          format: jsn
+          schema: id INT
+        outputMode: updat
+        steps:
+          - row: steps.py:chek
+          - watermark: {column: at, delay: soon}
+        sink: {parquet: out, partitonBy: [a]}
+        errors: stop
+        triger: 1 second
+        """
+    assert [line.partition(": ")[0] for line in mistakes(text, folder)] == [
+        "orders.yaml:1:1",
+        "orders.yaml:4:3",
+        "orders.yaml:6:1",
+        "orders.yaml:8:5",
+        "orders.yaml:9:5",
+        "orders.yaml:10:22",
+        "orders.yaml:11:1",
+        "orders.yaml:12:1",
     ]
 
 
@@ -282,7 +310,7 @@ def test_variables_are_put_in() -> None:
     pipeline = loads(text, file="p.yaml", variables={"in": "orders", "folder": "/data"})
     assert str(pipeline.sources["input"]) == "orders"
     assert pipeline.sink.to_json()["parquet"] == "/data/x"
-    with pytest.raises(DefinitionError, match=r"p.yaml:3: no variable 'folder' is given"):
+    with pytest.raises(DefinitionError, match=r"p.yaml:3:8: no variable 'folder' is given"):
         loads(text, file="p.yaml", variables={"in": "orders"})
 
 

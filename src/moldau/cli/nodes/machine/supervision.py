@@ -1,0 +1,228 @@
+"""What `moldau start --spark` decides while it runs: what to start again and when, what to report.
+
+| part | restarted by | if it ends in order |
+|---|---|---|
+| broker | this command | somebody stopped it, so everything ends |
+| control loop | this command | `moldau spark stop` was run, so it stays down |
+| Spark | the control loop | the same |
+
+Invariants: a part that ended without being asked is started again for as long as the command runs,
+ever later after failures in a row (1 s, 2 s, 4 s, ... at most a minute), soon again after it has
+run for a minute. Each change of a part is reported once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from moldau.peers.machine.backoff import ExponentialBackoff, RandomSource
+
+__all__ = [
+    "BrokerEnded",
+    "BrokerReady",
+    "Effect",
+    "End",
+    "Event",
+    "LoopFailed",
+    "Say",
+    "Seen",
+    "StartBroker",
+    "StartLoop",
+    "Supervisor",
+]
+
+_BACKOFF: Final = ExponentialBackoff(1_000, 60_000)
+_WELL_AFTER_MS: Final = 60_000
+_SIGKILL: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerReady:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerEnded:
+    """Its exit code; below 0 the signal that ended it."""
+
+    code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The processes of the control loop and of Spark, None where there is none.
+
+    `wanted` is False after `moldau spark stop`.
+    """
+
+    loop: int | None
+    spark: int | None
+    wanted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFailed:
+    """The control loop could not be started."""
+
+    reason: str
+
+
+Event = BrokerReady | BrokerEnded | Seen | LoopFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """One line for the user."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartBroker:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class StartLoop:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Stop all that is left."""
+
+
+Effect = Say | StartBroker | StartLoop | End
+
+
+@dataclass(slots=True)
+class _Restarts:
+    """When a part is started again."""
+
+    random: RandomSource
+    since_ms: int
+    failures: int = 0
+    #: None while it runs or is being started.
+    at_ms: int | None = None
+
+    def on_started(self, now_ms: int) -> None:
+        self.since_ms = now_ms
+        self.at_ms = None
+
+    def on_ended(self, now_ms: int, *, ran: bool) -> int:
+        """The pause before the next start, which may be shorter than a second."""
+        well = ran and now_ms - self.since_ms >= _WELL_AFTER_MS
+        self.failures = 1 if well else self.failures + 1
+        delay_ms = _BACKOFF.delay_ms(self.failures, self.random)
+        self.at_ms = now_ms + delay_ms
+        return delay_ms
+
+    def is_due(self, now_ms: int) -> bool:
+        if self.at_ms is None or now_ms < self.at_ms:
+            return False
+        self.at_ms = None
+        return True
+
+
+class Supervisor:
+    """The state of a deployment whose parts have all been up once."""
+
+    def __init__(self, random: RandomSource, seen: Seen, *, now_ms: int) -> None:
+        self._broker_ready = True
+        self._broker = _Restarts(random, now_ms)
+        self._loop = _Restarts(random, now_ms)
+        self._seen = seen
+
+    def step(self, event: Event, now_ms: int) -> list[Effect]:
+        match event:
+            case BrokerReady():
+                return self._on_broker_ready(now_ms)
+            case BrokerEnded(code):
+                return self._on_broker_ended(code, now_ms)
+            case Seen():
+                return self._on_seen(event, now_ms)
+            case LoopFailed(reason):
+                delay_ms = self._loop.on_ended(now_ms, ran=False)
+                return [
+                    Say(f"The control loop cannot be started: {reason}. {_next_try(delay_ms)}.")
+                ]
+            case _:
+                assert_never(event)
+
+    def _on_broker_ready(self, now_ms: int) -> list[Effect]:
+        self._broker.on_started(now_ms)
+        self._broker_ready = True
+        return [Say("The broker is up again; pipelines continue.")]
+
+    def _on_broker_ended(self, code: int, now_ms: int) -> list[Effect]:
+        if code == 0 and self._broker_ready:
+            return [Say("The broker was stopped, so Spark and all pipelines stop, too."), End()]
+        delay_ms = self._broker.on_ended(now_ms, ran=self._broker_ready)
+        self._broker_ready = False
+        return [Say(f"The broker {_ending(code)}. {_next_try(delay_ms)}.")]
+
+    def _on_seen(self, seen: Seen, now_ms: int) -> list[Effect]:
+        before, self._seen = self._seen, seen
+        effects: list[Effect] = []
+        if before.wanted and not seen.wanted and seen.loop is None:
+            effects.append(
+                Say(
+                    "Spark and all pipelines were stopped by `moldau spark stop`; "
+                    "`moldau spark start` starts them again."
+                )
+            )
+        elif not seen.wanted and seen.loop is None:
+            pass
+        else:
+            if not seen.wanted:
+                # It is about to stop: that is reported when it has.
+                self._seen = Seen(loop=seen.loop, spark=seen.spark, wanted=before.wanted)
+            effects += self._loop_changes(before, seen, now_ms)
+            effects += _spark_changes(before, seen)
+        if not seen.wanted:
+            self._loop.at_ms = None
+        if self._loop.is_due(now_ms):
+            effects.append(StartLoop())
+        if self._broker.is_due(now_ms):
+            effects.append(StartBroker())
+        return effects
+
+    def _loop_changes(self, before: Seen, seen: Seen, now_ms: int) -> list[Effect]:
+        if seen.loop == before.loop:
+            return []
+        if seen.loop is None:
+            if not seen.wanted:
+                return []
+            delay_ms = self._loop.on_ended(now_ms, ran=True)
+            return [
+                Say(
+                    f"The control loop (process {before.loop}) has ended unexpectedly; pipelines "
+                    f"continue without it. {_next_try(delay_ms)}."
+                )
+            ]
+        self._loop.on_started(now_ms)
+        return [Say(f"The control loop is up again (process {seen.loop}).")]
+
+
+def _spark_changes(before: Seen, seen: Seen) -> list[Effect]:
+    if seen.spark == before.spark or not seen.wanted:
+        return []
+    if seen.spark is None:
+        return [
+            Say(
+                f"Spark (process {before.spark}) has ended unexpectedly; the control loop starts "
+                "it again, and all pipelines from their checkpoints."
+            )
+        ]
+    return [Say(f"Spark is up again (process {seen.spark}); pipelines continue.")]
+
+
+def _ending(code: int) -> str:
+    if code == -_SIGKILL:
+        return "was killed (SIGKILL: by a user, or because memory ran out)"
+    return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+
+
+def _next_try(delay_ms: int) -> str:
+    return f"It is started again in {max(1, round(delay_ms / 1000))} s"
