@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from moldau.data.protobuf import indexes, printer, well_known
@@ -18,6 +17,7 @@ from moldau.data.protobuf.diff import Side, differences
 from moldau.data.protobuf.differences import Difference
 from moldau.data.protobuf.from_descriptor import file_of
 from moldau.data.protobuf.lexer import TEXT_SIZE_MAX
+from moldau.data.protobuf.metadata import descriptor_class
 from moldau.data.protobuf.model import Message, ProtoFile
 from moldau.data.protobuf.parser import parse_text
 from moldau.data.protobuf.types import TypeTable
@@ -67,8 +67,11 @@ class ProtobufSchema:
         reserved_fields: frozenset[str] = frozenset(),
         *,
         canonical_text: str | None = None,
+        name: str | None = None,
     ) -> None:
+        """`name` is the message that is meant where it is not the first."""
         self.file = file
+        self._name = name
         self._canonical_text = canonical_text
         self.references = references
         self.reserved_fields = reserved_fields
@@ -82,7 +85,9 @@ class ProtobufSchema:
 
     @property
     def name(self) -> str | None:
-        """The first message; the first enum of a file without messages."""
+        """The first message unless another is meant; the first enum of a file without messages."""
+        if self._name is not None:
+            return self._name
         file = self._main_file
         first: Message | Any = next(file.messages(), None) or next(file.enums(), None)
         if first is None:
@@ -113,7 +118,11 @@ class ProtobufSchema:
         """The schema whose canonical text is the normalized one, with all options sorted."""
         text = self._normalized_text
         return ProtobufSchema(
-            parse_text(text), self.references, self.reserved_fields, canonical_text=text
+            parse_text(text),
+            self.references,
+            self.reserved_fields,
+            canonical_text=text,
+            name=self._name,
         )
 
     def formatted(self, format_name: str) -> str:
@@ -220,16 +229,6 @@ def _from_base64(text: str) -> ProtoFile | None:
         return None
     try:
         data = base64.b64decode(text, validate=True)
-        return file_of(_descriptor_class().FromString(data))
+        return file_of(descriptor_class("FileDescriptorProto").FromString(data))
     except (binascii.Error, ValueError, DecodeError):
         return None
-
-
-@lru_cache(maxsize=1)
-def _descriptor_class() -> Any:
-    """A FileDescriptorProto that knows Confluent's options."""
-    pool = descriptor_pool.DescriptorPool()
-    for name in ("google/protobuf/descriptor.proto", well_known.META):
-        pool.AddSerializedFile(well_known.descriptor(name))
-    found = pool.FindMessageTypeByName("google.protobuf.FileDescriptorProto")
-    return message_factory.GetMessageClass(found)
