@@ -61,7 +61,8 @@ class ParsedSchema(Protocol):
         """Why a reader with this schema cannot read what was written with `writer`.
 
         The sentences are those of Confluent's registry, with the two names put in. Empty if it
-        can. `lenient` allows the changes of compatibilityPolicy LENIENT, where the language has one.
+        can. `lenient` allows the changes of compatibilityPolicy LENIENT, where the language has
+        one.
         """
 
 

@@ -1,0 +1,1 @@
+"""Avro: its schemas as the registry keeps them, and its encoding."""
