@@ -9,12 +9,10 @@ if something changes, records go to the topic (`leadership.py`, `log.py`) and ba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
 from moldau import __version__
-from moldau.data.schema_language import SchemaLanguage
 from moldau.http.application import Application, Service
 from moldau.http.authentication import authentication_of
 from moldau.http.server import HttpServer
@@ -23,6 +21,7 @@ from moldau.services.registry.config import RegistryConfig
 from moldau.services.registry.group import GroupMember
 from moldau.services.registry.languages import LANGUAGES
 from moldau.services.registry.machine.election import Identity
+from moldau.services.registry.machine.parsing import Languages
 from moldau.services.registry.service import RegistryService, as_http_error
 
 __all__ = ["SchemaRegistry"]
@@ -31,12 +30,7 @@ __all__ = ["SchemaRegistry"]
 class SchemaRegistry:
     """`start` and `stop` are called once, on the loop that serves."""
 
-    def __init__(
-        self,
-        config: RegistryConfig,
-        *,
-        languages: Mapping[str, Callable[[], SchemaLanguage]] = LANGUAGES,
-    ) -> None:
+    def __init__(self, config: RegistryConfig, *, languages: Languages = LANGUAGES) -> None:
         self.config = config
         self.service = RegistryService(config, languages)
         self._server = HttpServer(

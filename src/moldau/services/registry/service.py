@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from moldau.client import AsyncAdmin, KafkaError
 from moldau.client.errors import RecordTooLargeError
-from moldau.data.schema_language import SchemaLanguage
 from moldau.http.machine.errors import HttpError
 from moldau.http.request import Answer, Request
 from moldau.services.registry.config import RegistryConfig
@@ -23,6 +22,7 @@ from moldau.services.registry.leadership import Leadership, NotPrimary
 from moldau.services.registry.log import StoreTimeout
 from moldau.services.registry.machine.decision import Decision
 from moldau.services.registry.machine.errors import RegistryError, schema_too_large
+from moldau.services.registry.machine.parsing import Languages
 from moldau.services.registry.machine.registry import Registry
 from moldau.services.registry.topic import StoreError, ensure_topic
 
@@ -37,9 +37,7 @@ _ELECTION_MS: Final = 5_000
 class RegistryService:
     """What the handlers use: the registry to read, and `write`."""
 
-    def __init__(
-        self, config: RegistryConfig, languages: Mapping[str, Callable[[], SchemaLanguage]]
-    ) -> None:
+    def __init__(self, config: RegistryConfig, languages: Languages) -> None:
         self.config = config
         self.registry = Registry(languages, config.defaults, cache_size=config.cache_size)
         self.leadership = Leadership(config, self.registry)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-from moldau.data.schema_language import ParsedSchema
+from moldau.data.compatibility import CompatibilityLevel, PreviousSchema
+from moldau.data.compatibility import incompatibilities as found_by
 from moldau.services.registry.machine.configs import Config
 from moldau.services.registry.machine.parsing import Canonical, SchemaParser
 from moldau.services.registry.machine.schemas import Schema, StoredSchema
 from moldau.services.registry.machine.scopes import Scopes
 
 __all__ = ["incompatibilities"]
-
-_SCHEMA_LENGTH_SHOWN: Final = 10 * 1024
 
 
 def incompatibilities(
@@ -25,7 +23,7 @@ def incompatibilities(
     parser: SchemaParser,
 ) -> list[str]:
     """Why `new` cannot be registered after `previous`, oldest first; empty if it can."""
-    level = config.compatibility_level or scopes.defaults.compatibility_level
+    level = CompatibilityLevel(config.compatibility_level or scopes.defaults.compatibility_level)
     validates_fields = scopes.validates_fields(config)
     reasons: list[str] = []
     if validates_fields and previous:
@@ -35,43 +33,18 @@ def incompatibilities(
         previous = [
             each for each in previous if _group(each.schema, config.compatibility_group) == group
         ]
-    if not level.endswith("_TRANSITIVE"):
+    if not level.is_transitive:
         previous = previous[-1:]
-    for each in reversed(previous if level != "NONE" else ()):
-        found = _against(new.parsed, each, level, config, parser)
-        if found:
-            reasons += found
-            break
+    reasons += found_by(
+        level,
+        new.parsed,
+        [PreviousSchema(parser.parse(each), each.version) for each in previous],
+        lenient=config.compatibility_policy == "LENIENT",
+    )
     if reasons:
         shown = "true" if validates_fields else "false"
-        reasons.append(f"{{validateFields: '{shown}', compatibility: '{level}'}}")
+        reasons.append(f"{{validateFields: '{shown}', compatibility: '{level.value}'}}")
     return reasons
-
-
-def _against(
-    new: ParsedSchema, stored: StoredSchema, level: str, config: Config, parser: SchemaParser
-) -> list[str]:
-    if new.schema_type != stored.schema.type:
-        return ["Incompatible because of different schema type"]
-    old = parser.parse(stored)
-    lenient = config.compatibility_policy == "LENIENT"
-    found: list[str] = []
-    if level.startswith(("FORWARD", "FULL")):
-        found += old.incompatibilities(
-            new, reader_name="old", writer_name="new", lenient=lenient
-        )
-    if level.startswith(("BACKWARD", "FULL")):
-        found += new.incompatibilities(old, lenient=lenient)
-    if found:
-        found.append(f"{{oldSchemaVersion: {stored.version}}}")
-        found.append(_shown(old.canonical_text))
-    return found
-
-
-def _shown(text: str) -> str:
-    if len(text) <= _SCHEMA_LENGTH_SHOWN:
-        return f"{{oldSchema: '{text}'}}"
-    return f"{{oldSchema: <truncated> '{text[:_SCHEMA_LENGTH_SHOWN]}...'}}"
 
 
 def _removed_reservations(new: Schema, old: Schema) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from moldau.data.compatibility import CompatibilityLevel
 from moldau.services.registry.machine.contracts import Metadata, RuleSet
 from moldau.services.registry.machine.errors import InvalidRequest, invalid_compatibility
 from moldau.services.registry.machine.json_fields import (
@@ -16,15 +17,7 @@ from moldau.services.registry.machine.json_fields import (
 
 __all__ = ["LEVELS", "Config", "ConfigChange"]
 
-LEVELS: Final = (
-    "NONE",
-    "BACKWARD",
-    "BACKWARD_TRANSITIVE",
-    "FORWARD",
-    "FORWARD_TRANSITIVE",
-    "FULL",
-    "FULL_TRANSITIVE",
-)
+LEVELS: Final = tuple(each.value for each in CompatibilityLevel)
 _POLICIES: Final = ("STRICT", "LENIENT", "LOGICAL")
 
 

@@ -22,12 +22,20 @@ from moldau.services.registry.machine.schemas import LATEST, Reference, Schema, 
 from moldau.services.registry.machine.state import RegistryState
 from moldau.services.registry.machine.subjects import qualify
 
-__all__ = ["Canonical", "SchemaParser"]
+__all__ = ["Canonical", "Languages", "SchemaParser"]
 
 _REFERENCES_MAX: Final = 10_000
 _DEPTH_MAX: Final = 200
 
-_CacheKey = tuple[str, str, tuple[ResolvedReference, ...], tuple[str, ...]]
+_CacheKey = tuple[bool, str, str, tuple[ResolvedReference, ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Languages:
+    """By type; `stored` reads what the registry holds already, less strictly than what is new."""
+
+    new: Mapping[str, Callable[[], SchemaLanguage]]
+    stored: Mapping[str, Callable[[], SchemaLanguage]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,7 @@ class SchemaParser:
     def __init__(
         self,
         state: RegistryState,
-        languages: Mapping[str, Callable[[], SchemaLanguage]],
+        languages: Languages,
         *,
         cache_size: int = 1_000,
     ) -> None:
@@ -53,14 +61,14 @@ class SchemaParser:
 
     @property
     def types(self) -> list[str]:
-        return list(self._languages)
+        return list(self._languages.new)
 
     def canonical(
         self, subject: str, schema: Schema, *, normalize: bool = False, as_new: bool = False
     ) -> Canonical:
         """`as_new` refuses references to versions that are deleted."""
         references, resolved = self._resolve(subject, schema, as_new=as_new)
-        parsed = self._parse(schema, resolved)
+        parsed = self._parse(schema, resolved, as_new=as_new)
         if normalize:
             parsed = parsed.normalized()
         return Canonical(
@@ -70,15 +78,18 @@ class SchemaParser:
     def parse(self, stored: StoredSchema) -> ParsedSchema:
         """What is stored."""
         _, resolved = self._resolve(stored.subject, stored.schema, as_new=False)
-        return self._parse(stored.schema, resolved)
+        return self._parse(stored.schema, resolved, as_new=False)
 
-    def _parse(self, schema: Schema, resolved: tuple[ResolvedReference, ...]) -> ParsedSchema:
-        key = (schema.type, schema.text, resolved, schema.reserved_fields)
+    def _parse(
+        self, schema: Schema, resolved: tuple[ResolvedReference, ...], *, as_new: bool
+    ) -> ParsedSchema:
+        key = (as_new, schema.type, schema.text, resolved, schema.reserved_fields)
         found = self._cache.get(key)
         if found is not None:
             self._cache.move_to_end(key)
             return found
-        load = self._languages.get(schema.type)
+        languages = self._languages.new if as_new else self._languages.stored
+        load = languages.get(schema.type)
         if load is None:
             raise InvalidSchema(f"Invalid schema type {schema.type}")
         try:

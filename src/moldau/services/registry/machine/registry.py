@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
-from moldau.data.schema_language import SchemaLanguage
 from moldau.services.registry.machine.compatibility import incompatibilities
 from moldau.services.registry.machine.deletion import Deletion
 from moldau.services.registry.machine.errors import InvalidSchema
-from moldau.services.registry.machine.parsing import SchemaParser
+from moldau.services.registry.machine.parsing import Languages, SchemaParser
 from moldau.services.registry.machine.queries import Queries
 from moldau.services.registry.machine.records import Record
 from moldau.services.registry.machine.registration import Registration
@@ -25,7 +22,7 @@ class Registry:
 
     def __init__(
         self,
-        languages: Mapping[str, Callable[[], SchemaLanguage]],
+        languages: Languages,
         defaults: ServerDefaults,
         *,
         cache_size: int = 1_000,
