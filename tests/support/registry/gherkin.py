@@ -63,5 +63,6 @@ def _document(lines: list[str], start: int) -> tuple[str, int]:
     end = start + 1
     while lines[end].strip() != '"""':
         end += 1
-    found = [each[indent:] if not each[:indent].strip() else each for each in lines[start + 1 : end]]
+    inside = lines[start + 1 : end]
+    found = [each[indent:] if not each[:indent].strip() else each for each in inside]
     return "\n".join(found), end + 1

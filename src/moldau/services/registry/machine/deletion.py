@@ -48,7 +48,7 @@ class Deletion:
             raise version_soft_deleted(subject, version)
         self._scopes.check_writable(subject)
         version = stored.version
-        if self._referrers(subject, version, deleted=permanent):
+        if self._referrers(subject, version):
             raise reference_exists(subject, version)
         if not permanent:
             return Decision((SchemaSet(subject, version, stored.as_deleted()),), version)
@@ -68,7 +68,7 @@ class Deletion:
         self._scopes.check_writable(subject)
         doomed = self._state.versions(subject, deleted=permanent)
         for each in doomed:
-            if self._referrers(subject, each.version, deleted=permanent) - {subject}:
+            if self._referrers(subject, each.version) - {subject}:
                 raise reference_exists(subject, each.version)
             if permanent and not each.deleted:
                 raise subject_not_soft_deleted(subject)
@@ -97,13 +97,13 @@ class Deletion:
     def _ids_kept(self) -> Noop:
         return Noop(dict(self._state.id_maxima))
 
-    def _referrers(self, subject: str, version: int, *, deleted: bool) -> set[str]:
-        """Subjects with a version that refers to this one."""
+    def _referrers(self, subject: str, version: int) -> set[str]:
+        """Subjects with a version that refers to this one; what is deleted softly does not count."""
         return {
             user
             for context, id in self._state.references_to(subject, version)
             for user, used in self._state.users_of_id(context, id).items()
-            if self._state.version(user, used, deleted=deleted) is not None
+            if self._state.version(user, used) is not None
         }
 
     def referring_ids(self, subject: str, version: int, *, deleted: bool) -> list[int]:
