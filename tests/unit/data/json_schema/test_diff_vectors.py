@@ -1,0 +1,40 @@
+"""The differences between schemas, against the lists of Confluent's registry."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.data.json_schema import JsonSchemaLanguage
+from moldau.data.json_schema.diff.difference import COMPATIBLE_LENIENT, COMPATIBLE_STRICT
+from moldau.data.json_schema.diff.schema_diff import compare_schemas
+
+VECTORS = Path(__file__).parents[5] / "shared" / "vectors" / "schema-registry" / "diff"
+FILES = sorted(VECTORS.glob("jsonschema-*.json"))
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(case, id=f"{path.stem} {index} {case['description']}")
+        for path in FILES
+        for index, case in enumerate(json.loads(path.read_text(encoding="utf-8")))
+    ]
+
+
+@pytest.mark.skipif(not FILES, reason=f"the cases are not at hand (looked for {VECTORS})")
+@pytest.mark.parametrize("case", cases())
+def test_differences_are_those_of_confluent(case: dict[str, Any]) -> None:
+    language = JsonSchemaLanguage()
+    original = language.parse(json.dumps(case["original_schema"]))
+    update = language.parse(json.dumps(case["update_schema"]))
+
+    found = compare_schemas(original.model, update.model)
+
+    assert [f"{each.type.name} {each.path}" for each in found] == case["changes"]
+    assert all(each.type in COMPATIBLE_STRICT for each in found) == case["compatible"]
+    lenient = case.get("compatible_lenient", case["compatible"])
+    assert all(each.type in COMPATIBLE_LENIENT for each in found) == lenient
+    assert (update.incompatibilities(original) == []) == case["compatible"]
