@@ -46,9 +46,7 @@ class RegistryStage:
         records += [ContextSet(name, exists=False) for name in state.contexts]
         if records:
             leadership = self.registry.service.leadership
-            self.running.call(
-                lambda: leadership.write(lambda: Decision(tuple(records), None))
-            )
+            self.running.call(lambda: leadership.write(lambda: Decision(tuple(records), None)))
 
 
 @contextmanager

@@ -161,7 +161,7 @@ def _imports(world: World, id: str, subject: str, version: str, document: str) -
 
 
 @step(
-    r'(?:the global compatibility level is|I set the global config to|'
+    r"(?:the global compatibility level is|I set the global config to|"
     r'I set the global compatibility level to) "([^"]*)"'
 )
 def _global_level(world: World, level: str) -> None:
@@ -181,9 +181,7 @@ def _global_mode(world: World, mode: str) -> None:
     world.ask("PUT", "/mode?force=true", {"mode": mode})
 
 
-@step(
-    r'subject "([^"]*)" has mode "([^"]*)"', r'I set the mode for subject "([^"]*)" to "([^"]*)"'
-)
+@step(r'subject "([^"]*)" has mode "([^"]*)"', r'I set the mode for subject "([^"]*)" to "([^"]*)"')
 def _subject_mode(world: World, subject: str, mode: str) -> None:
     world.ask("PUT", f"/mode/{segment(subject)}?force=true", {"mode": mode})
 

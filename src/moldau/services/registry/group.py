@@ -201,9 +201,7 @@ class GroupMember:
         if assignment.has_duplicate_urls:
             logger.error("group %s: %s", self._config.group_id, _DUPLICATES)
         primary = assignment.primary
-        self._identity = replace(
-            self._identity, is_leader=self._identity.same_instance(primary)
-        )
+        self._identity = replace(self._identity, is_leader=self._identity.same_instance(primary))
         self._on_primary(primary)
 
     async def _after(self, after: After, code: ErrorCode) -> None:

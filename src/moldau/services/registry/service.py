@@ -118,8 +118,6 @@ def as_http_error(error: Exception) -> HttpError | None:
             return HttpError(500, f"Operation timed out: {error}", error_code=50002)
         case StoreError() | KafkaError():
             logger.error("the store failed: %s", error)
-            return HttpError(
-                500, f"Error in the backend data store: {error}", error_code=50001
-            )
+            return HttpError(500, f"Error in the backend data store: {error}", error_code=50001)
         case _:
             return None

@@ -156,9 +156,7 @@ def _subjects(api: SubjectsApi) -> Iterator[Route]:
         subject, api.look_up, "Look up a schema under a subject", tag, schema,
         "normalize format deleted",
     )  # fmt: skip
-    yield _delete(
-        subject, api.delete_subject, "Delete a subject", tag, _NUMBERS, "permanent"
-    )
+    yield _delete(subject, api.delete_subject, "Delete a subject", tag, _NUMBERS, "permanent")
     yield _get(
         subject + "/metadata", api.get_with_metadata, "The newest version with properties", tag,
         schema, "key value format deleted",
@@ -171,9 +169,7 @@ def _subjects(api: SubjectsApi) -> Iterator[Route]:
         subject + "/versions", api.register, "Register a schema", tag, schema,
         "normalize format force",
     )  # fmt: skip
-    yield _get(
-        version, api.get_version, "A version", tag, schema, "format referenceFormat deleted"
-    )
+    yield _get(version, api.get_version, "A version", tag, schema, "format referenceFormat deleted")
     yield _delete(version, api.delete_version, "Delete a version", tag, _NUMBER, "permanent")
     yield _get(
         version + "/schema", api.get_text, "The schema of a version alone", tag, _TEXT,
@@ -198,9 +194,7 @@ def _schemas(api: SchemasApi) -> Iterator[Route]:
         id, api.get_by_id, "A schema by its id", tag, schema,
         "subject format referenceFormat fetchMaxId",
     )  # fmt: skip
-    yield _get(
-        id + "/schema", api.get_text_by_id, "The schema alone", tag, _TEXT, "subject format"
-    )
+    yield _get(id + "/schema", api.get_text_by_id, "The schema alone", tag, _TEXT, "subject format")
     yield _get(
         id + "/subjects", api.list_subjects, "Subjects with an id", tag, _TEXTS,
         "subject deleted offset limit",
@@ -230,9 +224,7 @@ def _compatibility(api: CompatibilityApi) -> Iterator[Route]:
 def _settings(api: ConfigsApi) -> Iterator[Route]:
     tag = "Config (v1)"
     for path in ("/config", "/config/{subject}"):
-        yield _get(
-            path, api.get_config, "The configuration", tag, _of("Config"), "defaultToGlobal"
-        )
+        yield _get(path, api.get_config, "The configuration", tag, _of("Config"), "defaultToGlobal")
         yield _put(
             path, api.set_config, "Change it", tag, _of("ConfigUpdateRequest"),
             body=_of("ConfigUpdateRequest"),
@@ -314,9 +306,7 @@ def _put(
     *,
     body: dict[str, Any],
 ) -> Route:
-    return replace(
-        _post(path, handler, summary, tag, answer, parameters), method="PUT", body=body
-    )
+    return replace(_post(path, handler, summary, tag, answer, parameters), method="PUT", body=body)
 
 
 def _parameters(names: Iterable[str]) -> Iterator[Parameter]:

@@ -123,9 +123,7 @@ def _policy(source: JsonObject, name: str) -> str | None:
     if text is None:
         return None
     if text.upper() not in _POLICIES:
-        raise InvalidRequest(
-            f"field {name!r} must be one of {', '.join(_POLICIES)}, not {text!r}"
-        )
+        raise InvalidRequest(f"field {name!r} must be one of {', '.join(_POLICIES)}, not {text!r}")
     return text.upper()
 
 

@@ -98,7 +98,7 @@ class Deletion:
         return Noop(dict(self._state.id_maxima))
 
     def _referrers(self, subject: str, version: int) -> set[str]:
-        """Subjects with a version that refers to this one; what is deleted softly does not count."""
+        """Subjects with a version that refers to this one and is not deleted."""
         return {
             user
             for context, id in self._state.references_to(subject, version)

@@ -195,6 +195,4 @@ def invalid_rule_set(message: str) -> RegistryError:
 
 
 def context_not_empty(context: str) -> RegistryError:
-    return RegistryError(
-        _UNPROCESSABLE, 42211, f"The specified context '{context}' is not empty."
-    )
+    return RegistryError(_UNPROCESSABLE, 42211, f"The specified context '{context}' is not empty.")

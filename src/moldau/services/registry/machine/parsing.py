@@ -71,9 +71,7 @@ class SchemaParser:
         parsed = self._parse(schema, resolved, as_new=as_new)
         if normalize:
             parsed = parsed.normalized()
-        return Canonical(
-            replace(schema, text=parsed.canonical_text, references=references), parsed
-        )
+        return Canonical(replace(schema, text=parsed.canonical_text, references=references), parsed)
 
     def parse(self, stored: StoredSchema) -> ParsedSchema:
         """What is stored."""
@@ -93,9 +91,7 @@ class SchemaParser:
         if load is None:
             raise InvalidSchema(f"Invalid schema type {schema.type}")
         try:
-            found = load().parse(
-                schema.text, resolved, reserved_fields=schema.reserved_fields
-            )
+            found = load().parse(schema.text, resolved, reserved_fields=schema.reserved_fields)
         except (SchemaError, RecursionError) as error:
             detail = str(error) or type(error).__name__
             raise InvalidSchema(
@@ -137,16 +133,13 @@ class SchemaParser:
             if stored is None:
                 raise _invalid(
                     schema,
-                    f'No schema reference found for subject "{target}" '
-                    f"and version {each.version}",
+                    f'No schema reference found for subject "{target}" and version {each.version}',
                 )
             if each.version == LATEST:
                 each = replace(each, version=stored.version)
             references.append(each)
             if name not in found:
-                self._collect(
-                    stored.subject, stored.schema, found, as_new=as_new, depth=depth + 1
-                )
+                self._collect(stored.subject, stored.schema, found, as_new=as_new, depth=depth + 1)
                 found[name] = ResolvedReference(name, stored.schema.text)
         return tuple(references)
 

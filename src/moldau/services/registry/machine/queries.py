@@ -85,12 +85,7 @@ class Queries:
     def _by_id(self, id: int, subject: str | None) -> StoredSchema | None:
         found = self._state.by_id(id, subject)
         name = None if subject is None else QualifiedSubject.parse(subject)
-        if (
-            found is not None
-            or name is None
-            or name.is_context
-            or name.context != DEFAULT_CONTEXT
-        ):
+        if found is not None or name is None or name.is_context or name.context != DEFAULT_CONTEXT:
             return found
         # A subject without a context is looked for in all of them, then the id alone.
         for context in self._state.contexts:

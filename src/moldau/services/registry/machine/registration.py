@@ -170,9 +170,7 @@ class Registration:
             schema = _populated(schema, alive, config, request.version, next_version)
         if not schema.text.strip():
             raise InvalidSchema("Empty schema")
-        canonical = self._canonical(
-            subject, schema, normalize=normalize, as_new=request.id is None
-        )
+        canonical = self._canonical(subject, schema, normalize=normalize, as_new=request.id is None)
         schema = canonical.schema
 
         id = self._state.id_of(subject, schema)
@@ -208,13 +206,9 @@ class Registration:
         context = QualifiedSubject.parse(subject).context_name
         if request.id is not None:
             if not self._scopes.is_import(subject):
-                raise not_permitted(
-                    f"Subject {subject} in context {context} is not in import mode"
-                )
+                raise not_permitted(f"Subject {subject} in context {context} is not in import mode")
         elif self._scopes.mode(subject) != READWRITE:
-            raise not_permitted(
-                f"Subject {subject} in context {context} is not in read-write mode"
-            )
+            raise not_permitted(f"Subject {subject} in context {context} is not in read-write mode")
 
     def _canonical(
         self, subject: str, schema: Schema, *, normalize: bool, as_new: bool

@@ -110,9 +110,7 @@ class Schema:
         if (mine is None) == (theirs is None):
             return self.metadata == other.metadata and self.rule_set == other.rule_set
         left, right = self.metadata or Metadata(), other.metadata or Metadata()
-        return (
-            left.without_version() == right.without_version() and self.rule_set == other.rule_set
-        )
+        return left.without_version() == right.without_version() and self.rule_set == other.rule_set
 
 
 def _version_of(schema: Schema) -> str | None:

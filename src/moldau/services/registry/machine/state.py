@@ -61,9 +61,7 @@ class RegistryState:
         found = self._versions.get(subject, {})
         return [found[each] for each in sorted(found) if deleted or not found[each].deleted]
 
-    def version(
-        self, subject: str, version: int, *, deleted: bool = False
-    ) -> StoredSchema | None:
+    def version(self, subject: str, version: int, *, deleted: bool = False) -> StoredSchema | None:
         if version == LATEST:
             return self.latest(subject)
         found = self._versions.get(subject, {}).get(version)
