@@ -40,18 +40,22 @@ def serve(
     )
     logging.getLogger("moldau.http.access").setLevel(logging.WARNING)
     try:
-        import uvloop
-
-        run = uvloop.run
-    except ImportError:
-        run = asyncio.run
-    try:
-        run(_serve(make, ready_text))
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(make, ready_text))
     except Exception as error:
         if isinstance(error, (ConfigError, KafkaError, *failures)):
             raise Failure(str(error)) from None
         raise
     return 0
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
 
 
 async def _serve(make: Callable[[], Runnable], ready_text: Callable[[Runnable], str]) -> None:
