@@ -101,7 +101,7 @@ class _Reading:
         root: list[AvroType] = []
         self._read(node, "", 1, root.append)
         for name, put in self._unresolved:
-            found = self._known.get(name) or self._new.get(name)
+            found = self._defined(name)
             if found is None:
                 raise SchemaError(f"Undefined schema: {name}")
             put(found)
@@ -114,7 +114,11 @@ class _Reading:
             _check_union(union)
         if self._strict:
             self._check_defaults()
-        return schema
+        # A definition that only repeats an earlier one stands for it, documentation and all.
+        return self._defined(full_name(schema)) or schema
+
+    def _defined(self, name: str) -> NamedType | None:
+        return self._known.get(name) or self._new.get(name)
 
     def _check_defaults(self) -> None:
         checker = DefaultChecker()
@@ -144,7 +148,7 @@ class _Reading:
             return
         name = text if "." in text else Name(text, namespace).full
         for each in (name, text):
-            found = self._known.get(each) or self._new.get(each)
+            found = self._defined(each)
             if found is not None:
                 put(found)
                 return
@@ -289,8 +293,9 @@ class _Reading:
 
     def _type_aliases(self, node: dict[str, Any], name: Name) -> list[Name]:
         aliases = [Name.of(each, name.namespace) for each in _aliases(node)]
-        for each in aliases:
-            self._checked_name(each.simple)
+        if self._strict:
+            for each in aliases:
+                self._checked_name(each.simple)
         return list(dict.fromkeys(aliases))
 
     def _define(self, schema: NamedType) -> None:
@@ -301,7 +306,7 @@ class _Reading:
                     self._checked_name(part)
                 except SchemaError as error:
                     raise SchemaError(f'Namespace part "{part}" is invalid: {error}') from None
-        before = self._known.get(full) or self._new.get(full)
+        before = self._defined(full)
         if before is None:
             self._new[full] = schema
         else:

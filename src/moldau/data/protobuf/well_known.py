@@ -1,0 +1,161 @@
+"""The files that every schema can import without a reference, as Confluent's registry has them.
+
+Those of `google/protobuf` come from the installed package. The others are short, so they are here.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from google.protobuf import (
+    any_pb2,
+    api_pb2,
+    descriptor_pb2,
+    duration_pb2,
+    empty_pb2,
+    field_mask_pb2,
+    source_context_pb2,
+    struct_pb2,
+    timestamp_pb2,
+    type_pb2,
+    wrappers_pb2,
+)
+
+from moldau.data.protobuf.builder import build
+from moldau.data.protobuf.from_descriptor import file_of
+from moldau.data.protobuf.model import ProtoFile
+from moldau.data.protobuf.parser import parse_text
+from moldau.data.protobuf.types import TypeTable
+
+_GENERATED = {
+    str(module.DESCRIPTOR.name): module.DESCRIPTOR
+    for module in (
+        any_pb2,
+        api_pb2,
+        descriptor_pb2,
+        duration_pb2,
+        empty_pb2,
+        field_mask_pb2,
+        source_context_pb2,
+        struct_pb2,
+        timestamp_pb2,
+        type_pb2,
+        wrappers_pb2,
+    )
+}
+
+META = "confluent/meta.proto"
+_META_TEXT = """
+syntax = "proto3"; package confluent;
+import "google/protobuf/descriptor.proto";
+message Meta {
+  string doc = 1; map<string, string> params = 2; repeated string tags = 3; repeated Rule rules = 4;
+}
+message Rule { string name = 1; string doc = 2; string expr = 3; string sql = 4; }
+extend google.protobuf.FileOptions { Meta file_meta = 1088; }
+extend google.protobuf.MessageOptions { Meta message_meta = 1088; }
+extend google.protobuf.FieldOptions { Meta field_meta = 1088; }
+extend google.protobuf.EnumOptions { Meta enum_meta = 1088; }
+extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }
+"""
+
+_CONFLUENT_TYPES = {
+    "decimal": "message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }",
+    "variant": "message Variant { bytes metadata = 1; bytes value = 2; }",
+}
+
+_GOOGLE_TYPES = {
+    "calendar_period": """
+enum CalendarPeriod {
+  CALENDAR_PERIOD_UNSPECIFIED = 0; DAY = 1; WEEK = 2; FORTNIGHT = 3; MONTH = 4; QUARTER = 5;
+  HALF = 6; YEAR = 7;
+}""",
+    "color": """
+import "google/protobuf/wrappers.proto";
+message Color {
+  float red = 1; float green = 2; float blue = 3; google.protobuf.FloatValue alpha = 4;
+}""",
+    "date": "message Date { int32 year = 1; int32 month = 2; int32 day = 3; }",
+    "datetime": """
+import "google/protobuf/duration.proto";
+message DateTime {
+  int32 year = 1; int32 month = 2; int32 day = 3;
+  int32 hours = 4; int32 minutes = 5; int32 seconds = 6; int32 nanos = 7;
+  oneof time_offset { google.protobuf.Duration utc_offset = 8; TimeZone time_zone = 9; }
+}
+message TimeZone { string id = 1; string version = 2; }""",
+    "dayofweek": """
+enum DayOfWeek {
+  DAY_OF_WEEK_UNSPECIFIED = 0; MONDAY = 1; TUESDAY = 2; WEDNESDAY = 3; THURSDAY = 4; FRIDAY = 5;
+  SATURDAY = 6; SUNDAY = 7;
+}""",
+    "decimal": "message Decimal { string value = 1; }",
+    "expr": """
+message Expr {
+  string expression = 1; string title = 2; string description = 3; string location = 4;
+}""",
+    "fraction": "message Fraction { int64 numerator = 1; int64 denominator = 2; }",
+    "interval": """
+import "google/protobuf/timestamp.proto";
+message Interval {
+  google.protobuf.Timestamp start_time = 1; google.protobuf.Timestamp end_time = 2;
+}""",
+    "latlng": "message LatLng { double latitude = 1; double longitude = 2; }",
+    "money": "message Money { string currency_code = 1; int64 units = 2; int32 nanos = 3; }",
+    "month": """
+enum Month {
+  MONTH_UNSPECIFIED = 0; JANUARY = 1; FEBRUARY = 2; MARCH = 3; APRIL = 4; MAY = 5; JUNE = 6;
+  JULY = 7; AUGUST = 8; SEPTEMBER = 9; OCTOBER = 10; NOVEMBER = 11; DECEMBER = 12;
+}""",
+    "phone_number": """
+message PhoneNumber {
+  message ShortCode { string region_code = 1; string number = 2; }
+  oneof kind { string e164_number = 1; ShortCode short_code = 2; }
+  string extension = 3;
+}""",
+    "postal_address": """
+message PostalAddress {
+  int32 revision = 1; string region_code = 2; string language_code = 3; string postal_code = 4;
+  string sorting_code = 5; string administrative_area = 6; string locality = 7;
+  string sublocality = 8; repeated string address_lines = 9; repeated string recipients = 10;
+  string organization = 11;
+}""",
+    "quaternion": "message Quaternion { double x = 1; double y = 2; double z = 3; double w = 4; }",
+    "timeofday": """
+message TimeOfDay { int32 hours = 1; int32 minutes = 2; int32 seconds = 3; int32 nanos = 4; }""",
+}
+
+_TEXTS = {
+    META: _META_TEXT,
+    **{
+        f"{folder}/type/{name}.proto": f'syntax = "proto3"; package {folder}.type; {text}'
+        for folder, texts in (("confluent", _CONFLUENT_TYPES), ("google", _GOOGLE_TYPES))
+        for name, text in texts.items()
+    },
+}
+
+NAMES = frozenset((*_GENERATED, *_TEXTS))
+
+
+@cache
+def file(name: str) -> ProtoFile:
+    """The well-known file; KeyError if there is none of that name."""
+    if name in _TEXTS:
+        return parse_text(_TEXTS[name])
+    proto = descriptor_pb2.FileDescriptorProto()
+    _GENERATED[name].CopyToProto(proto)
+    return file_of(proto)
+
+
+@cache
+def descriptor(name: str) -> bytes:
+    """The descriptor of the well-known file, serialized."""
+    if name in _GENERATED:
+        return bytes(_GENERATED[name].serialized_pb)
+    return bytes(build(file(name), name, types(), NAMES).proto.SerializeToString())
+
+
+@cache
+def types() -> TypeTable:
+    """All types and extensions of the well-known files, none of them local."""
+    return TypeTable.of(ProtoFile(), (file(name) for name in sorted(NAMES)), None)
