@@ -76,6 +76,7 @@ PURE_IMPORTS = frozenset(
 )
 #: Of modules that are only partly pure: the names that are.
 PURE_NAMES = {
+    "http": frozenset({"HTTPStatus"}),
     "io": frozenset({"BytesIO", "StringIO"}),
     "pathlib": frozenset({"PurePath", "PurePosixPath", "PureWindowsPath"}),
 }

@@ -49,6 +49,12 @@ _FAMILIES = (
         without_script=("start", "cluster"),
     ),
     _Family(
+        "Run services",
+        "services",
+        (("registry", "run the Schema Registry"),),
+        without_script=("registry",),
+    ),
+    _Family(
         "Run data pipelines",
         "pipelines",
         (

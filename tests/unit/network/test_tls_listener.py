@@ -18,10 +18,11 @@ import pytest
 
 from moldau.broker.config.broker_keys import BROKER_KEYS
 from moldau.broker.network.context import ANONYMOUS, ConnectionInfo
-from moldau.broker.network.security import server_contexts, tls_layer
+from moldau.broker.network.security import tls_layer
 from moldau.broker.network.security.listeners import SecuredListener, listener_security
 from moldau.broker.network.server import SocketNetwork
 from moldau.config.errors import ConfigError
+from moldau.security import server_contexts
 from support.certificates import Authority, Identity
 
 Run = Callable[[Coroutine[Any, Any, None]], None]

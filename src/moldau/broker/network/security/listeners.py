@@ -14,7 +14,6 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from moldau.broker.network.context import ANONYMOUS, ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver
-from moldau.broker.network.security.server_contexts import ServerContexts
 from moldau.broker.network.security.tls_layer import HANDSHAKE_TIMEOUT_S, TlsLayer
 from moldau.broker.network.transport_layer import (
     Identify,
@@ -28,6 +27,7 @@ from moldau.config.errors import ConfigError
 from moldau.security.machine.distinguished_names import InvalidCertificate, subject_name
 from moldau.security.machine.principals import InvalidRule, NoMatchingRule, PrincipalMapper
 from moldau.security.reasons import explain
+from moldau.security.server_contexts import ServerContexts
 
 __all__ = ["Authenticator", "SecuredListener", "listener_security"]
 

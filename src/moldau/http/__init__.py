@@ -1,0 +1,1 @@
+"""The base of every HTTP service: routes, negotiation, authentication, limits, TLS, documents."""

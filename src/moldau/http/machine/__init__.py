@@ -1,0 +1,1 @@
+"""Pure parts: media types, routes, the OpenAPI document, listeners, errors."""

@@ -1,0 +1,1 @@
+"""Schema Registry: schemas of records, their versions and compatibility, over HTTP."""

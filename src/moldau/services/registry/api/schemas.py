@@ -1,0 +1,84 @@
+"""/schemas: by id and guid, and listings of all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.http.request import Answer, Request
+from moldau.services.registry.api.parameters import paged, prefix_of, query_subject
+from moldau.services.registry.api.subjects import qualify_references, raw_text
+from moldau.services.registry.machine.schemas import StoredSchema
+from moldau.services.registry.machine.subjects import context_of
+from moldau.services.registry.service import RegistryService
+
+__all__ = ["SchemasApi"]
+
+
+class SchemasApi:
+    def __init__(self, service: RegistryService) -> None:
+        self._service = service
+        self._registry = service.registry
+
+    def list_types(self, request: Request) -> list[str]:
+        return self._registry.parser.types
+
+    def list_schemas(self, request: Request) -> list[dict[str, Any]]:
+        found = self._registry.queries.schemas(
+            prefix_of(request, ""),
+            deleted=request.flag("deleted"),
+            latest_only=request.flag("latestOnly"),
+            aliases=request.flag("aliases"),
+            rule_type=request.text("ruleType"),
+        )
+        return paged(request, found, self._service.config.limits["schema"])
+
+    def get_by_id(self, request: Request) -> dict[str, Any]:
+        stored = self._by_id(request)
+        body = self._body(stored, request.text("format"))
+        if request.text("referenceFormat") == "qualified":
+            qualify_references(body, stored.subject)
+        if request.flag("fetchMaxId"):
+            maxima = self._registry.state.id_maxima
+            body["maxId"] = maxima.get(context_of(stored.subject), 1)
+        return body
+
+    def get_text_by_id(self, request: Request) -> Answer:
+        stored = self._by_id(request)
+        return raw_text(self._registry.formatted(stored, request.text("format")))
+
+    def _by_id(self, request: Request) -> StoredSchema:
+        subject = query_subject(self._service, request)
+        return self._registry.queries.by_id(request.path["id"], subject)
+
+    def _body(self, stored: StoredSchema, format_name: str | None) -> dict[str, Any]:
+        body = stored.to_json()
+        del body["id"]
+        body["schema"] = self._registry.formatted(stored, format_name)
+        return body
+
+    def list_subjects(self, request: Request) -> list[str]:
+        names = [each.subject for each in self._users(request)]
+        return paged(request, names, self._service.config.limits["subject"])
+
+    def list_versions(self, request: Request) -> list[dict[str, Any]]:
+        versions = [
+            {"subject": each.subject, "version": each.version} for each in self._users(request)
+        ]
+        return paged(request, versions, self._service.config.limits["subject.version"])
+
+    def _users(self, request: Request) -> list[StoredSchema]:
+        return self._registry.queries.users_of_id(
+            request.path["id"],
+            query_subject(self._service, request),
+            deleted=request.flag("deleted"),
+        )
+
+    def get_by_guid(self, request: Request) -> dict[str, Any]:
+        stored = self._registry.queries.by_guid(request.path["guid"])
+        body = self._body(stored, request.text("format"))
+        del body["subject"], body["version"]
+        return body
+
+    def list_ids_of_guid(self, request: Request) -> list[dict[str, Any]]:
+        found = self._registry.queries.ids_of_guid(request.path["guid"])
+        return [{"context": context, "id": id} for context, id in sorted(found)]

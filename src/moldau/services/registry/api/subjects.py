@@ -1,0 +1,162 @@
+"""/subjects: listing, lookup, versions, registration and deletion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.http.request import Answer, Request
+from moldau.services.registry.api.parameters import (
+    deleted_of,
+    json_body,
+    name_of,
+    paged,
+    prefix_of,
+    register_request,
+    subject_of,
+    version_of,
+)
+from moldau.services.registry.machine.errors import (
+    invalid_subject,
+    schema_not_found,
+    subject_not_found,
+)
+from moldau.services.registry.machine.registration import RegisterRequest
+from moldau.services.registry.machine.schemas import StoredSchema
+from moldau.services.registry.machine.subjects import (
+    ALL_CONTEXTS,
+    QualifiedSubject,
+    is_valid_subject,
+    normalize,
+    qualify,
+)
+from moldau.services.registry.service import RegistryService
+
+__all__ = ["SubjectsApi"]
+
+
+class SubjectsApi:
+    def __init__(self, service: RegistryService) -> None:
+        self._service = service
+        self._registry = service.registry
+
+    def list_subjects(self, request: Request) -> list[str]:
+        names = self._registry.queries.subjects(
+            prefix_of(request, ALL_CONTEXTS), deleted_of(request)
+        )
+        return paged(request, names, self._service.config.limits["subject"])
+
+    def list_versions(self, request: Request) -> list[int]:
+        subject = subject_of(self._service, request)
+        versions = self._registry.queries.versions(subject, deleted_of(request))
+        return paged(request, versions, self._service.config.limits["subject.version"])
+
+    def get_version(self, request: Request) -> dict[str, Any]:
+        stored = self._version(request, deleted=request.flag("deleted"))
+        body = self.rendered(stored, request.text("format"))
+        if request.text("referenceFormat") == "qualified":
+            qualify_references(body, stored.subject)
+        return body
+
+    def get_text(self, request: Request) -> Answer:
+        stored = self._version(request, deleted=request.flag("deleted"))
+        return raw_text(self._registry.formatted(stored, request.text("format")))
+
+    def get_referring(self, request: Request) -> list[int]:
+        stored = self._version(request, deleted=True)
+        ids = self._registry.deletion.referring_ids(
+            stored.subject, stored.version, deleted=request.flag("deleted")
+        )
+        return paged(request, ids, self._service.config.limits["schema"])
+
+    def _version(self, request: Request, *, deleted: bool) -> StoredSchema:
+        subject = subject_of(self._service, request)
+        return self._registry.queries.version(subject, version_of(request), deleted=deleted)
+
+    def rendered(self, stored: StoredSchema, format_name: str | None) -> dict[str, Any]:
+        body = stored.to_json()
+        if format_name:
+            body["schema"] = self._registry.formatted(stored, format_name)
+        return body
+
+    def get_with_metadata(self, request: Request) -> dict[str, Any]:
+        wanted = dict(
+            zip(request.query.get("key", []), request.query.get("value", []), strict=False)
+        )
+        stored = self._registry.queries.with_metadata(
+            subject_of(self._service, request), wanted, deleted=request.flag("deleted")
+        )
+        return self.rendered(stored, request.text("format"))
+
+    async def look_up(self, request: Request) -> dict[str, Any]:
+        found = RegisterRequest.from_json(await json_body(request))
+        subject = subject_of(self._service, request)
+        deleted = request.flag("deleted")
+        stored = self._registry.registration.find_in_contexts(
+            subject,
+            found.schema,
+            normalize=self._registry.normalizes(subject, asked=request.flag("normalize")),
+            deleted=deleted,
+        )
+        if stored is None:
+            if not self._registry.state.has_subject(subject, deleted=deleted):
+                raise subject_not_found(subject)
+            raise schema_not_found()
+        return self.rendered(stored, request.text("format"))
+
+    async def register(self, request: Request) -> Answer:
+        asked = await register_request(request)
+        given = self._registry.scopes.resolve_alias(name_of(request))
+        name = QualifiedSubject.parse(given)
+        empty = name.is_context or name.subject == "*"
+        if not is_valid_subject(given, for_settings=False) or (
+            empty and self._service.config.rejects_empty_subject
+        ):
+            raise invalid_subject(given)
+        subject = normalize(given)
+        normalizes = self._registry.normalizes(subject, asked=request.flag("normalize"))
+        force = request.flag("force")
+        registration = self._registry.registration
+
+        def render(stored: StoredSchema) -> dict[str, Any]:
+            body = self.rendered(stored, request.text("format"))
+            del body["subject"], body["deleted"]
+            body.pop("ts", None)
+            return body
+
+        stored = registration.registered(subject, asked, normalize=normalizes)
+        if stored is not None:
+            return Answer(body=render(stored))
+        return await self._service.write(
+            request,
+            lambda: registration.register(subject, asked, normalize=normalizes, force=force),
+            render,
+        )
+
+    async def delete_version(self, request: Request) -> Answer:
+        subject, version = subject_of(self._service, request), version_of(request)
+        permanent = request.flag("permanent")
+        return await self._service.write(
+            request,
+            lambda: self._registry.deletion.delete_version(subject, version, permanent=permanent),
+            lambda deleted: deleted,
+        )
+
+    async def delete_subject(self, request: Request) -> Answer:
+        subject = subject_of(self._service, request)
+        permanent = request.flag("permanent")
+        return await self._service.write(
+            request,
+            lambda: self._registry.deletion.delete_subject(subject, permanent=permanent),
+            lambda deleted: deleted,
+        )
+
+
+def raw_text(text: str) -> Answer:
+    """A schema alone, as it is."""
+    return Answer(body=text.encode("utf-8", "surrogatepass"))
+
+
+def qualify_references(body: dict[str, Any], subject: str) -> None:
+    """Subjects of references as they are written from outside the context."""
+    for each in body.get("references", ()):
+        each["subject"] = str(qualify(subject, each["subject"]))

@@ -1,0 +1,1 @@
+"""What the registry decides, and what it remembers: pure."""
