@@ -1,0 +1,1 @@
+"""Servers that keep their state in topics: one package per service."""
