@@ -14,6 +14,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -320,8 +321,9 @@ async def _send(request: Request, answer: Answer, send: Send) -> None:
     ]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     if answer.chunks is not None and request.method != "HEAD":
-        async for chunk in answer.chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        async with aclosing(answer.chunks) as chunks:
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
     if request.method == "HEAD":
         data = b""
     await send({"type": "http.response.body", "body": data, "more_body": False})

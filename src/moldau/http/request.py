@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Mapping,
+    MutableMapping,
+)
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 from urllib.parse import parse_qsl
@@ -52,7 +59,7 @@ class Answer:
 
     status: int = 200
     body: Any = None
-    chunks: AsyncIterator[bytes] | None = None
+    chunks: AsyncGenerator[bytes, None] | None = None
     media_type: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
