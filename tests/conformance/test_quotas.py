@@ -287,3 +287,23 @@ def test_kafkas_tools_set_quotas_and_the_java_producer_honours_them(
     assert times, done.stdout
     assert float(times[0]) > 0
     kafka_tool(*configs, "--alter", "--delete-config", "producer_byte_rate", *entity)
+
+
+def test_an_address_that_connects_too_often(quota_broker: BrokerProcess) -> None:
+    """By the quota of that address alone, and only as long as it has one."""
+
+    def is_served(source: str) -> bool:
+        try:
+            with RawConnection(quota_broker.port, source=source) as connection:
+                connection.call(ApiKey.METADATA, 9, MetadataRequest(topics=[]))
+                return True
+        except ConnectionError:
+            return False
+
+    with Limit(quota_broker, {"ip": "127.0.0.7"}, connection_creation_rate=1):
+        # What eleven seconds allow, at once, and then no more.
+        served = [is_served("127.0.0.7") for _ in range(14)]
+        assert served[0]
+        assert not all(served)
+        assert all(is_served("127.0.0.8") for _ in range(20))
+    assert all(is_served("127.0.0.7") for _ in range(20))

@@ -22,7 +22,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import BrokerResponseError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from moldau.client import Consumer, Producer
+from moldau.client import AsyncConsumer, AsyncProducer, Consumer, Producer
 from moldau.client.errors import KafkaError
 from moldau.wire.errors import ErrorCode
 from support.java import run_program
@@ -121,6 +121,39 @@ def moldau_client(site: Site, bootstrap: str, mechanism: str, name: str) -> Seen
             except KafkaError as error:
                 codes.append(int(error.code or 0))
     return Seen(collected.values, codes)
+
+
+def moldau_asyncio(site: Site, bootstrap: str, mechanism: str, name: str) -> Seen:
+    async def session() -> Seen:
+        settings: dict[str, Any] = site.client_settings(bootstrap, mechanism)
+        codes = []
+        async with AsyncProducer(settings) as producer:
+            for sent in [await producer.send(OPEN, value.encode()) for value in values_of(name)]:
+                await sent
+            for topic in (READABLE, HIDDEN):
+                try:
+                    await (await producer.send(topic, b"denied"))
+                    codes.append(0)
+                except KafkaError as error:
+                    codes.append(int(error.code or 0))
+        reading = settings | {"auto.offset.reset": "earliest"}
+        collected = _Collected(name)
+        async with AsyncConsumer(reading | {"group.id": GROUPS + name}) as consumer:
+            consumer.subscribe([OPEN])
+            while not collected.complete:
+                for record in await consumer.poll(5.0):
+                    collected.add(record.value)
+        for denied in _subscriptions(name):
+            async with AsyncConsumer(reading | {"group.id": denied.group}) as consumer:
+                consumer.subscribe([denied.topic])
+                try:
+                    await consumer.poll(SECONDS_MAX)
+                    codes.append(0)
+                except KafkaError as error:
+                    codes.append(int(error.code or 0))
+        return Seen(collected.values, codes)
+
+    return asyncio.run(asyncio.wait_for(session(), 3 * SECONDS_MAX))
 
 
 # confluent-kafka.
@@ -331,6 +364,7 @@ def _java(site: Site, bootstrap: str, mechanism: str) -> dict[str, str]:
 
 SESSIONS: dict[str, Callable[[Site, str, str, str], Seen]] = {
     "moldau.client": moldau_client,
+    "moldau.client-asyncio": moldau_asyncio,
     "confluent-kafka": confluent,
     "kafka-python": kafka_python,
     "aiokafka": aiokafka,

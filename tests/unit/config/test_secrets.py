@@ -8,7 +8,8 @@ import pytest
 
 from moldau.broker.config import BrokerConfig
 from moldau.broker.config.broker_keys import BROKER_KEYS
-from moldau.cli.nodes.configuration import load_config
+from moldau.broker.metadata.machine.scram import ScramError, parse_scram
+from moldau.cli.nodes.configuration import load_config, scram_arguments
 from moldau.client.config.admin_keys import ADMIN_KEYS
 from moldau.client.config.consumer_keys import CONSUMER_KEYS
 from moldau.client.config.producer_keys import PRODUCER_KEYS
@@ -82,3 +83,25 @@ def test_a_variable_on_a_command_line_is_no_password(
     config = load_config(NODE, overrides)
     assert config["ssl.key.password"].value == SECRET
     assert "command line" not in capsys.readouterr().err
+
+
+def test_scram_users_may_have_their_passwords_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_PASSWORD", SECRET)
+    properties = NODE | {"config.providers": "env"}
+    given = ['SCRAM-SHA-512=[name=alice,password="${env:ALICE_PASSWORD}"]']
+    assert scram_arguments(properties, given) == [f'SCRAM-SHA-512=[name=alice,password="{SECRET}"]']
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        f"SCRAM-SHA-512[name=alice,password={SECRET}]",
+        f"SCRAM-SHA-512=[name=alice,passwort={SECRET}]",
+        f"SCRAM-SHA-512=[name=alice,{SECRET}]",
+        f"SCRAM-SHA-512=[name=alice,salt=N3E=,saltedpassword={SECRET}]",
+    ],
+)
+def test_a_scram_user_that_cannot_be_read_is_not_repeated(argument: str) -> None:
+    with pytest.raises(ScramError) as raised:
+        parse_scram(argument, lambda: b"salt")
+    assert SECRET not in str(raised.value)

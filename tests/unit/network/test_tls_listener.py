@@ -468,7 +468,7 @@ def test_garbage_ends_its_own_connection_only(
 
 def test_sasl_needs_an_authenticator(server: Identity, authority: Authority) -> None:
     settings = settings_of(server, authority)
-    with pytest.raises(ConfigError, match="SASL_SSL is not available yet"):
+    with pytest.raises(ConfigError, match="SASL_SSL needs an authenticator"):
         listener_security("X", "SASL_SSL", settings, client_auth="none")
     secured = listener_security(
         "X", "SASL_SSL", settings, client_auth="none", authenticator=lambda info, receiver: receiver

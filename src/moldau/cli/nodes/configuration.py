@@ -21,6 +21,7 @@ __all__ = [
     "load_config",
     "parse_overrides",
     "read_properties",
+    "scram_arguments",
     "standalone_properties",
     "warn_of_ignored_keys",
 ]
@@ -88,6 +89,16 @@ def load_config(properties: Mapping[str, str], overrides: Sequence[str] = ()) ->
         return BrokerConfig.from_properties(resolve({**properties, **given}))
     except ConfigError as error:
         raise Failure(str(error)) from None
+
+
+def scram_arguments(properties: Mapping[str, str], given: Sequence[str]) -> list[str]:
+    """The values of --add-scram, with what the node's config.providers have for their variables."""
+    named = {f"--add-scram {number}": text for number, text in enumerate(given)}
+    try:
+        resolved = resolve({**properties, **named})
+    except ConfigError as error:
+        raise Failure(str(error)) from None
+    return [str(resolved[name]) for name in named]
 
 
 def _warn_of_visible_passwords(overrides: Mapping[str, str]) -> None:

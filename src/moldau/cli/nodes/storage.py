@@ -15,7 +15,7 @@ from uuid import UUID
 
 from moldau.broker.config.broker_config import BrokerConfig
 from moldau.broker.metadata.machine.acl_model import Acl
-from moldau.cli.nodes.configuration import load_config, read_properties
+from moldau.cli.nodes.configuration import load_config, read_properties, scram_arguments
 from moldau.cli.support.failures import Failure
 from moldau.config.errors import ConfigError
 from moldau.config.properties import load_properties
@@ -49,13 +49,13 @@ def run_random_uuid(arguments: argparse.Namespace) -> int:
 
 
 def run_format(arguments: argparse.Namespace) -> int:
-    config = load_config(read_properties(arguments.config))
+    properties = read_properties(arguments.config)
     messages = format_folders(
-        config,
+        load_config(properties),
         arguments.cluster_id,
         release_version=arguments.release_version,
         features=_parse_features(arguments.feature),
-        scram=arguments.add_scram,
+        scram=scram_arguments(properties, arguments.add_scram),
         standalone=arguments.standalone,
         initial_controllers=arguments.initial_controllers,
         no_initial_controllers=arguments.no_initial_controllers,

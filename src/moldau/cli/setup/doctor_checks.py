@@ -266,7 +266,8 @@ def broker_checks(arguments: argparse.Namespace) -> Iterator[Check]:
             "broker",
             Status.FAIL,
             f"{arguments.bootstrap_server} does not answer: {message_of(error)}",
-            "check the address; listeners with TLS or SASL are not supported yet",
+            "check the address, and whether the listener needs settings for TLS or SASL "
+            "(--command-config)",
         )
 
 

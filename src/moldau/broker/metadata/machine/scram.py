@@ -27,7 +27,7 @@ def parse_scram(argument: str, random_salt: Callable[[], bytes]) -> UserScramCre
     found = _ARGUMENT.fullmatch(argument)
     if found is None:
         raise ScramError(
-            f"Failed to parse the add-scram argument {argument!r}: write it as"
+            "Failed to parse an add-scram argument: write it as"
             " SCRAM-SHA-256=[name=alice,password=alice-secret]"
         )
     mechanism_name = found[1]
@@ -67,7 +67,9 @@ def _parse_values(text: str) -> dict[str, str]:
     while rest:
         found = re.match(r'\s*([a-z]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^,]*)\s*(?:,|$)', rest)
         if found is None or found[1] not in _KEYS:
-            raise ScramError(f"add-scram cannot use {rest!r}; the keys are {', '.join(_KEYS)}")
+            # Only what stands before the value, which may be a password.
+            name = rest.partition("=")[0].strip() if "=" in rest else "a part without '='"
+            raise ScramError(f"add-scram cannot use {name}; the keys are {', '.join(_KEYS)}")
         if found[1] in values:
             raise ScramError(f"add-scram has '{found[1]}' twice")
         value = found[2].strip()
@@ -97,4 +99,4 @@ def _base64(name: str, text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
-        raise ScramError(f"add-scram {name}={text!r} is not base64") from None
+        raise ScramError(f"the value of add-scram {name} is not base64") from None

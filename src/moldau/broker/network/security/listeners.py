@@ -51,7 +51,7 @@ def listener_security(
     """For a listener with these settings (config/listener_settings.py). Raises ConfigError."""
     if security_protocol.startswith("SASL_") and authenticator is None:
         raise ConfigError(
-            f"listener {name}: {security_protocol} is not available yet: use SSL or PLAINTEXT",
+            f"listener {name}: {security_protocol} needs an authenticator",
             key="listeners",
         )
     if security_protocol in ("SSL", "SASL_SSL"):
