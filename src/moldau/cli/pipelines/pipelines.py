@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -28,6 +28,7 @@ from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from moldau.pipelines.api import PipelineInfo, Pipelines
+    from moldau.pipelines.definition import Pipeline
     from moldau.pipelines.errors import PipelineError
 
 __all__ = ["add_arguments", "run"]
@@ -111,7 +112,14 @@ def add_arguments(parser: Parser) -> None:
         help=f"number of lines from the end; 0 for all (default: {_DEFAULT_LINES})",
     )
     logs.add_argument("--detail", action="store_true", help="print errors with all details")
-    validate = commands.add("validate", "check a definition without starting it")
+    validate = commands.add(
+        "validate",
+        "check a definition without starting it",
+        description="check a definition without starting anything. All mistakes are reported, each "
+        "with its line and column: options, functions, schemas, SQL and columns. If the "
+        "deployment's Spark server is running, Spark checks it, too. The last line says what was "
+        "and was not checked.",
+    )
     validate.add_argument("file", metavar="FILE.yaml", help="definition of the pipeline")
 
 
@@ -334,17 +342,68 @@ def _logs(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    from moldau.pipelines import build
-    from moldau.pipelines.definition import Definition
+    from moldau.pipelines.validation import validate
 
-    definition = Definition.load(Path(arguments.file))
-    build.check(definition)
-    _warn_of_secrets(definition.to_json())
+    with _analysis(arguments) as analyse:
+        found = validate(Path(arguments.file), analyse=analyse)
+    if found.pipeline is not None:
+        _warn_of_secrets(found.pipeline.to_json())
+    name = None if found.pipeline is None else found.pipeline.name
     if arguments.json:
-        print_json({"valid": True, "name": definition.name})
-    else:
-        print(f"{arguments.file} is right: it declares the pipeline {definition.name}.")
-    return 0
+        print_json(
+            {
+                "valid": not found.mistakes,
+                "name": name,
+                "mistakes": [
+                    {"where": one.where, "message": one.message, "hint": one.hint}
+                    for one in found.mistakes
+                ],
+                "checked": found.checked,
+                "unchecked": list(found.unchecked),
+            }
+        )
+        return 1 if found.mistakes else 0
+    stream = sys.stderr if found.mistakes else sys.stdout
+    for mistake in found.mistakes:
+        print(mistake, file=stream)
+        code = _own_line(mistake.where, Path(arguments.file).parent)
+        if code is not None:
+            print(code, file=stream)
+    count = len(found.mistakes)
+    verdict = (
+        f"{arguments.file}: {count} mistake{'s' if count > 1 else ''}."
+        if count
+        else f"{arguments.file}: no mistake was found in the pipeline {name}."
+    )
+    unchecked = ", ".join(found.unchecked)
+    print(f"{verdict} Checked: {found.checked}. Not checked: {unchecked}.", file=stream)
+    return 1 if count else 0
+
+
+@contextmanager
+def _analysis(arguments: argparse.Namespace) -> Iterator[Callable[[Pipeline], None] | None]:
+    """Spark's analysis, if the deployment's server runs; else None. Nothing is started."""
+    from moldau.pipelines.control.folder import ControlFolder
+
+    if not Path(arguments.data, "server.json").exists():
+        yield None
+        return
+    from moldau.spark.runtime.server import ConnectServer
+
+    server = ConnectServer(arguments.data)
+    if not server.alive():
+        yield None
+        return
+    from moldau.pipelines import build
+    from moldau.spark.sessions import session
+
+    cluster = ControlFolder(arguments.data).cluster or {}
+    servers = arguments.bootstrap_server or cluster.get("bootstrap.servers") or DEFAULT_SERVERS
+    spark = session(server.session_url)
+    try:
+        yield lambda pipeline: build.check(pipeline, spark, bootstrap=servers)
+    finally:
+        spark.stop()
 
 
 _COMMANDS = {
