@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -21,7 +21,7 @@ from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.client_options import add_common, add_json
 from moldau.cli.support.config_files import read_config_file
-from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.connecting import Unreachable, wait_until_reachable
 from moldau.cli.support.failures import ToolError
 from moldau.cli.support.tables import Table, aligned, on_terminal, print_json
 from moldau.spark.runtime.places import DEFAULT_FOLDER
@@ -56,6 +56,8 @@ _COLOURS = {
     "starting": "cyan",
     "stopping": "cyan",
     "restarting": "yellow",
+    "recovering": "yellow",
+    "failing": "bold red",
     "failed": "bold red",
     "finished": "dim",
     "stopped": "dim",
@@ -148,8 +150,13 @@ def run(arguments: argparse.Namespace) -> int:
     with _reporting(arguments):
         if arguments.command == "validate":
             return _validate(arguments)
-        with _open(arguments) as pipelines:
-            return int(_COMMANDS[arguments.command](pipelines, arguments))
+        try:
+            with _open(arguments) as pipelines:
+                return int(_COMMANDS[arguments.command](pipelines, arguments))
+        except Unreachable as error:
+            if arguments.command not in ("list", "show"):
+                raise
+            return _stored(arguments, error)
 
 
 @contextmanager
@@ -195,37 +202,91 @@ def _open(arguments: argparse.Namespace) -> Iterator[Pipelines]:
 
 
 def _list(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
-    found = pipelines.list()
+    return _print_list(pipelines.list(), arguments)
+
+
+def _print_list(found: Sequence[PipelineInfo], arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([_as_json(info) for info in found])
         return 0
     if not found:
         print("There are no pipelines. `moldau pipelines start FILE.yaml` starts one.")
         return 0
-    table = Table("NAME", "STATE", "FOR", "BATCH", "ROWS/S", "LAG", "BEHIND", plain=aligned)
+    columns = ("NAME", "STATE", "FOR", "RESTARTS", "BATCH", "ROWS/S", "LAG", "BEHIND")
+    table = Table(*columns, plain=aligned)
     for info in found:
         progress = info.progress if info.state in ("running", "finished") else None
         table.add(
             info.name,
-            info.state + ("?" if info.stale else ""),
+            _condition(info) + ("?" if info.stale else ""),
             _age(info.since_ms),
+            info.restarts,
             "-" if progress is None else progress.batch_id,
             _number(None if progress is None else progress.processed_rows_per_second),
             "-" if progress is None or progress.lag_records is None else progress.lag_records,
             _seconds(None if progress is None else progress.lag_seconds),
-            style=_COLOURS.get(info.state),
+            style=_COLOURS.get(_condition(info)),
         )
     table.show()
     for info in found:
-        if info.last_error is not None and info.state in ("failed", "restarting"):
-            print(f"{info.name}: {_short(str(info.last_error))}")
+        if (reason := _reason(info)) is not None:
+            print(f"{info.name}: {reason}")
     for reason in sorted({info.stale for info in found if info.stale}):
         print(f"?: {reason}, so this may be old. `moldau spark start` starts it.", file=sys.stderr)
     return 0
 
 
+def _condition(info: PipelineInfo) -> str:
+    """Its state for people: a pipeline that keeps failing is not simply running."""
+    if info.attempts and info.desired == "running":
+        if info.state == "running":
+            return "recovering" if info.attempts == 1 else "failing"
+        if info.state in ("stopping", "starting"):
+            return "restarting"
+    return info.state
+
+
+def _reason(info: PipelineInfo) -> str | None:
+    """Why it is not well, with the age of the error; None if it is."""
+    error = info.last_error
+    if _condition(info) not in ("failed", "restarting", "recovering", "failing"):
+        return None
+    # A pipeline that has lost its server keeps the error of an earlier failure.
+    if error is None or (info.state != "failed" and not info.attempts):
+        return "it starts again as soon as Spark is ready"
+    times = f", {info.attempts} times in a row" if info.attempts > 1 else ""
+    hint = f" ({error.hint})" if error.hint else ""
+    return f"{_short(str(error))}{hint} [{_age(error.at_ms)} ago{times}]"
+
+
+def _stored(arguments: argparse.Namespace, error: Unreachable) -> int:
+    """The states that the control loop has last written, if no broker answers."""
+    from moldau.pipelines.stored import stored_infos
+
+    stored = stored_infos(arguments.data)
+    if stored is None:
+        raise error
+    found, seconds = stored
+    if arguments.command == "list":
+        _print_list(found, arguments)
+    else:
+        named = [info for info in found if info.name == arguments.name]
+        if not named:
+            raise error
+        _print_one(named[0], arguments)
+    print(
+        f"moldau: {error} The states above are those that the control loop wrote {seconds:.0f} s "
+        "ago.",
+        file=sys.stderr,
+    )
+    return 0
+
+
 def _show(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
-    info = pipelines.show(arguments.name)
+    return _print_one(pipelines.show(arguments.name), arguments)
+
+
+def _print_one(info: PipelineInfo, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_as_json(info))
         return 0
@@ -243,19 +304,21 @@ def _show(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
     grid.add_column(style="bold cyan", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in lines:
-        style = _COLOURS.get(info.state, "") if name == "State" else ""
+        style = _COLOURS.get(_condition(info), "") if name == "State" else ""
         grid.add_row(name, Text(value, style=style))
     Console().print(grid)
     return 0
 
 
 def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
-    state = info.state if info.since_ms is None else f"{info.state} for {_age(info.since_ms)}"
+    condition = _condition(info)
+    state = condition if info.since_ms is None else f"{condition} for {_age(info.since_ms)}"
     if info.stale:
         state += f" ({info.stale}, so this may be old)"
     yield "Name", info.name
     yield "State", state
     yield "Wanted", info.desired
+    yield "Restarts", f"{info.restarts}, {info.attempts} failures in a row"
     if info.state == "restarting" and info.retry_at_ms is not None:
         seconds = max(0.0, info.retry_at_ms / 1000 - time.time())
         yield "Next try", f"in {seconds:.0f} s, after {info.attempts} failures"
@@ -270,17 +333,18 @@ def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
                 "Lag",
                 f"{progress.lag_records} records" + ("" if behind == "-" else f", {behind}"),
             )
-    yield "From", _endpoint(info.definition, "source")
-    yield "To", _endpoint(info.definition, "sink")
-    trigger = str(info.definition.get("trigger", ""))
-    yield "Trigger", "as fast as possible" if trigger in ("", "0 seconds") else trigger
+    if info.definition:
+        yield "From", _endpoint(info.definition, "source")
+        yield "To", _endpoint(info.definition, "sink")
+        trigger = str(info.definition.get("trigger", ""))
+        yield "Trigger", "as fast as possible" if trigger in ("", "0 seconds") else trigger
     yield "Connector", info.connector or str(info.definition.get("connector", "auto"))
     yield "Checkpoint", info.checkpoint
     yield "Generation", f"{info.generation}, revision {info.revision}"
     for query in info.queries:
         yield "Query", f"{query.name} {query.id} run {query.run_id}"
     if (error := info.last_error) is not None:
-        recovered = ", recovered" if info.state in ("running", "finished") else ""
+        recovered = ", recovered" if condition in ("running", "finished") else ""
         yield "Last error", f"{_short(str(error))} ({_age(error.at_ms)} ago{recovered})"
         if error.hint:
             yield "", error.hint
