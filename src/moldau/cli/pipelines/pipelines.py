@@ -17,12 +17,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings
+from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings, running_cluster
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.client_options import add_common, add_json
 from moldau.cli.support.config_files import read_config_file
 from moldau.cli.support.connecting import Unreachable, wait_until_reachable
 from moldau.cli.support.failures import ToolError
+from moldau.cli.support.running import find_deployment
 from moldau.cli.support.tables import Table, aligned, on_terminal, print_json
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 
@@ -69,9 +70,9 @@ def add_arguments(parser: Parser) -> None:
     add_common(parser, required=False)
     parser.add_argument(
         "--data",
-        default=DEFAULT_FOLDER,
         metavar="DIR",
-        help=f"directory of the deployment (default: ./{DEFAULT_FOLDER})",
+        help="directory of the deployment, or of its broker (default: the deployment that is "
+        f"running, or the one in this directory, ./{DEFAULT_FOLDER})",
     )
     add_json(parser)
     commands = parser.add_commands()
@@ -119,7 +120,7 @@ def add_arguments(parser: Parser) -> None:
         "check a definition without starting it",
         description="check a definition without starting anything. All mistakes are reported, each "
         "with its line and column: options, functions, schemas, SQL and columns. If the "
-        "deployment's Spark server is running, Spark checks it, too. The last line says what was "
+        "deployment's Spark server is running, Spark checks it, too. The last line lists what was "
         "and was not checked.",
     )
     validate.add_argument("file", metavar="FILE.yaml", help="definition of the pipeline")
@@ -147,6 +148,7 @@ def _subparser(parser: Parser, name: str) -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    arguments.data = find_deployment(arguments.data, os.environ)
     with _reporting(arguments):
         if arguments.command == "validate":
             return _validate(arguments)
@@ -183,6 +185,8 @@ def _open(arguments: argparse.Namespace) -> Iterator[Pipelines]:
     config: dict[str, Any] = dict(known)
     if not (known or arguments.command_config or arguments.bootstrap_server):
         config.update(cluster_settings(os.environ))
+        if not config and (cluster := running_cluster(os.environ)) is not None:
+            config["bootstrap.servers"] = cluster.bootstrap_servers
     if arguments.command_config:
         config = read_config_file(arguments.command_config)
     servers = (
