@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 
 import pytest
 from hypothesis import settings
@@ -21,6 +22,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "moldau"))
 # Programs under test that compile all their modules again take twice as long to start. Container
 # images set this variable to keep their layers small.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Brokers of a test are not to be found by other tests, nor by the commands of whoever runs them.
+_STATE = tempfile.TemporaryDirectory(prefix="moldau-state-")
+os.environ["XDG_STATE_HOME"] = _STATE.name
 
 # A shell that runs the tests in the background makes them, and what they start, ignore SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -69,7 +69,10 @@ class PipelineInfo:
     generation: int
     revision: int
     finite: bool
+    #: Failures in a row, 0 again after a minute without one.
     attempts: int = 0
+    #: How often it was started again by itself.
+    restarts: int = 0
     since_ms: int | None = None
     retry_at_ms: int | None = None
     connector: str | None = None
@@ -415,6 +418,7 @@ class _Looked:
             revision=record.revision,
             finite=record.finite,
             attempts=0 if status is None else status.attempts,
+            restarts=0 if status is None else status.restarts,
             since_ms=None if status is None else status.since_ms,
             retry_at_ms=None if status is None else status.retry_at_ms,
             connector=None if status is None else status.connector,

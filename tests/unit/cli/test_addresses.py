@@ -25,6 +25,7 @@ from support.cli import Ended, moldau_cli
 @pytest.fixture(autouse=True)
 def config_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for variable in ("MOLDAU_BOOTSTRAP_SERVERS", "MOLDAU_PROFILE", "MOLDAU_SCRIPT"):
         monkeypatch.delenv(variable, raising=False)
     return tmp_path / "config" / "moldau"

@@ -29,7 +29,8 @@ def add_arguments(parser: Parser) -> None:
         "--port",
         type=int,
         metavar="P",
-        help="port on 127.0.0.1; 0 chooses a free one (default: 9092)",
+        help="port on 127.0.0.1; 0 chooses a free one (default: 9092). Other commands of this "
+        "user find the broker while it runs",
     )
     parser.add_argument("--data", metavar="DIR", help="data directory (default: ./moldau-data)")
     parser.add_argument(

@@ -33,6 +33,7 @@ from moldau.cli.nodes.start import PARENT_VARIABLE
 from moldau.cli.support.config_files import read_config_file
 from moldau.cli.support.failures import Failure
 from moldau.cli.support.output import print_now
+from moldau.cli.support.running import Announcement
 from moldau.invariant import present
 from moldau.pipelines.control.folder import ControlFolder, Lock
 
@@ -65,7 +66,7 @@ def run_with_spark(arguments: argparse.Namespace) -> int:
     with _interruptible(), _owning(folder):
         return _Deployment(server, folder, config).run(
             [word for word in arguments.given if word != "--spark"],
-            has_file=arguments.file is not None,
+            data=None if arguments.file is not None else arguments.data or DEFAULT_DATA,
         )
 
 
@@ -96,18 +97,23 @@ class _Deployment:
         self._bootstrap = ""
         self._words: list[str] = []
         self._events: queue.Queue[supervision.Event] = queue.Queue()
+        self._announcement = Announcement(os.environ)
 
-    def run(self, words: Sequence[str], *, has_file: bool) -> int:
-        """Until a signal, or until the broker is stopped by another command."""
+    def run(self, words: Sequence[str], *, data: str | None) -> int:
+        """Until a signal, or until the broker is stopped by another command.
+
+        `data` is the broker's data directory; None if a configuration file names it.
+        """
         self._words = list(words)
         broker = self._broker = _Broker(words, self._events, first=True)
         is_up = in_order = False
         try:
             listeners = broker.wait_until_ready()
             if listeners is not None:
-                if not has_file:
+                if data is not None:
                     # Started again it has the same port, also if it was chosen by the system.
                     self._words = _with_port(words, listeners)
+                self._announce(listeners, data)
                 self._start_spark(listeners)
                 is_up = True
                 self._supervise()
@@ -118,7 +124,16 @@ class _Deployment:
                 in_order = _stop(self._server, self._broker)
             else:
                 broker.stop()
+            self._announcement.withdraw()
         return self._broker.code or (0 if in_order or not is_up else 1)
+
+    def _announce(self, listeners: str, data: str | None) -> None:
+        plain = [one for one in listeners.split(", ") if one.startswith("PLAINTEXT://")]
+        self._announcement.make(
+            address=spark_address(listeners, secured=False) if plain else None,
+            data=os.path.abspath(data or "."),
+            spark=str(self._folder.path),
+        )
 
     def _start_spark(self, listeners: str) -> None:
         from moldau.cli.pipelines.spark import start_all, status_lines, status_of, stop_all

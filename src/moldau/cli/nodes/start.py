@@ -33,6 +33,7 @@ from moldau.cli.support.failures import (
     unusable_directory,
 )
 from moldau.cli.support.output import print_now
+from moldau.cli.support.running import Announcement
 from moldau.config.errors import ConfigError
 from moldau.installation import command, python
 
@@ -56,6 +57,7 @@ class Ready(Protocol):
 
 
 def run_start(arguments: argparse.Namespace) -> int:
+    is_alone = PARENT_VARIABLE not in os.environ
     _end_with_parent()
     if arguments.file is None:
         port = DEFAULT_PORT if arguments.port is None else arguments.port
@@ -82,7 +84,7 @@ def run_start(arguments: argparse.Namespace) -> int:
         _require_ports(config)
         _require_folders(config)
         _format(config)
-    return _run(config, verbose=True)
+    return _run(config, verbose=True, announced=is_alone)
 
 
 def run_server_start(arguments: argparse.Namespace) -> int:
@@ -189,7 +191,8 @@ def _format_options(config: BrokerConfig) -> str:
     return "-t CLUSTER_ID"
 
 
-def _run(config: BrokerConfig, *, verbose: bool) -> int:
+def _run(config: BrokerConfig, *, verbose: bool, announced: bool = False) -> int:
+    """With `announced`, commands of this user find the broker without its address."""
     # The broker is imported last: a wrong value should be reported before anything is loaded.
     from moldau.broker.app import run
     from moldau.broker.log.log_dirs import WrongLogDir
@@ -198,7 +201,12 @@ def _run(config: BrokerConfig, *, verbose: bool) -> int:
     from moldau.broker.raft.machine.errors import MetadataError
     from moldau.wire.errors import ApiError
 
+    announcement = Announcement(os.environ)
+
     def on_ready(ready: Ready) -> None:
+        if announced:
+            address = plain_address(config, ready)
+            announcement.make(address=address, data=config.log_dirs[0])
         if verbose:
             print_now(ready_text(config, ready))
         else:
@@ -221,6 +229,9 @@ def _run(config: BrokerConfig, *, verbose: bool) -> int:
     except KeyboardInterrupt:
         print("moldau: interrupted", file=sys.stderr)
         return 130
+    finally:
+        if announced:
+            announcement.withdraw()
 
 
 def ready_text(config: BrokerConfig, ready: Ready) -> str:
@@ -234,14 +245,22 @@ def ready_text(config: BrokerConfig, ready: Ready) -> str:
         f"  listening  {', '.join(map(str, clients or ready.listeners))}",
         f"  data       {', '.join(config.log_dirs)}",
     ]
-    # The commands to try have no settings, so they need a listener without security.
-    plain = [listener for listener in clients if listener.security_protocol == "PLAINTEXT"]
-    if plain:
-        host = "127.0.0.1" if plain[0].is_wildcard else plain[0].host
-        address = plain[0]._replace(host=host).address
+    if (address := plain_address(config, ready)) is not None:
         lines += ["", "Try it:", *try_lines(address)]
     lines += ["", "Ctrl-C stops it."]
     return "\n".join(lines)
+
+
+def plain_address(config: BrokerConfig, ready: Ready) -> str | None:
+    """Where commands without settings can connect, which needs a listener without security."""
+    for listener in ready.listeners:
+        if (
+            listener.name not in config.controller_listener_names
+            and listener.security_protocol == "PLAINTEXT"
+        ):
+            host = "127.0.0.1" if listener.is_wildcard else listener.host
+            return listener._replace(host=host).address
+    return None
 
 
 def try_lines(bootstrap: str) -> list[str]:

@@ -11,23 +11,25 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings
+from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings, running_cluster
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.client_options import add_common, add_json
 from moldau.cli.support.config_files import read_config_file
-from moldau.cli.support.connecting import wait_until_reachable
+from moldau.cli.support.connecting import Unreachable, wait_until_reachable
 from moldau.cli.support.failures import ToolError
+from moldau.cli.support.running import find_deployment
 from moldau.cli.support.tables import Table, aligned, on_terminal, print_json
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from moldau.pipelines.api import PipelineInfo, Pipelines
+    from moldau.pipelines.definition import Pipeline
     from moldau.pipelines.errors import PipelineError
 
 __all__ = ["add_arguments", "run"]
@@ -55,6 +57,8 @@ _COLOURS = {
     "starting": "cyan",
     "stopping": "cyan",
     "restarting": "yellow",
+    "recovering": "yellow",
+    "failing": "bold red",
     "failed": "bold red",
     "finished": "dim",
     "stopped": "dim",
@@ -66,9 +70,9 @@ def add_arguments(parser: Parser) -> None:
     add_common(parser, required=False)
     parser.add_argument(
         "--data",
-        default=DEFAULT_FOLDER,
         metavar="DIR",
-        help=f"directory of the deployment (default: ./{DEFAULT_FOLDER})",
+        help="directory of the deployment, or of its broker (default: the deployment that is "
+        f"running, or the one in this directory, ./{DEFAULT_FOLDER})",
     )
     add_json(parser)
     commands = parser.add_commands()
@@ -111,7 +115,14 @@ def add_arguments(parser: Parser) -> None:
         help=f"number of lines from the end; 0 for all (default: {_DEFAULT_LINES})",
     )
     logs.add_argument("--detail", action="store_true", help="print errors with all details")
-    validate = commands.add("validate", "check a definition without starting it")
+    validate = commands.add(
+        "validate",
+        "check a definition without starting it",
+        description="check a definition without starting anything. All mistakes are reported, each "
+        "with its line and column: options, functions, schemas, SQL and columns. If the "
+        "deployment's Spark server is running, Spark checks it, too. The last line lists what was "
+        "and was not checked.",
+    )
     validate.add_argument("file", metavar="FILE.yaml", help="definition of the pipeline")
 
 
@@ -137,11 +148,17 @@ def _subparser(parser: Parser, name: str) -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    arguments.data = find_deployment(arguments.data, os.environ)
     with _reporting(arguments):
         if arguments.command == "validate":
             return _validate(arguments)
-        with _open(arguments) as pipelines:
-            return int(_COMMANDS[arguments.command](pipelines, arguments))
+        try:
+            with _open(arguments) as pipelines:
+                return int(_COMMANDS[arguments.command](pipelines, arguments))
+        except Unreachable as error:
+            if arguments.command not in ("list", "show"):
+                raise
+            return _stored(arguments, error)
 
 
 @contextmanager
@@ -168,6 +185,8 @@ def _open(arguments: argparse.Namespace) -> Iterator[Pipelines]:
     config: dict[str, Any] = dict(known)
     if not (known or arguments.command_config or arguments.bootstrap_server):
         config.update(cluster_settings(os.environ))
+        if not config and (cluster := running_cluster(os.environ)) is not None:
+            config["bootstrap.servers"] = cluster.bootstrap_servers
     if arguments.command_config:
         config = read_config_file(arguments.command_config)
     servers = (
@@ -187,37 +206,91 @@ def _open(arguments: argparse.Namespace) -> Iterator[Pipelines]:
 
 
 def _list(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
-    found = pipelines.list()
+    return _print_list(pipelines.list(), arguments)
+
+
+def _print_list(found: Sequence[PipelineInfo], arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([_as_json(info) for info in found])
         return 0
     if not found:
         print("There are no pipelines. `moldau pipelines start FILE.yaml` starts one.")
         return 0
-    table = Table("NAME", "STATE", "FOR", "BATCH", "ROWS/S", "LAG", "BEHIND", plain=aligned)
+    columns = ("NAME", "STATE", "FOR", "RESTARTS", "BATCH", "ROWS/S", "LAG", "BEHIND")
+    table = Table(*columns, plain=aligned)
     for info in found:
         progress = info.progress if info.state in ("running", "finished") else None
         table.add(
             info.name,
-            info.state + ("?" if info.stale else ""),
+            _condition(info) + ("?" if info.stale else ""),
             _age(info.since_ms),
+            info.restarts,
             "-" if progress is None else progress.batch_id,
             _number(None if progress is None else progress.processed_rows_per_second),
             "-" if progress is None or progress.lag_records is None else progress.lag_records,
             _seconds(None if progress is None else progress.lag_seconds),
-            style=_COLOURS.get(info.state),
+            style=_COLOURS.get(_condition(info)),
         )
     table.show()
     for info in found:
-        if info.last_error is not None and info.state in ("failed", "restarting"):
-            print(f"{info.name}: {_short(str(info.last_error))}")
+        if (reason := _reason(info)) is not None:
+            print(f"{info.name}: {reason}")
     for reason in sorted({info.stale for info in found if info.stale}):
         print(f"?: {reason}, so this may be old. `moldau spark start` starts it.", file=sys.stderr)
     return 0
 
 
+def _condition(info: PipelineInfo) -> str:
+    """Its state for people: a pipeline that keeps failing is not simply running."""
+    if info.attempts and info.desired == "running":
+        if info.state == "running":
+            return "recovering" if info.attempts == 1 else "failing"
+        if info.state in ("stopping", "starting"):
+            return "restarting"
+    return info.state
+
+
+def _reason(info: PipelineInfo) -> str | None:
+    """Why it is not well, with the age of the error; None if it is."""
+    error = info.last_error
+    if _condition(info) not in ("failed", "restarting", "recovering", "failing"):
+        return None
+    # A pipeline that has lost its server keeps the error of an earlier failure.
+    if error is None or (info.state != "failed" and not info.attempts):
+        return "it starts again as soon as Spark is ready"
+    times = f", {info.attempts} times in a row" if info.attempts > 1 else ""
+    hint = f" ({error.hint})" if error.hint else ""
+    return f"{_short(str(error))}{hint} [{_age(error.at_ms)} ago{times}]"
+
+
+def _stored(arguments: argparse.Namespace, error: Unreachable) -> int:
+    """The states that the control loop has last written, if no broker answers."""
+    from moldau.pipelines.stored import stored_infos
+
+    stored = stored_infos(arguments.data)
+    if stored is None:
+        raise error
+    found, seconds = stored
+    if arguments.command == "list":
+        _print_list(found, arguments)
+    else:
+        named = [info for info in found if info.name == arguments.name]
+        if not named:
+            raise error
+        _print_one(named[0], arguments)
+    print(
+        f"moldau: {error} The states above are those that the control loop wrote {seconds:.0f} s "
+        "ago.",
+        file=sys.stderr,
+    )
+    return 0
+
+
 def _show(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
-    info = pipelines.show(arguments.name)
+    return _print_one(pipelines.show(arguments.name), arguments)
+
+
+def _print_one(info: PipelineInfo, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_as_json(info))
         return 0
@@ -235,19 +308,21 @@ def _show(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
     grid.add_column(style="bold cyan", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in lines:
-        style = _COLOURS.get(info.state, "") if name == "State" else ""
+        style = _COLOURS.get(_condition(info), "") if name == "State" else ""
         grid.add_row(name, Text(value, style=style))
     Console().print(grid)
     return 0
 
 
 def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
-    state = info.state if info.since_ms is None else f"{info.state} for {_age(info.since_ms)}"
+    condition = _condition(info)
+    state = condition if info.since_ms is None else f"{condition} for {_age(info.since_ms)}"
     if info.stale:
         state += f" ({info.stale}, so this may be old)"
     yield "Name", info.name
     yield "State", state
     yield "Wanted", info.desired
+    yield "Restarts", f"{info.restarts}, {info.attempts} failures in a row"
     if info.state == "restarting" and info.retry_at_ms is not None:
         seconds = max(0.0, info.retry_at_ms / 1000 - time.time())
         yield "Next try", f"in {seconds:.0f} s, after {info.attempts} failures"
@@ -262,17 +337,18 @@ def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
                 "Lag",
                 f"{progress.lag_records} records" + ("" if behind == "-" else f", {behind}"),
             )
-    yield "From", _endpoint(info.definition, "source")
-    yield "To", _endpoint(info.definition, "sink")
-    trigger = str(info.definition.get("trigger", ""))
-    yield "Trigger", "as fast as possible" if trigger in ("", "0 seconds") else trigger
+    if info.definition:
+        yield "From", _endpoint(info.definition, "source")
+        yield "To", _endpoint(info.definition, "sink")
+        trigger = str(info.definition.get("trigger", ""))
+        yield "Trigger", "as fast as possible" if trigger in ("", "0 seconds") else trigger
     yield "Connector", info.connector or str(info.definition.get("connector", "auto"))
     yield "Checkpoint", info.checkpoint
     yield "Generation", f"{info.generation}, revision {info.revision}"
     for query in info.queries:
         yield "Query", f"{query.name} {query.id} run {query.run_id}"
     if (error := info.last_error) is not None:
-        recovered = ", recovered" if info.state in ("running", "finished") else ""
+        recovered = ", recovered" if condition in ("running", "finished") else ""
         yield "Last error", f"{_short(str(error))} ({_age(error.at_ms)} ago{recovered})"
         if error.hint:
             yield "", error.hint
@@ -334,17 +410,68 @@ def _logs(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    from moldau.pipelines import build
-    from moldau.pipelines.definition import Definition
+    from moldau.pipelines.validation import validate
 
-    definition = Definition.load(Path(arguments.file))
-    build.check(definition)
-    _warn_of_secrets(definition.to_json())
+    with _analysis(arguments) as analyse:
+        found = validate(Path(arguments.file), analyse=analyse)
+    if found.pipeline is not None:
+        _warn_of_secrets(found.pipeline.to_json())
+    name = None if found.pipeline is None else found.pipeline.name
     if arguments.json:
-        print_json({"valid": True, "name": definition.name})
-    else:
-        print(f"{arguments.file} is right: it declares the pipeline {definition.name}.")
-    return 0
+        print_json(
+            {
+                "valid": not found.mistakes,
+                "name": name,
+                "mistakes": [
+                    {"where": one.where, "message": one.message, "hint": one.hint}
+                    for one in found.mistakes
+                ],
+                "checked": found.checked,
+                "unchecked": list(found.unchecked),
+            }
+        )
+        return 1 if found.mistakes else 0
+    stream = sys.stderr if found.mistakes else sys.stdout
+    for mistake in found.mistakes:
+        print(mistake, file=stream)
+        code = _own_line(mistake.where, Path(arguments.file).parent)
+        if code is not None:
+            print(code, file=stream)
+    count = len(found.mistakes)
+    verdict = (
+        f"{arguments.file}: {count} mistake{'s' if count > 1 else ''}."
+        if count
+        else f"{arguments.file}: no mistake was found in the pipeline {name}."
+    )
+    unchecked = ", ".join(found.unchecked)
+    print(f"{verdict} Checked: {found.checked}. Not checked: {unchecked}.", file=stream)
+    return 1 if count else 0
+
+
+@contextmanager
+def _analysis(arguments: argparse.Namespace) -> Iterator[Callable[[Pipeline], None] | None]:
+    """Spark's analysis, if the deployment's server runs; else None. Nothing is started."""
+    from moldau.pipelines.control.folder import ControlFolder
+
+    if not Path(arguments.data, "server.json").exists():
+        yield None
+        return
+    from moldau.spark.runtime.server import ConnectServer
+
+    server = ConnectServer(arguments.data)
+    if not server.alive():
+        yield None
+        return
+    from moldau.pipelines import build
+    from moldau.spark.sessions import session
+
+    cluster = ControlFolder(arguments.data).cluster or {}
+    servers = arguments.bootstrap_server or cluster.get("bootstrap.servers") or DEFAULT_SERVERS
+    spark = session(server.session_url)
+    try:
+        yield lambda pipeline: build.check(pipeline, spark, bootstrap=servers)
+    finally:
+        spark.stop()
 
 
 _COMMANDS = {

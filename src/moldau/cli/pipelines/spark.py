@@ -13,11 +13,12 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.support.addresses import cluster_settings
+from moldau.cli.support.addresses import cluster_settings, running_cluster
 from moldau.cli.support.arguments import Commands, Parser
 from moldau.cli.support.client_options import add_json
 from moldau.cli.support.config_files import read_config_file
 from moldau.cli.support.failures import ToolError
+from moldau.cli.support.running import find_deployment
 from moldau.cli.support.tables import on_terminal, print_json
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 
@@ -60,9 +61,9 @@ def add_arguments(parser: Parser) -> None:
 def _add_data(parser: Parser) -> None:
     parser.add_argument(
         "--data",
-        default=DEFAULT_FOLDER,
         metavar="DIR",
-        help=f"directory of the deployment (default: ./{DEFAULT_FOLDER})",
+        help="directory of the deployment, or of its broker (default: the deployment that is "
+        f"running, or the one in this directory, ./{DEFAULT_FOLDER})",
     )
 
 
@@ -107,8 +108,8 @@ def _add_start(parser: Parser) -> None:
         "--bootstrap-server",
         metavar="HOST:PORT,...",
         help="brokers of the pipelines (default: those of the last start, of "
-        "MOLDAU_BOOTSTRAP_SERVERS or of the profile in use, or 127.0.0.1:9092 if a broker "
-        "listens there)",
+        "MOLDAU_BOOTSTRAP_SERVERS or of the profile in use, the broker that `moldau start` runs "
+        "here, or 127.0.0.1:9092 if a broker listens there)",
     )
     parser.add_argument(
         "--command-config", metavar="FILE", help="settings of clients, a properties file"
@@ -133,6 +134,8 @@ def _add_cluster(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from moldau.spark.runtime.errors import SparkRuntimeError
 
+    if arguments.command in ("start", "status", "stop"):
+        arguments.data = find_deployment(arguments.data, os.environ)
     try:
         match arguments.command:
             case "start":
@@ -210,6 +213,8 @@ def start_all(
     if bootstrap_servers is None:
         named = cluster_settings(os.environ)
         bootstrap_servers, config = named.get("bootstrap.servers"), {**named, **config}
+    if bootstrap_servers is None and (cluster := running_cluster(os.environ)) is not None:
+        bootstrap_servers = cluster.bootstrap_servers
     if bootstrap_servers is None:
         from moldau.spark.runtime.probe import listens
 

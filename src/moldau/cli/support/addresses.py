@@ -2,7 +2,8 @@
 
 The first of these that is set applies: --bootstrap-server; `bootstrap.servers` in
 --command-property or --command-config; MOLDAU_BOOTSTRAP_SERVERS; the profile that MOLDAU_PROFILE
-names; the profile in use; 127.0.0.1:9092. A profile is used as a whole or not at all: its passwords
+names; the profile in use; the broker that `moldau start` runs on this machine, if there is one on
+port 9092 or only one; 127.0.0.1:9092. A profile is used as a whole or not at all: its passwords
 are never sent to an address from elsewhere. Kafka's scripts in bin/ use none of this, as in Kafka.
 """
 
@@ -15,8 +16,17 @@ from typing import NamedTuple
 from moldau.cli.support.arguments import Parser, names_option
 from moldau.cli.support.failures import Failure
 from moldau.cli.support.profiles import Profiles
+from moldau.cli.support.running import running_address
 
-__all__ = ["DEFAULT_SERVERS", "Cluster", "cluster_settings", "fill_in", "named_cluster", "relax"]
+__all__ = [
+    "DEFAULT_SERVERS",
+    "Cluster",
+    "cluster_settings",
+    "fill_in",
+    "named_cluster",
+    "relax",
+    "running_cluster",
+]
 
 DEFAULT_SERVERS = "127.0.0.1:9092"
 SERVERS_VARIABLE = "MOLDAU_BOOTSTRAP_SERVERS"
@@ -59,6 +69,14 @@ def named_cluster(environment: Mapping[str, str]) -> Cluster | None:
     return Cluster(servers, f"The address is from the profile {name}.", file)
 
 
+def running_cluster(environment: Mapping[str, str]) -> Cluster | None:
+    """The broker that `moldau start` runs here, if it is clear which one is meant."""
+    address = running_address(environment)
+    if address is None:
+        return None
+    return Cluster(address, "A broker of this user listens there; give --bootstrap-server.")
+
+
 def cluster_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """All properties for clients of the cluster that is named; none if none is."""
     cluster = named_cluster(environment)
@@ -80,7 +98,10 @@ def relax(parser: Parser) -> None:
         elif _OPTION in action.option_strings:
             action.required = False
             if "default" not in (action.help or ""):
-                action.help = f"{action.help} (default: the profile in use, or {DEFAULT_SERVERS})"
+                action.help = (
+                    f"{action.help} (default: the profile in use, the broker that `moldau start` "
+                    f"runs here, or {DEFAULT_SERVERS})"
+                )
 
 
 def fill_in(
@@ -101,7 +122,9 @@ def fill_in(
     if _KEY in settings:
         setattr(arguments, option.dest, settings[_KEY])
         return
-    cluster = named_cluster(environment) or (_DEFAULT if default else None)
+    cluster = named_cluster(environment)
+    if cluster is None and default:
+        cluster = running_cluster(environment) or _DEFAULT
     if cluster is None:
         return
     setattr(arguments, option.dest, cluster.bootstrap_servers)

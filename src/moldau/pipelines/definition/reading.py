@@ -116,7 +116,7 @@ def parts_of(
     return _Reader(places or (lambda path: None), resolve, base).pipeline(data)
 
 
-def in_order(mistakes: Iterable[PipelineError]) -> PipelineError:
+def in_order(mistakes: Iterable[PipelineError]) -> DefinitionError:
     """What is raised for all mistakes together, in the order of the document."""
     unique = {str(mistake): mistake for mistake in mistakes}
     return DefinitionError(sorted(unique.values(), key=_position))

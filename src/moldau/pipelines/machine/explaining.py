@@ -59,7 +59,7 @@ def explain(
     text = failure if isinstance(failure, str) else _text_of(failure)
     if not isinstance(failure, str) and (own := _raised_here(failure)) is not None:
         return _user_code(own, text)
-    if (found := _found_by_us(text, pipeline)) is not None:
+    if (found := _found_by_us(text, pipeline) or _missing_topic(text, pipeline)) is not None:
         return found
     if (own := _raised_in_worker(_head(text)) or _raised_in_worker(text)) is not None:
         return _user_code(own, text)
@@ -206,6 +206,33 @@ def _found_by_us(text: str, pipeline: Pipeline | None) -> PipelineError | None:
             where=str(place) if place else None,
             hint=_TO_DEAD_LETTERS,
             detail=text,
+        )
+    return None
+
+
+_NO_TOPIC = re.compile(r"topic (?P<topics>\S+(?:, \S+)*) does not exist at (?P<servers>\S+)")
+
+
+def _missing_topic(text: str, pipeline: Pipeline | None) -> PipelineError | None:
+    """In the words of the definition; retried, because the topic may still be made."""
+    found = _NO_TOPIC.search(_head(text))
+    if found is None or pipeline is None:
+        return None
+    topics = found["topics"].split(", ")
+    for name, source in pipeline.sources.items():
+        named = {getattr(source, "topic", None), *getattr(source, "topics", ())}
+        missing = [topic for topic in topics if topic in named]
+        if not missing:
+            continue
+        where = "source" if name == "input" else f"sources.{name}"
+        shown = ", ".join(repr(topic) for topic in missing)
+        create = f"moldau topics --create --topic {missing[0]} --bootstrap-server"
+        return PipelineError(
+            f"{where}: topic {shown} does not exist at {found['servers']}",
+            where=str(source.place) if source.place else None,
+            hint=f"correct its name, or create it: {create} {found['servers']}",
+            detail=text,
+            retriable=True,
         )
     return None
 

@@ -153,7 +153,10 @@ class StatusRecord:
     state: State
     #: The revision that runs, or that failed.
     revision: int = 0
+    #: Failures in a row: 0 again after it has run for a minute.
     attempts: int = 0
+    #: How often it was started again by itself since its user started it.
+    restarts: int = 0
     retry_at_ms: int | None = None
     since_ms: int = 0
     server_id: str | None = None

@@ -153,8 +153,8 @@ class SourceCluster:
             )
         return UnknownTopicOrPartitionError(
             f"topic {', '.join(missing)} does not exist at {servers}",
-            advice="check the option 'subscribe', or create it first, for instance with "
-            f"`moldau topics --create --topic {missing[0]}`",
+            advice="correct its name, or create it: `moldau topics --create --topic "
+            f"{missing[0]} --bootstrap-server {servers}`",
         )
 
     # Offsets.

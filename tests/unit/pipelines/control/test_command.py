@@ -13,8 +13,15 @@ import pytest
 from moldau.cli.main import main
 from moldau.cli.pipelines import pipelines as command
 from moldau.pipelines.api import PipelineInfo
+from moldau.pipelines.control.folder import ControlFolder, Heartbeat
 from moldau.pipelines.errors import PipelineError
-from moldau.pipelines.machine.records import ErrorRecord, ProgressRecord, QueryRecord
+from moldau.pipelines.machine.records import (
+    ErrorRecord,
+    ProgressRecord,
+    QueryRecord,
+    State,
+    StatusRecord,
+)
 
 Capture = pytest.CaptureFixture[str]
 NOW = 1_794_822_755.0
@@ -60,6 +67,7 @@ RESTARTING = info(
     "worse",
     "restarting",
     attempts=3,
+    restarts=7,
     retry_at_ms=int((NOW + 4) * 1000),
     last_error=ErrorRecord(
         message="ValueError: negative", where="steps.py:3", at_ms=int(NOW * 1000)
@@ -111,10 +119,109 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
 def test_list(played: Played, capsys: Capture) -> None:
     assert main(["pipelines", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["NAME", "STATE", "FOR", "BATCH", "ROWS/S", "LAG", "BEHIND"]
-    assert lines[1].split() == ["big-orders", "running", "1m57s", "12", "4210", "3", "0.2", "s"]
-    assert lines[2].split() == ["worse", "restarting", "1m57s", "-", "-", "-", "-"]
-    assert lines[3] == "worse: steps.py:3: ValueError: negative"
+    assert lines[0].split() == [
+        *["NAME", "STATE", "FOR", "RESTARTS", "BATCH", "ROWS/S", "LAG", "BEHIND"]
+    ]
+    assert lines[1].split() == [
+        *["big-orders", "running", "1m57s", "0", "12", "4210", "3", "0.2", "s"]
+    ]
+    assert lines[2].split() == ["worse", "restarting", "1m57s", "7", "-", "-", "-", "-"]
+    assert lines[3] == "worse: steps.py:3: ValueError: negative [0s ago, 3 times in a row]"
+
+
+def failed(message: str, *, seconds_ago: float) -> ErrorRecord:
+    return ErrorRecord(message=message, at_ms=int((NOW - seconds_ago) * 1000))
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "shown", "reason"),
+    [
+        pytest.param(
+            "running",
+            {"attempts": 3, "last_error": failed("bad record", seconds_ago=4)},
+            "failing",
+            "p: bad record [4s ago, 3 times in a row]",
+            id="fails at every batch",
+        ),
+        pytest.param(
+            "running",
+            {"attempts": 1, "last_error": failed("bad record", seconds_ago=4)},
+            "recovering",
+            "p: bad record [4s ago]",
+            id="failed once just now",
+        ),
+        pytest.param(
+            "stopping",
+            {"attempts": 2, "last_error": failed("bad record", seconds_ago=1)},
+            "restarting",
+            "p: bad record [1s ago, 2 times in a row]",
+            id="between two tries",
+        ),
+        pytest.param(
+            "restarting",
+            {"last_error": failed("topic orders does not exist", seconds_ago=1080)},
+            "restarting",
+            "p: it starts again as soon as Spark is ready",
+            id="without its server, after an error that is over",
+        ),
+        pytest.param(
+            "running",
+            {"last_error": failed("topic orders does not exist", seconds_ago=1080)},
+            "running",
+            None,
+            id="recovered",
+        ),
+        pytest.param(
+            "stopping", {"desired": "stopped", "attempts": 2}, "stopping", None, id="being stopped"
+        ),
+    ],
+)
+def test_a_pipeline_that_fails_is_not_shown_as_running(
+    played: Played,
+    capsys: Capture,
+    state: str,
+    more: dict[str, Any],
+    shown: str,
+    reason: str | None,
+) -> None:
+    played.infos = {"p": info("p", state, **more)}
+    assert main(["pipelines", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[1] == shown
+    assert lines[2:] == ([] if reason is None else [reason])
+
+
+def test_states_are_shown_without_a_broker(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from moldau.cli.support import connecting
+
+    monkeypatch.setattr(connecting, "REACHABLE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(command.time, "time", lambda: NOW)
+    status = StatusRecord(
+        name="p", state=State.RUNNING, since_ms=int((NOW - 70) * 1000), restarts=2
+    )
+    ControlFolder(tmp_path).beat(
+        Heartbeat(
+            pid=1,
+            mark="m",
+            at_ms=int((NOW - 5) * 1000),
+            round_at_ms=0,
+            started_at_ms=0,
+            bootstrap_servers="127.0.0.1:1",
+            deployment="d",
+            pipelines={"p": status.to_json()},
+        )
+    )
+    words = ["--bootstrap-server", "127.0.0.1:1", "--data", str(tmp_path)]
+    assert main(["pipelines", *words, "list"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[1].split()[:4] == ["p", "running?", "1m10s", "2"]
+    assert "no broker can be reached at 127.0.0.1:1" in shown.err
+    assert "are those that the control loop wrote 5 s ago" in shown.err
+    assert main(["pipelines", *words, "show", "p"]) == 0
+    assert "running for 1m10s (the control loop does not run" in capsys.readouterr().out
+    assert main(["pipelines", *words, "stop", "p"]) == 1
 
 
 def test_list_without_any_says_how_to_begin(played: Played, capsys: Capture) -> None:
@@ -133,6 +240,7 @@ def test_show(played: Played, capsys: Capture) -> None:
         "Name": "big-orders",
         "State": "running for 1m57s",
         "Wanted": "running",
+        "Restarts": "0, 0 failures in a row",
         "Activity": "looking for records",
         "Batch": "12, 7 rows, at then",
         "Rows/s": "4210",
@@ -184,7 +292,7 @@ def test_validate_needs_no_cluster(capsys: Capture, tmp_path: Path) -> None:
     file = tmp_path / "p.yaml"
     file.write_text("name: p\nsource: {topic: a, schema: 'id INT'}\nsink: {topic: b}\n")
     assert main(["pipelines", "validate", str(file)]) == 0
-    assert capsys.readouterr().out.endswith("is right: it declares the pipeline p.\n")
+    assert "no mistake was found in the pipeline p. Checked: " in capsys.readouterr().out
     file.write_text("name: p\nsource: {tpoic: a, schema: 'id INT'}\nsink: {topic: b}\n")
     assert main(["pipelines", "validate", str(file)]) == 1
     assert "did you mean 'topic'?" in capsys.readouterr().err

@@ -170,6 +170,32 @@ def test_who_ran_well_for_a_while_begins_anew_with_short_pauses() -> None:
     assert loop.step(Tick(), after_ms=1) == [Start("a", 1, "server", "session 6")]
 
 
+def test_restarts_are_counted_until_a_user_starts_it() -> None:
+    loop = running()
+
+    def restarts() -> int:
+        status = loop.reconciler.status("a")
+        assert status is not None
+        return status.restarts
+
+    for count in (1, 2):
+        loop.step(Ended("a", ERROR))
+        loop.step(Stopped("a"))
+        loop.step(Tick(), after_ms=60_000)
+        loop.step(Started("a", QUERIES))
+        assert restarts() == count
+    loop.step(Tick(), after_ms=60_000)
+    assert restarts() == 2
+    loop.step(ServerSeen(None))
+    loop.step(ServerSeen("another"))
+    assert restarts() == 3
+    loop.step(Started("a", QUERIES))
+    loop.want(RUNNING, 2)
+    loop.step(Stopped("a"))
+    assert loop.state is State.STARTING
+    assert restarts() == 0
+
+
 def test_a_fault_of_the_definition_is_not_tried_again_until_it_changes() -> None:
     loop = Loop()
     loop.step(ServerSeen("server"))

@@ -63,9 +63,9 @@ def captured(name: str) -> str:
         ),
         (
             "no-topic",
-            "orders.yaml:1: UNKNOWN_TOPIC_OR_PARTITION: topic orders does not exist at "
-            "127.0.0.1:41783 (check the option 'subscribe', or create it first, for instance "
-            "with `moldau topics --create --topic orders`)",
+            "orders.yaml:2: source: topic 'orders' does not exist at 127.0.0.1:41783 (correct its "
+            "name, or create it: moldau topics --create --topic orders --bootstrap-server "
+            "127.0.0.1:41783)",
             True,
         ),
         (

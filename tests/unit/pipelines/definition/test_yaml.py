@@ -235,7 +235,8 @@ def test_tables_are_told_by_their_kind(sink: str, kind: str) -> None:
         pytest.param(
             "source: {topic: t, format: string}\nconnector: kafka\n"
             "sink: {topic: out, exactlyOnce: true}",
-            "orders.yaml:4:20: sink: connector 'kafka' is at least once (connector: auto or moldau)",
+            "orders.yaml:4:20: sink: connector 'kafka' is at least once (connector: auto or "
+            "moldau)",
             id="exactly once where that cannot be",
         ),
         pytest.param(

@@ -66,6 +66,7 @@ class Deployment:
         self._begin = self._output.stat().st_size
         self.environ = os.environ | {
             "MOLDAU_CACHE": str(folder / "cache"),
+            "XDG_STATE_HOME": str(folder / "state"),
             "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}",
         }
         self.command = [*MOLDAU, "start", "--spark", "--port", str(port), "--data", str(self.data)]
@@ -203,6 +204,32 @@ def test_a_second_start_touches_nothing(deployment: Deployment, tmp_path: Path) 
     assert "another broker is using this" in third.stderr
     assert (deployment.broker, deployment.loop, deployment.server.pid) == parts
     assert deployment.server.alive()
+
+
+def test_commands_find_the_deployment_without_options(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [*MOLDAU, *words],
+            cwd=elsewhere,
+            env=deployment.environ,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done
+        return done.stdout
+
+    assert f"process    {deployment.server.pid}, up " in run("spark", "status")
+    assert "There are no pipelines." in run("pipelines", "list")
+    assert "There are no pipelines." in run("pipelines", "--data", str(deployment.data), "list")
+    assert run("topics", "--create", "--topic", "found") == "Created topic found.\n"
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_what_is_killed_is_started_again_and_reported(deployment: Deployment) -> None:

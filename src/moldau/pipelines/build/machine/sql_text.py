@@ -12,18 +12,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from moldau.pipelines.machine.sql_tokens import Token, tokens_of, words_of
+
 ERROR = "__error"
 """The column that marks a bad record: its value is null for good ones."""
 
-_TOKEN = re.compile(
-    r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
-      | (?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
-      | (?P<quoted>`(?:[^`]|``)*`)
-      | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
-      | (?P<number>\d[\w.]*)
-      | (?P<sign>.)""",
-    re.VERBOSE | re.DOTALL,
-)
 _NOT_PLAIN = re.compile(
     r"group|having|order|limit|offset|union|intersect|except|minus|join|lateral|window|cluster"
     r"|distribute|sort|qualify|distinct|pivot|unpivot|tablesample|with",
@@ -34,18 +27,6 @@ _NOT_FOR_BAD_ROWS = re.compile(
     r"raise_error|assert_true|(pos)?explode(_outer)?|inline(_outer)?|stack|json_tuple|over",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    start: int
-    end: int
-    depth: int
-
-    def says(self, word: str) -> bool:
-        return self.kind == "word" and self.text.lower() == word
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +45,7 @@ class PlainSelect:
         """Whether the column is one of the items by its own name."""
         return any(
             _is_bare(tokens) and tokens[-1].text.strip("`").lower() == column.lower()
-            for tokens in (_words(item) for item in self.items)
+            for tokens in (words_of(item) for item in self.items)
         )
 
     def with_columns(self, names: Sequence[str], *, result: Sequence[str], guard: bool) -> str:
@@ -102,13 +83,13 @@ def mentions(sql: str, name: str) -> bool:
     return any(
         (token.kind == "word" and token.text.lower() == wanted)
         or (token.kind == "quoted" and token.text[1:-1].lower() == wanted)
-        for token in _tokens(sql)
+        for token in tokens_of(sql)
     )
 
 
 def plain_select(sql: str, view: str) -> PlainSelect | None:
     """The statement's parts if it is a plain SELECT over `view`, else None."""
-    tokens = _words(sql)
+    tokens = words_of(sql)
     while tokens and tokens[-1].text == ";":
         tokens.pop()
     if len(tokens) < 4 or not tokens[0].says("select"):
@@ -137,29 +118,16 @@ def plain_select(sql: str, view: str) -> PlainSelect | None:
     return PlainSelect(tuple(items), source, condition)
 
 
-def _tokens(sql: str) -> list[_Token]:
-    found: list[_Token] = []
-    depth = 0
-    for match in _TOKEN.finditer(sql):
-        kind = match.lastgroup or "sign"
-        if match[0] in (")", "]"):
-            depth -= 1
-        found.append(_Token(kind, match[0], match.start(), match.end(), depth))
-        if match[0] in ("(", "["):
-            depth += 1
-    return found
-
-
 def _is_only(source: str, view: str) -> bool:
     """Whether the FROM clause is the view alone, with or without an alias."""
-    tokens = _words(source)
+    tokens = words_of(source)
     words = [token.text.strip("`").lower() for token in tokens if token.kind in ("word", "quoted")]
     if len(words) != len(tokens) or not words or words[0] != view.lower():
         return False
     return len(words) == 1 or (len(words) == 2 and words[1] != "as") or words[1:-1] == ["as"]
 
 
-def _split(sql: str, tokens: Sequence[_Token], start: int, end: int) -> list[str]:
+def _split(sql: str, tokens: Sequence[Token], start: int, end: int) -> list[str]:
     cuts = [
         token.start
         for token in tokens
@@ -170,15 +138,11 @@ def _split(sql: str, tokens: Sequence[_Token], start: int, end: int) -> list[str
 
 
 def _is_star(item: str) -> bool:
-    tokens = _words(item)
+    tokens = words_of(item)
     return bool(tokens) and tokens[-1].text == "*"
 
 
-def _words(text: str) -> list[_Token]:
-    return [token for token in _tokens(text) if token.kind != "space"]
-
-
-def _is_bare(tokens: Sequence[_Token]) -> bool:
+def _is_bare(tokens: Sequence[Token]) -> bool:
     """Whether it is a column as it is: `a`, `t.a`."""
     return len(tokens) % 2 == 1 and all(
         token.text == "." if index % 2 else token.kind in ("word", "quoted")
@@ -187,7 +151,7 @@ def _is_bare(tokens: Sequence[_Token]) -> bool:
 
 
 def _guarded(item: str, name: str | None) -> str:
-    tokens = _words(item)
+    tokens = words_of(item)
     if name is None or _is_bare(tokens):
         return item  # a column as it is cannot fail
     expression = item

@@ -364,8 +364,10 @@ class Reconciler:
             return
         run.busy = True
         session_id = self._new_session_id()
+        again = run.status.state is State.RESTARTING
         run.status = replace(
             run.status,
+            restarts=0 if changed else run.status.restarts + again,
             revision=spec.revision,
             server_id=self._server.id,
             session_id=session_id,

@@ -1,0 +1,1 @@
+"""Pure: what the texts of a definition say. See `validation/__init__.py`."""
