@@ -206,7 +206,7 @@ class _Writer:
     def _struct(self, schema: Schema, value: Any) -> dict[str, Any]:
         if not isinstance(value, Struct):
             raise DataError(f"Invalid type for STRUCT: {type(value).__name__}")
-        if value.schema != schema:
+        if not value.is_of(schema):
             raise DataError(f"Mismatching schema: {value.schema} is not {schema}")
         return {field.name: self.value(field.schema, each) for field, each in value.items()}
 
