@@ -115,6 +115,16 @@ class JsonConverter:
             raise DataError("The JSON is nested too deeply") from None
 
 
+def schema_to_json(schema: Schema | None) -> dict[str, Any] | None:
+    """A schema as JSON, as it is in a message's envelope."""
+    return _Writer(JsonOptions()).schema(schema)
+
+
+def schema_from_json(node: Any) -> Schema | None:
+    """The schema that `schema_to_json` wrote."""
+    return _Reader(JsonOptions()).schema(node)
+
+
 def _dump(node: Any) -> bytes:
     try:
         text = json.dumps(node, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
