@@ -73,3 +73,18 @@ def test_a_large_exponent_is_cut_and_not_written_out() -> None:
     assert JsonConverter().from_json(message).value == 0
     message = b'{"schema":{"type":"double"},"payload":1e100000000}'
     assert JsonConverter().from_json(message).value == float("inf")
+
+
+def test_a_message_that_only_begins_like_the_one_before_is_refused() -> None:
+    converter = JsonConverter()
+    start = b'{"schema":{"type":"int32"},"payload":'
+    assert converter.from_json(start + b"1}").value == 1
+    assert converter.from_json(start + b"2}").value == 2
+    for rest in (b'1,"x":2}', b"1}}", b"1", b"}", b'1,"schema":{"type":"string"}}', b"1 }x"):
+        if rest == b'1,"schema":{"type":"string"}}':
+            # The last of two schemas counts.
+            assert converter.from_json(start + rest).schema == STRING
+            continue
+        with pytest.raises(DataError):
+            converter.from_json(start + rest)
+    assert converter.from_json(b'{"schema":{"type":"string"},"payload":"x"}').value == "x"
