@@ -10,7 +10,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-
 #: What Confluent's registry says of two schemas in different languages.
 DIFFERENT_SCHEMA_TYPE = "Incompatible because of different schema type"
 
