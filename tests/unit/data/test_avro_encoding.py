@@ -191,3 +191,33 @@ def test_a_default_that_stands_for_too_many_values_is_refused() -> None:
     last = {"type": "record", "name": "R20", "fields": [{"name": "x", "type": "int", "default": 0}]}
     with pytest.raises(DataError, match="more than 10000 values"):
         AvroDecoder(avro([*map(chained, range(20)), last]))
+
+
+def test_records_do_not_share_their_defaults() -> None:
+    writer = record(("a", "int"))
+    inner = {
+        "type": "record",
+        "name": "I",
+        "fields": [{"name": "m", "type": {"type": "map", "values": "int"}}],
+    }
+    reader = record(
+        ("a", "int"),
+        ("list", {"type": "array", "items": "int"}, [1]),
+        ("inner", inner, {"m": {"x": 1}}),
+    )
+    decoder = AvroDecoder(writer, reader)
+    first = decoder.decode(b"\x02")
+    first["list"].append(2)
+    first["inner"]["m"]["y"] = 2
+    assert decoder.decode(b"\x02") == {"a": 1, "list": [1], "inner": {"m": {"x": 1}}}
+
+
+def test_a_default_that_does_not_fit_does_not_hinder_reading() -> None:
+    fields = [
+        {"name": "a", "type": "int", "default": "x"},
+        {"name": "b", "type": "bytes", "default": 5},
+    ]
+    schema = Parser(strict=False).parse(
+        json.dumps({"type": "record", "name": "R", "fields": fields})
+    )
+    assert AvroDecoder(schema, schema).decode(b"\x02\x00") == {"a": 1, "b": b""}
