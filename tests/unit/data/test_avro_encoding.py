@@ -221,3 +221,34 @@ def test_a_default_that_does_not_fit_does_not_hinder_reading() -> None:
         json.dumps({"type": "record", "name": "R", "fields": fields})
     )
     assert AvroDecoder(schema, schema).decode(b"\x02\x00") == {"a": 1, "b": b""}
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("int", 2**31),
+        ("int", -(2**31) - 1),
+        ({"type": "array", "items": "int"}, [1, 2**31]),
+        ({"type": "map", "values": "int"}, {"a": 2**31}),
+        ({"type": "record", "name": "I", "fields": [{"name": "i", "type": "int"}]}, {"i": 2**40}),
+        (["null", "int"], 2**31),
+    ],
+    ids=str,
+)
+def test_an_int_of_more_than_32_bits_is_refused(type_: Any, value: Any) -> None:
+    with pytest.raises(DataError, match=r"32 bits|does not fit"):
+        AvroEncoder(record(("x", type_))).encode({"x": value})
+
+
+def test_ints_at_the_bounds_are_written() -> None:
+    schema = record(("x", "int"), ("y", "long"))
+    for number in (2**31 - 1, -(2**31)):
+        value = {"x": number, "y": 2**40}
+        assert AvroDecoder(schema).decode(AvroEncoder(schema).encode(value)) == value
+
+
+def test_an_int_deep_inside_a_recursive_value_is_refused() -> None:
+    schema = record(("x", "int"), ("children", {"type": "array", "items": "R"}))
+    value = {"x": 1, "children": [{"x": 1, "children": [{"x": 2**31, "children": []}]}]}
+    with pytest.raises(DataError, match="32 bits"):
+        AvroEncoder(schema).encode(value)
