@@ -6,16 +6,10 @@ a matching of maximum size is looked for.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-
-from moldau.data.json_schema.diff.context import Comparing, Context
-from moldau.data.json_schema.diff.difference import Difference
+from moldau.data.json_schema.diff.context import Compare, Comparing, Context, Found, Trying
 from moldau.data.json_schema.diff.difference import DifferenceType as T
 from moldau.data.json_schema.diff.matching import maximum_matching
 from moldau.data.json_schema.model import CombinedSchema, Criterion, SchemaNode
-
-#: A comparison that returns whether it has found a compatible schema; nothing is added if not.
-ComparingOneOf = Generator[tuple[SchemaNode, SchemaNode], Sequence[Difference], bool]
 
 
 def compare_combined(ctx: Context, original: CombinedSchema, update: CombinedSchema) -> Comparing:
@@ -32,17 +26,16 @@ def compare_combined(ctx: Context, original: CombinedSchema, update: CombinedSch
     elif len(before) > len(after):
         product = original.criterion is Criterion.ALL
         ctx.add(T.PRODUCT_TYPE_NARROWED if product else T.SUM_TYPE_NARROWED)
-    edges: dict[tuple[int, int], Context] = {}
+    edges: dict[tuple[int, int], Found] = {}
     for row, schema in enumerate(before):
-        with ctx.at(f"{original.criterion.value}/{row}"):
-            for column, other in enumerate(after):
-                inner = ctx.sub()
-                yield from inner.compare(schema, other)
-                if inner.is_compatible:
-                    edges[row, column] = inner
+        for column, other in enumerate(after):
+            found = yield Compare(schema, other, trial=True)
+            if found.compatible:
+                edges[row, column] = found
     pairs = maximum_matching(len(before), len(after), edges)
-    for pair in pairs:
-        ctx.extend(edges[pair])
+    for row, column in pairs:
+        with ctx.at(f"{original.criterion.value}/{row}"):
+            ctx.take(edges[row, column])
     if len(pairs) < min(len(before), len(after)):
         ctx.add(T.COMBINED_TYPE_SUBSCHEMAS_CHANGED)
 
@@ -60,36 +53,30 @@ def _criterion_change(original: CombinedSchema, update: CombinedSchema) -> T | N
     return T.COMBINED_TYPE_CHANGED
 
 
-def compare_to_combined(
-    ctx: Context, original: SchemaNode, update: CombinedSchema
-) -> ComparingOneOf:
+def compare_to_combined(ctx: Context, original: SchemaNode, update: CombinedSchema) -> Trying:
     """Whether one schema of an anyOf or oneOf takes all that another schema did."""
     single = len(update.subschemas) == 1
     if not single and update.criterion is Criterion.ALL:
         return False
     for each in update.subschemas:
-        inner = ctx.sub()
-        yield from inner.compare(original, each)
-        if inner.is_compatible:
-            ctx.extend(inner)
+        found = yield Compare(original, each, trial=True)
+        if found.compatible:
+            ctx.take(found)
             if not single:
                 ctx.add(T.SUM_TYPE_EXTENDED)
             return True
     return False
 
 
-def compare_from_combined(
-    ctx: Context, original: CombinedSchema, update: SchemaNode
-) -> ComparingOneOf:
+def compare_from_combined(ctx: Context, original: CombinedSchema, update: SchemaNode) -> Trying:
     """Whether a schema takes all that one schema of an allOf did."""
     single = len(original.subschemas) == 1
     if not single and original.criterion is not Criterion.ALL:
         return False
     for each in original.subschemas:
-        inner = ctx.sub()
-        yield from inner.compare(each, update)
-        if inner.is_compatible:
-            ctx.extend(inner)
+        found = yield Compare(each, update, trial=True)
+        if found.compatible:
+            ctx.take(found)
             if not single:
                 ctx.add(T.PRODUCT_TYPE_NARROWED)
             return True
