@@ -39,9 +39,12 @@ class Shared:
         self._steps_left = STEPS_MAX
         self._differences_left = DIFFERENCES_MAX
         self._keys = SchemaKeys(lambda reference: reference.ref)
-        by_target = SchemaKeys(lambda reference: id(reference.target))
+        #: The same number for schemas that are the same in all they say and refer to.
+        self.content: Callable[[SchemaNode], int] = SchemaKeys(
+            lambda reference: id(reference.target)
+        ).key
         #: What a schema is known by while both models exist.
-        self.identity: Callable[[SchemaNode], int] = by_target.key if brief else id
+        self.identity: Callable[[SchemaNode], int] = self.content if brief else id
         self._distinct: dict[int, list[SchemaNode]] = {}
         self._patterns: dict[str, jsonschema_rs.Draft7Validator | None] = {}
 
