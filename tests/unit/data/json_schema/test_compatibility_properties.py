@@ -1,0 +1,96 @@
+"""What a compatible change means, for small schemas that are made at random.
+
+The comparison is Confluent's, which does not look at everything: conditions, the schemas of contains
+and propertyNames, and pattern properties. Schemas here do without those.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from moldau.data.json_schema import JsonSchema, JsonSchemaLanguage, JsonSchemaValidator
+
+MODERN = "https://json-schema.org/draft/2020-12/schema"
+NAMES = st.sampled_from(["a", "b", "c"])
+BOUNDS = st.integers(0, 3)
+
+
+def some(**keywords: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=keywords)
+
+
+def typed(name: str, keywords: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[Any]:
+    return keywords.map(lambda found: {"type": name, **found})
+
+
+LEAVES = st.one_of(
+    st.just({"type": "boolean"}),
+    st.just({"type": "null"}),
+    typed("string", some(minLength=BOUNDS, maxLength=BOUNDS)),
+    typed("integer", some(minimum=BOUNDS, maximum=BOUNDS)),
+    typed("number", some(minimum=BOUNDS, multipleOf=st.sampled_from([1, 2]))),
+    st.lists(st.sampled_from([0, 1, "a", "ab"]), min_size=1, unique=True).map(
+        lambda values: {"enum": values}
+    ),
+)
+
+
+def branches(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        typed("array", some(items=inner, minItems=BOUNDS, maxItems=BOUNDS)),
+        typed(
+            "object",
+            some(
+                properties=st.dictionaries(NAMES, inner, max_size=3),
+                required=st.lists(NAMES, unique=True, max_size=2),
+                additionalProperties=st.booleans() | inner,
+            ),
+        ),
+        st.lists(inner, min_size=1, max_size=3).map(lambda found: {"anyOf": found}),
+    )
+
+
+SCHEMAS = st.recursive(LEAVES, branches, max_leaves=4)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 4) | st.sampled_from(["", "a", "ab", "abcd"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=4,
+)
+
+
+def parse(schema: Any, *, modern: bool = False) -> JsonSchema:
+    return JsonSchemaLanguage().parse(
+        json.dumps({"$schema": MODERN, **schema} if modern else schema)
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(SCHEMAS, st.booleans())
+def test_a_schema_is_compatible_with_itself(schema: Any, modern: bool) -> None:
+    once, again = parse(schema, modern=modern), parse(schema, modern=modern)
+    assert again.incompatibilities(once) == []
+    assert once.normalized().incompatibilities(once) == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(SCHEMAS, SCHEMAS, st.lists(VALUES, min_size=5, max_size=10))
+def test_a_compatible_reader_takes_what_the_writer_could_write(
+    old: Any, new: Any, values: list[Any]
+) -> None:
+    writer, reader = parse(old), parse(new)
+    assume(reader.incompatibilities(writer) == [])
+    accepted = JsonSchemaValidator(reader)
+    for value in filter(JsonSchemaValidator(writer).is_valid, values):
+        assert accepted.problems(value) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(SCHEMAS, SCHEMAS)
+def test_what_is_compatible_is_compatible_leniently(old: Any, new: Any) -> None:
+    writer, reader = parse(old), parse(new)
+    if not reader.incompatibilities(writer):
+        assert not reader.incompatibilities(writer, lenient=True)
