@@ -109,7 +109,7 @@ def parse(schema: Any, *, modern: bool = False) -> JsonSchema:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(SCHEMAS, st.booleans())
 def test_a_schema_is_compatible_with_itself(schema: Any, modern: bool) -> None:
     once, again = parse(schema, modern=modern), parse(schema, modern=modern)
@@ -117,7 +117,7 @@ def test_a_schema_is_compatible_with_itself(schema: Any, modern: bool) -> None:
     assert once.normalized().incompatibilities(once) == []
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(changes(), st.lists(VALUES, min_size=5, max_size=10))
 def test_a_compatible_reader_takes_what_the_writer_could_write(
     change: tuple[Any, Any], values: list[Any]
@@ -129,7 +129,7 @@ def test_a_compatible_reader_takes_what_the_writer_could_write(
         assert accepted.problems(value) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(SCHEMAS, SCHEMAS)
 def test_what_is_compatible_is_compatible_leniently(old: Any, new: Any) -> None:
     writer, reader = parse(old), parse(new)
