@@ -13,3 +13,7 @@ class SchemaBuilderError(DataError):
 
 class SchemaProjectorError(DataError):
     """A value that cannot be read with another version of its schema."""
+
+
+class OptionError(ValueError):
+    """A setting of a conversion that has no meaning; Kafka's ConfigException."""

@@ -101,7 +101,7 @@ class _Reading:
         root: list[AvroType] = []
         self._read(node, "", 1, root.append)
         for name, put in self._unresolved:
-            found = self._known.get(name) or self._new.get(name)
+            found = self._defined(name)
             if found is None:
                 raise SchemaError(f"Undefined schema: {name}")
             put(found)
@@ -114,7 +114,11 @@ class _Reading:
             _check_union(union)
         if self._strict:
             self._check_defaults()
-        return schema
+        # A definition that only repeats an earlier one stands for it, documentation and all.
+        return self._defined(full_name(schema)) or schema
+
+    def _defined(self, name: str) -> NamedType | None:
+        return self._known.get(name) or self._new.get(name)
 
     def _check_defaults(self) -> None:
         checker = DefaultChecker()
@@ -144,7 +148,7 @@ class _Reading:
             return
         name = text if "." in text else Name(text, namespace).full
         for each in (name, text):
-            found = self._known.get(each) or self._new.get(each)
+            found = self._defined(each)
             if found is not None:
                 put(found)
                 return
@@ -289,8 +293,9 @@ class _Reading:
 
     def _type_aliases(self, node: dict[str, Any], name: Name) -> list[Name]:
         aliases = [Name.of(each, name.namespace) for each in _aliases(node)]
-        for each in aliases:
-            self._checked_name(each.simple)
+        if self._strict:
+            for each in aliases:
+                self._checked_name(each.simple)
         return list(dict.fromkeys(aliases))
 
     def _define(self, schema: NamedType) -> None:
@@ -301,7 +306,7 @@ class _Reading:
                     self._checked_name(part)
                 except SchemaError as error:
                     raise SchemaError(f'Namespace part "{part}" is invalid: {error}') from None
-        before = self._known.get(full) or self._new.get(full)
+        before = self._defined(full)
         if before is None:
             self._new[full] = schema
         else:
@@ -327,7 +332,7 @@ def _check_depth(schema: AvroType) -> None:
         inner = next(path[-1], None)
         if inner is None:
             path.pop()
-        elif id(inner) not in seen:
+        elif not isinstance(inner, (Primitive, Enum, Fixed)) and id(inner) not in seen:
             seen.add(id(inner))
             path.append(parts(inner))
             if len(path) > NESTING_MAX:
@@ -356,14 +361,18 @@ def _default(value: Any, schema: AvroType) -> Any:
 
 
 def _order(node: dict[str, Any]) -> str:
-    order = node.get("order", "ascending")
+    order = node.get("order")
+    if order is None and "order" not in node:
+        return "ascending"
     if not isinstance(order, str) or order.lower() not in ("ascending", "descending", "ignore"):
         _refuse("The order of a field is ascending, descending or ignore", node)
-    return str(order.lower())
+    return order.lower()
 
 
 def _aliases(node: dict[str, Any]) -> list[str]:
-    aliases = node.get("aliases", [])
+    if "aliases" not in node:
+        return []
+    aliases = node["aliases"]
     if not isinstance(aliases, list):
         _refuse("aliases not an array", node)
     for alias in aliases:

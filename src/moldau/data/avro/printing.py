@@ -68,7 +68,7 @@ class _Printer:
             node["doc"] = schema.doc
         match schema:
             case Record():
-                node["type"] = "error" if schema.is_error else "record"
+                node["type"] = "error" if schema.is_error and not self._only_meaning else "record"
                 node["fields"] = [self._field(each, name.namespace) for each in schema.fields]
                 node.update(_container_props(schema))
             case Enum():
@@ -110,38 +110,42 @@ def normalized_text(schema: AvroType, known_names: Iterable[str] = ()) -> str:
     Names in full, properties and aliases sorted, a decimal's scale of zero and empty documentation
     left out, and defaults written as values of their type: 1.0 for a double, never 1.
     """
-    return compact(_Normalizer(set(known_names)).node(schema))
+    return compact(_Normalizer(set(known_names)).node(schema, ""))
 
 
 class _Normalizer:
     def __init__(self, known: set[str]) -> None:
         self._known = known
 
-    def node(self, schema: AvroType) -> Any:
+    def node(self, schema: AvroType, namespace: str) -> Any:
         match schema:
             case Primitive():
                 props = _normalized_props(schema)
                 return {"type": schema.kind, **props} if props else schema.kind
             case Array():
-                node = {"type": "array", "items": self.node(schema.items)}
+                node = {"type": "array", "items": self.node(schema.items, namespace)}
                 return {**node, **_normalized_props(schema)}
             case Map():
-                node = {"type": "map", "values": self.node(schema.values)}
+                node = {"type": "map", "values": self.node(schema.values, namespace)}
                 return {**node, **_normalized_props(schema)}
             case Union():
-                return [self.node(each) for each in schema.branches]
+                return [self.node(each, namespace) for each in schema.branches]
             case _:
-                return self._named(schema)
+                return self._named(schema, namespace)
 
-    def _named(self, schema: NamedType) -> Any:
+    def _named(self, schema: NamedType, namespace: str) -> Any:
         full = schema.name.full
         if full in self._known:
             return full
         self._known.add(full)
         node: dict[str, Any] = {"name": full, "type": schema.kind}
+        if namespace and not schema.name.namespace:
+            node["namespace"] = ""  # else it would be read as a name of the outer namespace
         match schema:
             case Record():
-                node["fields"] = [self._field(each) for each in schema.fields]
+                node["fields"] = [
+                    self._field(each, schema.name.namespace) for each in schema.fields
+                ]
             case Enum():
                 node["symbols"] = schema.symbols
             case Fixed():
@@ -157,8 +161,8 @@ class _Normalizer:
             node["default"] = schema.default
         return {**node, **_normalized_props(schema)}
 
-    def _field(self, field: RecordField) -> dict[str, Any]:
-        node: dict[str, Any] = {"name": field.name, "type": self.node(field.type)}
+    def _field(self, field: RecordField, namespace: str) -> dict[str, Any]:
+        node: dict[str, Any] = {"name": field.name, "type": self.node(field.type, namespace)}
         node["order"] = field.order
         if field.doc is not None:
             node["doc"] = field.doc
