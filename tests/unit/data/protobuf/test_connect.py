@@ -186,6 +186,22 @@ def test_the_values_of_everything() -> None:
     assert round_trip(DATA, EVERYTHING, VALUES) == VALUES
 
 
+def test_what_protobuf_does_not_say_comes_back_from_the_text() -> None:
+    schema = DATA.to_connect_schema(LANGUAGE.parse(TEXT))
+
+    def of(name: str) -> Schema:
+        field = schema.field(name)
+        assert field is not None
+        return field.schema
+
+    assert (of("byte").type, of("short").type) == (Type.INT8, Type.INT16)
+    assert of("price") == logical.decimal(2, precision=10).replace(
+        optional=True,
+        parameters={"scale": "2", "connect.decimal.precision": "10", TAG: "10"},
+    )
+    assert of("size").parameters == {**SHIRT.parameters, TAG: "16"}
+
+
 def test_messages_are_those_that_googles_classes_read() -> None:
     from google.protobuf import timestamp_pb2
     from google.type import date_pb2, timeofday_pb2
