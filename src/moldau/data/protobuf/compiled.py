@@ -45,7 +45,13 @@ class CompiledFile:
 
     def message_class(self, full_name: str) -> Any:
         """The class of a message; KeyError if the pool has none of that name."""
-        return message_factory.GetMessageClass(self.pool.FindMessageTypeByName(full_name))
+        descriptor = self.pool.FindMessageTypeByName(full_name)
+        try:
+            return message_factory.GetMessageClass(descriptor)
+        except RecursionError:
+            raise SchemaError(
+                f"{full_name} is nested too deeply: its fields lead through too many messages"
+            ) from None
 
     def _add_known(self, name: str) -> None:
         if name not in self._added:
