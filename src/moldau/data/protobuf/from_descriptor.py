@@ -129,6 +129,7 @@ class _Reader:
             ),
             reserved=_reserved(proto, exclusive=1),
             options=options_of(proto),
+            visibility=_visibility(proto),
             at=at,
         )
 
@@ -204,7 +205,8 @@ class _Reader:
     def _enum(self, proto: Any) -> Enum:
         at = next(self._at)
         values = tuple(EnumValue(each.name, each.number, options_of(each)) for each in proto.value)
-        return Enum(proto.name, values, _reserved(proto, exclusive=0), options_of(proto), at=at)
+        reserved = _reserved(proto, exclusive=0)
+        return Enum(proto.name, values, reserved, options_of(proto), _visibility(proto), at)
 
     @staticmethod
     def _service(proto: Any) -> Service:
@@ -232,6 +234,12 @@ def _group_names(fields: Iterable[Any]) -> set[str]:
         for field in fields
         if field.type == _FieldProto.TYPE_GROUP
     }
+
+
+def _visibility(proto: Any) -> str:
+    # Versions of protobuf before edition 2024 have no such field.
+    number = getattr(proto, "visibility", 0)
+    return {1: "local", 2: "export"}.get(number, "")
 
 
 def _range(start: int, end: int) -> int | Range:
