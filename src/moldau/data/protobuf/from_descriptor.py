@@ -57,8 +57,20 @@ _RANK = {name: rank for rank, name in enumerate(_FIRST)}
 
 
 def file_of(proto: Any) -> ProtoFile:
-    """The file that a FileDescriptorProto describes."""
+    """The file that a FileDescriptorProto describes; ValueError if it cannot be one."""
+    _check_texts(proto)
     return _Reader(proto).file()
+
+
+def _check_texts(message: Any) -> None:
+    """Texts in a descriptor may be any bytes, but no name or path is."""
+    for field, value in message.ListFields():
+        values = value if field.is_repeated else [value]
+        if field.message_type is not None and not field.message_type.GetOptions().map_entry:
+            for each in values:
+                _check_texts(each)
+        elif field.type == field.TYPE_STRING and any(isinstance(each, bytes) for each in values):
+            raise ValueError(f"{field.full_name} is not UTF-8")
 
 
 class _Reader:
