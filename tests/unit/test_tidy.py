@@ -56,7 +56,7 @@ BESIDE = {
     "moldau.http.keys": "the keys of an HTTP service, which services add theirs to",
     "moldau.http.metrics": "what services count in",
     "moldau.pipelines.errors": _VALUES,
-    "moldau.services.registry.keys": "the keys of a properties file, as every service has them",
+    "moldau.services.registry.config_keys": "the keys of a properties file, as every service has them",
     "moldau.spark.columns._decoder": _COMPILED,
     "moldau.spark.columns._rows": _COMPILED,
     "moldau.spark.columns.column_buffers": "the columns that the compiled decoder fills",
