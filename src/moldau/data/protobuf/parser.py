@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from moldau.data.protobuf.lexer import Token, TokenKind, Tokens
 from moldau.data.protobuf.model import (
@@ -40,7 +39,6 @@ from moldau.data.protobuf.range_parser import RangeParser
 _EDITION = re.compile(r"[0-9]{4}[A-Z0-9_]*|UNSTABLE")
 
 
-@lru_cache(maxsize=256)
 def parse_text(text: str) -> ProtoFile:
     """The file, or SchemaError with line and column."""
     return _Parser(text).file()
@@ -177,7 +175,9 @@ class _Parser:
     def _type(self, token: Token, depth: int) -> Message | Enum | None:
         """A message or enum if the word begins one."""
         visibility = ""
-        if token.text in ("export", "local") and self._tokens.next.text in ("message", "enum"):
+        if self._edition >= "2024" and token.text in ("export", "local"):
+            if self._tokens.next.text not in ("message", "enum"):
+                return None
             visibility, token = token.text, self._tokens.take()
         if token.text == "message" and self._tokens.next.kind is TokenKind.NAME:
             return self._message(token.at, depth + 1, visibility)

@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from moldau.data.protobuf import indexes, printer, well_known
@@ -18,6 +17,7 @@ from moldau.data.protobuf.diff import Side, differences
 from moldau.data.protobuf.differences import Difference
 from moldau.data.protobuf.from_descriptor import file_of
 from moldau.data.protobuf.lexer import TEXT_SIZE_MAX
+from moldau.data.protobuf.metadata import descriptor_class
 from moldau.data.protobuf.model import Message, ProtoFile
 from moldau.data.protobuf.parser import parse_text
 from moldau.data.protobuf.types import TypeTable
@@ -25,7 +25,9 @@ from moldau.data.schema_language import ParsedSchema, ResolvedReference, SchemaE
 
 SCHEMA_TYPE = "PROTOBUF"
 #: All texts of a schema and its references together.
-TOTAL_SIZE_MAX = 16 * TEXT_SIZE_MAX
+TOTAL_SIZE_MAX = 4 * TEXT_SIZE_MAX
+#: Longer texts are not remembered: what is read of them takes about twenty times the memory.
+CACHED_SIZE_MAX = 32 * 1024
 
 
 class ProtobufLanguage:
@@ -67,8 +69,11 @@ class ProtobufSchema:
         reserved_fields: frozenset[str] = frozenset(),
         *,
         canonical_text: str | None = None,
+        name: str | None = None,
     ) -> None:
+        """`name` is the message that is meant where it is not the first."""
         self.file = file
+        self._name = name
         self._canonical_text = canonical_text
         self.references = references
         self.reserved_fields = reserved_fields
@@ -82,7 +87,9 @@ class ProtobufSchema:
 
     @property
     def name(self) -> str | None:
-        """The first message; the first enum of a file without messages."""
+        """The first message unless another is meant; the first enum of a file without messages."""
+        if self._name is not None:
+            return self._name
         file = self._main_file
         first: Message | Any = next(file.messages(), None) or next(file.enums(), None)
         if first is None:
@@ -113,7 +120,11 @@ class ProtobufSchema:
         """The schema whose canonical text is the normalized one, with all options sorted."""
         text = self._normalized_text
         return ProtobufSchema(
-            parse_text(text), self.references, self.reserved_fields, canonical_text=text
+            parse_text(text),
+            self.references,
+            self.reserved_fields,
+            canonical_text=text,
+            name=self._name,
         )
 
     def formatted(self, format_name: str) -> str:
@@ -203,8 +214,11 @@ class ProtobufSchema:
         return indexes.message_at(self._main_file, path)
 
 
-@lru_cache(maxsize=256)
 def _read(text: str) -> ProtoFile:
+    return _read_cached(text) if len(text) <= CACHED_SIZE_MAX else _read_new(text)
+
+
+def _read_new(text: str) -> ProtoFile:
     try:
         return parse_text(text)
     except SchemaError as error:
@@ -214,22 +228,18 @@ def _read(text: str) -> ProtoFile:
         return file
 
 
+# References are read again and again, with every schema that uses them.
+_read_cached = lru_cache(maxsize=128)(_read_new)
+
+
 def _from_base64(text: str) -> ProtoFile | None:
     """The file if the text is a serialized FileDescriptorProto in base64."""
     if len(text) > TEXT_SIZE_MAX:
         return None
     try:
         data = base64.b64decode(text, validate=True)
-        return file_of(_descriptor_class().FromString(data))
+        file = file_of(descriptor_class("FileDescriptorProto").FromString(data))
     except (binascii.Error, ValueError, DecodeError):
         return None
-
-
-@lru_cache(maxsize=1)
-def _descriptor_class() -> Any:
-    """A FileDescriptorProto that knows Confluent's options."""
-    pool = descriptor_pool.DescriptorPool()
-    for name in ("google/protobuf/descriptor.proto", well_known.META):
-        pool.AddSerializedFile(well_known.descriptor(name))
-    found = pool.FindMessageTypeByName("google.protobuf.FileDescriptorProto")
-    return message_factory.GetMessageClass(found)
+    # Any bytes can be names in a descriptor. What counts is what the stored text will say.
+    return parse_text(printer.canonical(file))

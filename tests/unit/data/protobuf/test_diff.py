@@ -147,6 +147,18 @@ def test_references_that_lead_everywhere_are_given_up() -> None:
         diamond("int32").incompatibilities(diamond("string"))
 
 
+def test_a_chain_of_references_that_is_too_long_is_given_up() -> None:
+    def chain(kind: str) -> ProtobufSchema:
+        count = 2_000
+        texts = [f"package r{n}; message M {{ optional r{n + 1}.M a = 1; }}" for n in range(count)]
+        texts.append(f"package r{count}; message M {{ optional {kind} x = 1; }}")
+        references = [ResolvedReference(f"{n}.proto", text) for n, text in enumerate(texts)]
+        return LANGUAGE.parse("message T { optional r0.M m = 1; }", references)
+
+    with pytest.raises(SchemaError, match="too deeply"):
+        chain("int32").incompatibilities(chain("string"))
+
+
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
@@ -161,6 +173,16 @@ def test_references_that_lead_everywhere_are_given_up() -> None:
 )
 def test_java_order(keys: list[Any], expected: list[Any]) -> None:
     assert in_order(keys) == expected
+
+
+def test_an_order_that_openjdk_gave() -> None:
+    numbers = range(13)
+    found = union_in_order([f"Msg{n * 7}" for n in numbers], [f"Other_{n * 3}é" for n in numbers])
+    assert ",".join(found) == (
+        "Other_33é,Other_21é,Msg70,Other_3é,Msg0,Other_15é,Other_27é,Msg7,Msg21,Msg49,Msg28,"
+        "Other_24é,Other_12é,Other_0é,Other_30é,Other_18é,Msg63,Msg42,Other_36é,Other_6é,Msg84,"
+        "Msg56,Msg35,Msg77,Other_9é,Msg14"
+    )
 
 
 def test_a_set_begins_with_room_for_the_first_map() -> None:
