@@ -49,6 +49,12 @@ _FAMILIES = (
         without_script=("start", "cluster"),
     ),
     _Family(
+        "Run services",
+        "services",
+        (("rest", "run the REST Proxy: Kafka over HTTP"),),
+        without_script=("rest",),
+    ),
+    _Family(
         "Run data pipelines",
         "pipelines",
         (

@@ -1,0 +1,1 @@
+"""Commands that run services: the Schema Registry and the REST Proxy."""
