@@ -57,6 +57,7 @@ BESIDE = {
     "moldau.http.metrics": "what services count in",
     "moldau.pipelines.errors": _VALUES,
     "moldau.services.registry.config_keys": "the keys of a properties file, as every service has them",
+    "moldau.services.rest.config": "the settings of the REST Proxy",
     "moldau.spark.columns._decoder": _COMPILED,
     "moldau.spark.columns._rows": _COMPILED,
     "moldau.spark.columns.column_buffers": "the columns that the compiled decoder fills",

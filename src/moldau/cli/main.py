@@ -23,7 +23,7 @@ from moldau.config.suggestions import did_you_mean
 __all__ = ["main", "parser_of"]
 
 # Commands that find their cluster by themselves; commands that use a cluster only if one is named.
-_OWN_CLUSTER = frozenset({"pipelines", "profile", "registry", "spark"})
+_OWN_CLUSTER = frozenset({"pipelines", "profile", "registry", "rest", "spark"})
 _CLUSTER_IF_NAMED = frozenset({"doctor"})
 # Tools that in Kafka use the last of several values of an option, as those with subcommands do; the
 # others refuse repeated options.

@@ -14,6 +14,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,19 +30,12 @@ from moldau.http.machine.errors import (
     too_many_requests,
     unsupported_media_type,
 )
+from moldau.http.machine.json_text import dump_json
 from moldau.http.machine.media_types import negotiate, select_consumed
 from moldau.http.machine.openapi import openapi_document
 from moldau.http.machine.routes import Route, RouteTable
 from moldau.http.metrics import CONTENT_TYPE, Metrics
-from moldau.http.request import (
-    Answer,
-    ClientDisconnected,
-    Receive,
-    Request,
-    Scope,
-    Send,
-    dump_json,
-)
+from moldau.http.request import Answer, ClientDisconnected, Receive, Request, Scope, Send
 
 __all__ = ["Application", "Service"]
 
@@ -83,6 +77,7 @@ class Application:
         self.metrics = metrics or Metrics(f"moldau_{service.name}")
         self.stopping = asyncio.Event()
         self.in_flight = 0
+        self._held_bytes = 0
         self._authentication = authentication
         self._table = RouteTable((*service.routes, *self._own_routes()))
         self._requests = self.metrics.counter(
@@ -126,7 +121,11 @@ class Application:
             return
         started_s = time.perf_counter()
         request = Request(
-            scope, receive, stopping=self.stopping, limit_bytes=self.config.request_body_bytes_max
+            scope,
+            receive,
+            stopping=self.stopping,
+            limit_bytes=self.config.request_body_bytes_max,
+            hold=self._hold,
         )
         status = 500
         self.in_flight += 1
@@ -138,7 +137,13 @@ class Application:
             status = 499
         finally:
             self.in_flight -= 1
+            self._held_bytes -= request.held_bytes
             self._record(request, status, time.perf_counter() - started_s)
+
+    def _hold(self, size: int) -> None:
+        self._held_bytes += size
+        if self._held_bytes > self.config.request_bytes_in_flight_max:
+            raise too_many_requests()
 
     async def _answer(self, request: Request) -> Answer:
         """What to answer, whatever happens."""
@@ -201,7 +206,7 @@ class Application:
             logger.error("%s %s failed", request.method, _shown(request.raw_path), exc_info=error)
             refused = HttpError(500, "Internal Server Error")
         headers = dict(refused.headers)
-        if refused.status == 413:
+        if refused.status in (413, 429):
             # What is left of the body is not read.
             headers.update(_CLOSE)
         media_type = request.media_type
@@ -320,8 +325,9 @@ async def _send(request: Request, answer: Answer, send: Send) -> None:
     ]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     if answer.chunks is not None and request.method != "HEAD":
-        async for chunk in answer.chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        async with aclosing(answer.chunks) as chunks:
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
     if request.method == "HEAD":
         data = b""
     await send({"type": "http.response.body", "body": data, "more_body": False})

@@ -1,0 +1,223 @@
+"""Clients of the proxy: producers, an admin and free consumers, for each user that has its own.
+
+Without pass-through all requests share one set, with the proxy's own credentials. With it each user
+and password has a set of its own; the least recently used one is closed when there are too many. A
+set that the broker does not accept is closed at once, so that guessed passwords are not kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final
+
+from moldau.client import AsyncAdmin, AsyncConsumer, AsyncProducer
+from moldau.client.errors import AuthenticationError, KafkaError
+from moldau.config.errors import ConfigError
+from moldau.http.machine.errors import HttpError, too_many_requests
+from moldau.http.request import Principal
+from moldau.services.rest.config import RestConfig
+from moldau.services.rest.machine.errors import no_consumer_available
+
+__all__ = ["ClientSet", "Clients"]
+
+logger = logging.getLogger(__name__)
+
+Consumer = AsyncConsumer[bytes | None, bytes | None]
+CLOSE_S: Final = 5.0
+_MODULES: Final = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+class ClientSet:
+    """The clients of one user, each made when it is first needed."""
+
+    def __init__(self, config: RestConfig, overlay: Mapping[str, str]) -> None:
+        self._config = config
+        self._overlay = dict(overlay)
+        self._admin: AsyncAdmin | None = None
+        self._producers: list[AsyncProducer] = []
+        self._free: list[Consumer] = []
+        self._consumers = asyncio.Semaphore(config["simpleconsumer.pool.size.max"])
+        self._cluster_id: str | None = None
+        self.users = 0
+
+    def settings(self, kind: str) -> dict[str, str]:
+        return {**self._config.client_settings(kind), **self._overlay}
+
+    @property
+    def admin(self) -> AsyncAdmin:
+        if self._admin is None:
+            self._admin = AsyncAdmin(self.settings("admin"))
+        return self._admin
+
+    async def cluster_id(self) -> str:
+        """Asked for once: a cluster keeps its id."""
+        if self._cluster_id is None:
+            self._cluster_id = (await self.admin.describe_cluster()).cluster_id
+        return self._cluster_id
+
+    def producer(self, topic: str) -> AsyncProducer:
+        """All records of a topic go through one producer, so that they stay in order."""
+        if not self._producers:
+            settings = self.settings("producer")
+            for number in range(self._config["producer.pool.size"]):
+                name = settings.get("client.id", "rest-producer")
+                self._producers.append(
+                    AsyncProducer({**settings, "client.id": f"{name}-{number + 1}"})
+                )
+        return self._producers[hash(topic) % len(self._producers)]
+
+    def new_consumer(self, settings: Mapping[str, str]) -> Consumer:
+        return AsyncConsumer({**self.settings("consumer"), **settings})
+
+    @asynccontextmanager
+    async def consumer(self, isolation_level: str) -> AsyncIterator[Consumer]:
+        """A consumer without a group, from a bounded pool; it is used again afterwards."""
+        try:
+            async with asyncio.timeout(self._config["simpleconsumer.pool.timeout.ms"] / 1000):
+                await self._consumers.acquire()
+        except TimeoutError:
+            raise no_consumer_available() from None
+        try:
+            plain = isolation_level == "read_uncommitted"
+            if plain and self._free:
+                consumer = self._free.pop()
+            else:
+                consumer = self.new_consumer(
+                    {
+                        "isolation.level": isolation_level,
+                        "enable.auto.commit": "false",
+                        "auto.offset.reset": "earliest",
+                        "allow.auto.create.topics": "false",
+                    }
+                )
+            try:
+                yield consumer
+                await consumer.unsubscribe()
+            except BaseException:
+                await _close(consumer)
+                raise
+            if plain:
+                self._free.append(consumer)
+            else:
+                await _close(consumer)
+        finally:
+            self._consumers.release()
+
+    async def close(self) -> None:
+        for producer in self._producers:
+            with contextlib.suppress(KafkaError):
+                await producer.close(CLOSE_S)
+        for consumer in self._free:
+            await _close(consumer)
+        if self._admin is not None:
+            with contextlib.suppress(KafkaError):
+                await self._admin.close(CLOSE_S)
+
+
+async def _close(consumer: Consumer) -> None:
+    with contextlib.suppress(KafkaError):
+        await consumer.close(CLOSE_S)
+
+
+class Clients:
+    """Finds the set of a request's user."""
+
+    def __init__(self, config: RestConfig) -> None:
+        self._config = config
+        self._own = ClientSet(config, {})
+        self._of_users: OrderedDict[bytes, ClientSet] = OrderedDict()
+        self._closing: set[asyncio.Task[None]] = set()
+        if config.passes_on:
+            self._mechanism = _mechanism(config)
+
+    @property
+    def count(self) -> int:
+        return 1 + len(self._of_users)
+
+    @contextmanager
+    def of(self, principal: Principal) -> Iterator[ClientSet]:
+        """The set of this user, which stays open until the end of the block."""
+        if not self._config.passes_on or principal.secret is None:
+            yield self._own
+            return
+        key = hashlib.sha256(f"{principal.name}\0{principal.secret}".encode()).digest()
+        found = self._of_users.get(key)
+        if found is None:
+            self._make_room()
+            found = self._of_users[key] = ClientSet(self._config, self._credentials(principal))
+        self._of_users.move_to_end(key)
+        found.users += 1
+        try:
+            yield found
+        except AuthenticationError:
+            if self._of_users.get(key) is found:
+                del self._of_users[key]
+                self._close_soon(found)
+            raise
+        finally:
+            found.users -= 1
+
+    async def close(self) -> None:
+        for each in (self._own, *self._of_users.values()):
+            await each.close()
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=CLOSE_S)
+
+    def _make_room(self) -> None:
+        if len(self._of_users) < self._config["clients.max"]:
+            return
+        for key, each in self._of_users.items():
+            if each.users == 0:
+                del self._of_users[key]
+                self._close_soon(each)
+                return
+        raise too_many_requests()
+
+    def _close_soon(self, found: ClientSet) -> None:
+        task = asyncio.create_task(found.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def _credentials(self, principal: Principal) -> dict[str, str]:
+        if principal.method != "basic":
+            raise HttpError(
+                401,
+                "Only a user name and password can be passed on to the broker.",
+                error_code=40101,
+            )
+        module = _MODULES[self._mechanism]
+        return {
+            "sasl.mechanism": self._mechanism,
+            "sasl.jaas.config": f"{module} required username={_quoted(principal.name)} "
+            f"password={_quoted(str(principal.secret))};",
+        }
+
+
+def _mechanism(config: RestConfig) -> str:
+    """Raises ConfigError if a user name and password could not be passed on."""
+    settings: dict[str, Any] = config.client_settings("admin")
+    protocol = str(settings.get("security.protocol", "PLAINTEXT")).upper()
+    mechanism = str(settings.get("sasl.mechanism", "GSSAPI")).upper()
+    if not protocol.startswith("SASL") or mechanism not in _MODULES:
+        raise ConfigError(
+            "confluent.rest.auth.propagate.method=JETTY_AUTH needs a broker that checks passwords: "
+            "set client.security.protocol to SASL_PLAINTEXT or SASL_SSL, and client.sasl.mechanism "
+            f"to one of {', '.join(_MODULES)}",
+            key="confluent.rest.auth.propagate.method",
+        )
+    return mechanism
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

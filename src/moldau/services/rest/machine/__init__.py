@@ -1,0 +1,1 @@
+"""Pure parts: errors, links, formats, resources and the reading of bodies."""

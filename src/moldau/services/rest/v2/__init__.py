@@ -1,0 +1,1 @@
+"""API v2, and the content types of v1."""
