@@ -133,6 +133,7 @@ def _plain_routes(service: RegistryService) -> Iterator[Route]:
     server = ServerApi(service)
     about = "Server Metadata (v1)"
     yield _get("/", server.root, "Nothing: the registry is up", about, {"type": "object"})
+    yield _act("/", server.root, "Nothing: the registry is up", about)
     for name, handler in (
         ("id", server.cluster_id),
         ("version", server.version),

@@ -67,6 +67,11 @@ class RegistryState:
         found = self._versions.get(subject, {}).get(version)
         return found if found is not None and (deleted or not found.deleted) else None
 
+    @property
+    def version_count(self) -> int:
+        """Of all subjects, also those that are deleted softly."""
+        return sum(map(len, self._versions.values()))
+
     def latest(self, subject: str) -> StoredSchema | None:
         found = self._versions.get(subject)
         if not found:
