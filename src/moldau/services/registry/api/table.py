@@ -298,6 +298,8 @@ def _get(
         produces=_PRODUCES,
         parameters=tuple(_parameters(parameters.split())),
         responses={200: answer},
+        # Answered from memory: there is nothing to wait for.
+        timeout_ms=0,
     )
 
 
@@ -309,7 +311,7 @@ def _delete(
     answer: dict[str, Any] | None,
     parameters: str = "",
 ) -> Route:
-    return replace(_get(path, handler, summary, tag, answer, parameters), method="DELETE")
+    return replace(_waiting(_get(path, handler, summary, tag, answer, parameters)), method="DELETE")
 
 
 def _post(
@@ -323,7 +325,7 @@ def _post(
     body: dict[str, Any] | None = None,
 ) -> Route:
     return replace(
-        _get(path, handler, summary, tag, answer, parameters),
+        _waiting(_get(path, handler, summary, tag, answer, parameters)),
         method="POST",
         consumes=_CONSUMES,
         body=_of("RegisterSchemaRequest") if body is None else body,
@@ -332,7 +334,12 @@ def _post(
 
 def _act(path: str, handler: Handler, summary: str, tag: str, parameters: str = "") -> Route:
     """A POST whose body, if any, means nothing."""
-    return replace(_get(path, handler, summary, tag, None, parameters), method="POST")
+    return replace(_waiting(_get(path, handler, summary, tag, None, parameters)), method="POST")
+
+
+def _waiting(route: Route) -> Route:
+    """Its body or the topic may keep it waiting: the service's limit holds."""
+    return replace(route, timeout_ms=None)
 
 
 def _gone(route: Route) -> Route:
