@@ -97,11 +97,17 @@ class Registration:
         return None
 
     def _find(
-        self, subject: str, schema: Schema, *, normalize: bool, deleted: bool
+        self,
+        subject: str,
+        schema: Schema,
+        *,
+        normalize: bool,
+        deleted: bool = False,
+        as_new: bool = False,
     ) -> StoredSchema | None:
         if not schema.text.strip():
             return None
-        canonical = self._canonical(subject, schema, normalize=normalize, as_new=False)
+        canonical = self._canonical(subject, schema, normalize=normalize, as_new=as_new)
         id = self._state.id_of(subject, canonical.schema)
         if id is not None:
             users = self._state.users_of_id(QualifiedSubject.parse(subject).context, id)
@@ -144,7 +150,11 @@ class Registration:
             return None
         if request.version not in (0, LATEST) and request.id is None:
             return None
-        found = self._find(subject, request.schema, normalize=normalize, deleted=False)
+        try:
+            # As `register` will parse it, if nothing is found.
+            found = self._find(subject, request.schema, normalize=normalize, as_new=True)
+        except InvalidSchema:
+            found = self._find(subject, request.schema, normalize=normalize)
         if found is None or request.id not in (None, found.id):
             return None
         if request.version == 0:
