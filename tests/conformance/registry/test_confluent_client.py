@@ -12,7 +12,9 @@ from confluent_kafka.schema_registry import (
     SchemaRegistryError,
     ServerConfig,
 )
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.common.schema_registry_client import ConfigCompatibilityLevel
+from confluent_kafka.serialization import MessageField, SerializationContext
 
 from moldau.testing import Broker
 from support.registry.stage import RegistryStage, registry_on
@@ -94,3 +96,10 @@ def test_settings(client: SchemaRegistryClient) -> None:
     assert config.compatibility_group == "major"
     assert config.compatibility_level == ConfigCompatibilityLevel.FORWARD
     client.delete_config("users-value")
+
+
+def test_its_serializer_registers_and_its_deserializer_finds(client: SchemaRegistryClient) -> None:
+    context = SerializationContext("users", MessageField.VALUE)
+    data = AvroSerializer(client, AVRO)({"name": "Ann"}, context)
+    assert client.get_subjects() == ["users-value"]
+    assert AvroDeserializer(client)(data, context) == {"name": "Ann"}

@@ -13,6 +13,7 @@ from moldau.config.suggestions import did_you_mean
 from moldau.http.config import HttpConfig
 from moldau.http.machine.listeners import Listener
 from moldau.services.registry.config_keys import (
+    BUILT_IN,
     DEFAULT_PORT,
     NO_EFFECT,
     REFUSED,
@@ -161,7 +162,7 @@ def _level(values: Mapping[str, Any]) -> str:
 
 def _check_known(properties: Mapping[str, str]) -> None:
     for name, text in properties.items():
-        if name in REFUSED and text.strip():
+        if name in REFUSED and text.strip() not in ("", BUILT_IN):
             raise ConfigError(f"{name}: {REFUSED[name]}", key=name)
         known = name in REGISTRY_KEYS or name in NO_EFFECT or name in REFUSED
         if not known and not name.startswith(STORE_PREFIX):

@@ -10,7 +10,7 @@ from typing import Final
 
 from moldau.http.keys import http_keys
 
-__all__ = ["DEFAULT_PORT", "NO_EFFECT", "REFUSED", "REGISTRY_KEYS", "STORE_PREFIX"]
+__all__ = ["BUILT_IN", "DEFAULT_PORT", "NO_EFFECT", "REFUSED", "REGISTRY_KEYS", "STORE_PREFIX"]
 
 DEFAULT_PORT: Final = 8081
 STORE_PREFIX: Final = "kafkastore."
@@ -56,6 +56,8 @@ subject.version.search.max.limit       int      2147483647  l  >=1
 
 REGISTRY_KEYS: Final = http_keys(_TABLE)
 
+#: What Confluent's own files name: the keys are here without it.
+BUILT_IN: Final = "io.confluent.dekregistry.DekRegistryResourceExtension"
 _PLUG_IN: Final = "Java plug-ins cannot be loaded: remove the key"
 #: Keys that must not be set, with the reason.
 REFUSED: Final = {
