@@ -16,11 +16,9 @@ from moldau.services.registry.service import RegistryService
 DOCUMENTS = Path(__file__).parents[3].parent / "shared" / "vectors" / "openapi"
 NOT_THERE = {
     "associations": "associations of subjects with resources",
-    "/subjects/{subject}/versions/{version}/tags": "tags within schemas",
 }
 PARAMETERS_NOT_THERE = {
     "associationType",
-    "findTags",
     "lifecycle",
     "resourceType",
     # Needs a KMS.

@@ -42,6 +42,7 @@ _PARAMETERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "deletedAsNegative": (_FLAG, "also deleted versions, as negative numbers"),
     "deletedOnly": (_FLAG, "only what is deleted softly"),
     "fetchMaxId": (_FLAG, "also the highest id of the context"),
+    "findTags": (_TEXT, "also entities with this tag, * for any; may be repeated"),
     "force": (_FLAG, "without checks of what is there"),
     "format": (_TEXT, "form of the schema: resolved, serialized, ignore_extensions"),
     "key": (_TEXT, "name of a metadata property; may be repeated"),
@@ -174,8 +175,19 @@ def _subjects(api: SubjectsApi) -> Iterator[Route]:
         subject + "/versions", api.register, "Register a schema", tag, schema,
         "normalize format force",
     )  # fmt: skip
-    yield _get(version, api.get_version, "A version", tag, schema, "format referenceFormat deleted")
+    yield _get(
+        version,
+        api.get_version,
+        "A version",
+        tag,
+        schema,
+        "format referenceFormat deleted findTags",
+    )
     yield _delete(version, api.delete_version, "Delete a version", tag, _NUMBER, "permanent")
+    yield _post(
+        version + "/tags", api.tag, "Register a version with other tags", tag, schema,
+        body={"type": "object"},
+    )  # fmt: skip
     yield _get(
         version + "/schema", api.get_text, "The schema of a version alone", tag, _TEXT,
         "format deleted",
@@ -197,7 +209,7 @@ def _schemas(api: SchemasApi) -> Iterator[Route]:
     yield _get("/schemas/types", api.list_types, "Types of schemas", tag, _TEXTS)
     yield _get(
         id, api.get_by_id, "A schema by its id", tag, schema,
-        "subject format referenceFormat fetchMaxId",
+        "subject format referenceFormat fetchMaxId findTags",
     )  # fmt: skip
     yield _get(id + "/schema", api.get_text_by_id, "The schema alone", tag, _TEXT, "subject format")
     yield _get(
