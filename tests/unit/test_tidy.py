@@ -131,6 +131,11 @@ def test_what_is_pure_beside_a_machine_folder_has_a_reason(tree: Tree) -> None:
     assert tidy.pure_beside_machine(tree, excused=EXCUSED, beside=BESIDE) == []
 
 
+def test_typed_data_is_pure(tree: Tree) -> None:
+    impure = tree.pure(EXCUSED)
+    assert {name: why for name, why in impure.items() if name.startswith("moldau.data")} == {}
+
+
 def test_layers_hold_inside_the_broker(tree: Tree) -> None:
     assert tidy.broken_layers(tree, "moldau.broker", LAYERS) == []
 

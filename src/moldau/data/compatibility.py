@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from moldau.data.schema_language import ParsedSchema
+from moldau.data.schema_language import DIFFERENT_SCHEMA_TYPE, ParsedSchema
 
-_DIFFERENT_TYPE = "Incompatible because of different schema type"
 #: Confluent's limit on how much of the old schema a message repeats.
 _SHOWN_MAX = 10 * 1024
 
@@ -71,7 +70,7 @@ def _between(
 ) -> list[str]:
     old = previous.schema
     if new.schema_type != old.schema_type:
-        return [_DIFFERENT_TYPE]
+        return [DIFFERENT_SCHEMA_TYPE]
     shown = _shown(previous)
     forward: list[str] = []
     if level.old_reads_new:

@@ -18,7 +18,7 @@ from typing import Any
 
 from moldau.data import json_text, logical
 from moldau.data.builders import checked
-from moldau.data.errors import DataError, OptionError
+from moldau.data.errors import DataError, OptionError, SchemaBuilderError
 from moldau.data.schema import INTEGER_BITS, Field, Schema, SchemaAndValue, Type
 from moldau.data.struct import Struct
 
@@ -38,6 +38,8 @@ _TYPE_NAMES = {
 }
 _TYPES_BY_NAME = {name: each for each, name in _TYPE_NAMES.items()}
 _SCHEMAS_CACHED_MAX = 1000
+_ENVELOPE = b'{"schema":'
+_PAYLOAD = ',"payload":'
 
 
 class DecimalFormat(Enum):
@@ -91,10 +93,10 @@ class JsonConverter:
         if schema is None and value is None:
             return None
         try:
-            node = self._writer.value(schema, value)
-            if self._options.schemas_enable:
-                node = {"schema": self._writer.schema(schema), "payload": node}
-            return _dump(node)
+            payload = _dump(self._writer.value(schema, value))
+            if not self._options.schemas_enable:
+                return payload
+            return b'{"schema":%b,"payload":%b}' % (self._writer.schema(schema), payload)
         except RecursionError:
             raise DataError("The value is nested too deeply for JSON") from None
 
@@ -103,26 +105,23 @@ class JsonConverter:
         if data is None:
             return SchemaAndValue(None, None)
         try:
-            node = json_text.parse(data, decimals=True) if data.strip() else None
-        except ValueError as error:
-            raise DataError(
-                "Converting byte[] to Kafka Connect data failed due to serialization error: "
-                f"{error}"
-            ) from None
-        try:
-            return self._reader.message(node)
+            found = self._reader.after_prefix(data)
+            if found is None:
+                found = self._reader.message(_load(data))
+                self._reader.remember_prefix(data, found.schema)
+            return found
         except RecursionError:
             raise DataError("The JSON is nested too deeply") from None
 
 
-def schema_to_json(schema: Schema | None) -> dict[str, Any] | None:
+def schema_to_json(schema: Schema) -> bytes:
     """A schema as JSON, as it is in a message's envelope."""
     return _Writer(JsonOptions()).schema(schema)
 
 
-def schema_from_json(node: Any) -> Schema | None:
-    """The schema that `schema_to_json` wrote."""
-    return _Reader(JsonOptions()).schema(node)
+def schema_from_json(data: bytes) -> Schema | None:
+    """The schema that `schema_to_json` wrote; ValueError for anything else."""
+    return _Reader(JsonOptions()).schema(json_text.parse(data, decimals=True))
 
 
 def _dump(node: Any) -> bytes:
@@ -137,33 +136,44 @@ def _dump(node: Any) -> bytes:
         raise DataError("A text has half of a surrogate pair, which UTF-8 cannot express") from None
 
 
+def _load(data: bytes) -> Any:
+    try:
+        return json_text.parse(data, decimals=True) if data.strip() else None
+    except ValueError as error:
+        raise DataError(
+            f"Converting byte[] to Kafka Connect data failed due to serialization error: {error}"
+        ) from None
+
+
 class _Writer:
     def __init__(self, options: JsonOptions) -> None:
         self._options = options
-        self._schemas: dict[Schema, dict[str, Any]] = {}
+        self._schemas: dict[Schema | None, bytes] = {None: b"null"}
 
-    def schema(self, schema: Schema | None) -> dict[str, Any] | None:
-        if schema is None:
-            return None
+    def schema(self, schema: Schema | None) -> bytes:
+        """A schema as JSON, as it is in a message's envelope."""
         found = self._schemas.get(schema)
         if found is None:
-            found = self._schema(schema)
+            found = _dump(self._schema(schema))
             if len(self._schemas) >= _SCHEMAS_CACHED_MAX:
-                self._schemas.clear()
+                self._schemas = {None: b"null"}
             self._schemas[schema] = found
         return found
 
-    def _schema(self, schema: Schema) -> dict[str, Any]:
+    def _schema(self, schema: Schema | None) -> dict[str, Any] | None:
+        if schema is None:
+            return None
         node: dict[str, Any] = {"type": _TYPE_NAMES[schema.type]}
         match schema.type:
             case Type.ARRAY:
-                node["items"] = self.schema(schema.value_schema)
+                node["items"] = self._schema(schema.value_schema)
             case Type.MAP:
-                node["keys"] = self.schema(schema.key_schema)
-                node["values"] = self.schema(schema.value_schema)
+                node["keys"] = self._schema(schema.key_schema)
+                node["values"] = self._schema(schema.value_schema)
             case Type.STRUCT:
                 node["fields"] = [
-                    {**self._schema(each.schema), "field": each.name} for each in schema.fields
+                    {**(self._schema(each.schema) or {}), "field": each.name}
+                    for each in schema.fields
                 ]
         node["optional"] = schema.optional
         if schema.name is not None:
@@ -286,6 +296,30 @@ class _Reader:
     def __init__(self, options: JsonOptions) -> None:
         self._options = options
         self._schemas: dict[str, Schema] = {}
+        self._prefix: bytes | None = None
+        self._prefix_schema: Schema | None = None
+
+    def after_prefix(self, data: bytes) -> SchemaAndValue | None:
+        """The value of a message that begins as the one before did, so that only its payload is
+        read; None if it does not, or is not what it seems.
+        """
+        if self._prefix is None or not data.startswith(self._prefix) or data[-1:] != b"}":
+            return None
+        try:
+            node = json_text.parse(data[len(self._prefix) : -1], decimals=True)
+        except ValueError:
+            return None
+        return SchemaAndValue(self._prefix_schema, self.value(self._prefix_schema, node))
+
+    def remember_prefix(self, data: bytes, schema: Schema | None) -> None:
+        """Of a message as Connect writes it: the schema first, without spaces."""
+        if schema is None or not data.startswith(_ENVELOPE + b"{"):
+            return
+        text = data.decode()
+        _, end = json.JSONDecoder().raw_decode(text, len(_ENVELOPE))
+        if text.startswith(_PAYLOAD, end):
+            self._prefix = text[: end + len(_PAYLOAD)].encode()
+            self._prefix_schema = schema
 
     def message(self, node: Any) -> SchemaAndValue:
         if not self._options.schemas_enable:
@@ -302,7 +336,7 @@ class _Reader:
     def schema(self, node: Any) -> Schema | None:
         if node is None:
             return None
-        key = json_text.compact(node)
+        key = json.dumps(node, default=lambda number: [str(number)])
         found = self._schemas.get(key)
         if found is None:
             found = self._schema(node)
@@ -342,7 +376,10 @@ class _Reader:
             **attributes,
         )
         if "default" in node:
-            schema = checked(schema.replace(default=self.value(schema, node["default"])))
+            default = self.value(schema, node["default"])
+            if default is None and not schema.optional:
+                raise SchemaBuilderError(f"Invalid default value of {schema}: {node['default']!r}")
+            schema = checked(schema.replace(default=default))
         return schema
 
     def _fields(self, nodes: Any) -> tuple[Field, ...]:
@@ -385,9 +422,12 @@ class _Reader:
             raise DataError(
                 f"Structs should be encoded as JSON objects, but found {_node_type(node)}"
             )
-        struct = Struct(schema)
-        for field in schema.fields:
-            struct.put(field.name, self.value(field.schema, node.get(field.name)))
+        values = [self.value(each.schema, node.get(each.name)) for each in schema.fields]
+        struct = Struct.unchecked(schema, values)
+        for field, value in zip(schema.fields, values, strict=True):
+            # A number that was read fits. None stands where a text was no text, deep inside too.
+            if value is None or not field.schema.type.is_primitive:
+                struct.put(field.name, value)
         return struct
 
     def _map(self, schema: Schema, node: Any) -> dict[Any, Any]:

@@ -10,6 +10,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+#: What Confluent's registry says of two schemas in different languages.
+DIFFERENT_SCHEMA_TYPE = "Incompatible because of different schema type"
+
 
 class SchemaError(ValueError):
     """A text that is no schema of its language; the message says what is wrong, and where."""

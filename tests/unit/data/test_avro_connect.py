@@ -13,6 +13,7 @@ from moldau.data import builders, logical
 from moldau.data.avro.connect_data import AvroData
 from moldau.data.avro.connect_names import AvroDataOptions
 from moldau.data.avro.language import AvroLanguage
+from moldau.data.avro.parser import NESTING_MAX
 from moldau.data.builders import INT32, INT64, STRING, array, map_of, struct, with_default
 from moldau.data.errors import DataError
 from moldau.data.schema import Schema, Type
@@ -235,3 +236,26 @@ def test_a_name_that_avro_does_not_allow_is_refused() -> None:
 def test_a_value_that_does_not_fit_is_refused() -> None:
     with pytest.raises(DataError, match=r"\$\.a"):
         AvroData().to_avro(struct({"a": INT32}), Struct(struct({"a": INT32})))
+
+
+def test_a_schema_as_deep_as_allowed_is_converted_and_a_deeper_one_refused() -> None:
+    def nested(levels: int) -> Schema:
+        schema = INT32
+        for number in range(levels):
+            schema = struct({"f": schema}, name=f"R{number}")
+        return schema
+
+    def value(schema: Schema) -> Any:
+        if schema.type is Type.INT32:
+            return 5
+        inner = schema.fields[0].schema
+        return Struct.unchecked(schema, [value(inner)])
+
+    data = AvroData()
+    deep = nested(NESTING_MAX - 1)
+    avro = data.avro_schema(deep)
+    assert data.connect_schema(avro) == deep
+    assert data.from_avro(avro, data.to_avro(deep, value(deep))).value == value(deep)
+    for levels in (NESTING_MAX + 1, 900):
+        with pytest.raises(DataError, match=r"nested (too|more)"):
+            data.avro_schema(nested(levels))

@@ -58,9 +58,11 @@ _LOGICAL_TYPES = {
 
 def avro_schema(schema: Schema | None, options: AvroDataOptions | None = None) -> AvroSchema:
     """The Avro schema of a Connect schema; that of `Anything` for None."""
-    root = _Schemas(options or AvroDataOptions()).of(schema)
     try:
+        root = _Schemas(options or AvroDataOptions()).of(schema)
         return AvroLanguage().parse(schema_text(root), strict=False)
+    except RecursionError:
+        raise DataError(f"{schema} is nested too deeply for Avro") from None
     except SchemaError as error:
         raise DataError(f"{schema} is not an Avro schema: {error}") from None
 

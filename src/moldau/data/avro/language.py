@@ -10,10 +10,14 @@ from moldau.data.avro.model import AvroType, Record, full_name
 from moldau.data.avro.parser import Parser
 from moldau.data.avro.printing import normalized_text, schema_text
 from moldau.data.errors import DataError
-from moldau.data.schema_language import ParsedSchema, ResolvedReference, SchemaError
+from moldau.data.schema_language import (
+    DIFFERENT_SCHEMA_TYPE,
+    ParsedSchema,
+    ResolvedReference,
+    SchemaError,
+)
 
 AVRO = "AVRO"
-DIFFERENT_TYPE = "Incompatible because of different schema type"
 
 
 class AvroSchema:
@@ -65,7 +69,7 @@ class AvroSchema:
         lenient: bool = False,
     ) -> list[str]:
         if not isinstance(writer, AvroSchema):
-            return [DIFFERENT_TYPE]
+            return [DIFFERENT_SCHEMA_TYPE]
         try:
             found = compatibility.incompatibilities(self.root, writer.root)
         except DataError as error:
