@@ -179,13 +179,17 @@ class Application:
             return await self._handled(request, route)
         limit_ms = route.timeout_ms or self.config.request_timeout_ms
         reading = True
+        limit = asyncio.timeout(limit_ms / 1000)
         try:
-            async with asyncio.timeout(limit_ms / 1000):
+            async with limit:
                 if route.consumes and not route.streams_body:
                     await request.body()
                 reading = False
                 return await self._handled(request, route)
         except TimeoutError:
+            if not limit.expired():
+                # The handler's own: another service did not answer it.
+                raise
             if reading:
                 raise HttpError(
                     408, "The body of the request did not arrive in time.", headers=_CLOSE

@@ -60,6 +60,8 @@ def fail(request: Request) -> Any:
     kind = request.text("kind")
     if kind == "own":
         raise KeyError("mine")
+    if kind == "late":
+        raise TimeoutError("of another service")
     if kind == "http":
         raise HttpError(422, "no such level", error_code=42203)
     raise RuntimeError("a bug")
@@ -90,6 +92,8 @@ ROUTES = (
 
 
 def own_error(error: Exception) -> HttpError | None:
+    if isinstance(error, TimeoutError):
+        return HttpError(500, str(error), error_code=50003)
     return (
         HttpError(404, "it is not here", error_code=40401) if isinstance(error, KeyError) else None
     )
@@ -127,6 +131,7 @@ def plain() -> Iterator[Running]:
         ("POST", "/echo", {"Content-Type": "application/json"}, b"1" * 10_000, 400, 400),
         ("GET", "/fail?kind=own", {}, b"", 404, 40401),
         ("GET", "/fail?kind=http", {}, b"", 422, 42203),
+        ("GET", "/fail?kind=late", {}, b"", 500, 50003),
         ("GET", "/fail", {}, b"", 500, 500),
         ("GET", "/fail?kind=%FF", {}, b"", 400, 400),
     ],
