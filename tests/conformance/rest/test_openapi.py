@@ -48,7 +48,7 @@ POST /
 """
 #: What a generated request must not do to the broker that all of them share.
 LEFT_OUT = r"/brokers/\{broker_id\}/configs|/broker-configs"
-EXAMPLES_MAX = 8
+EXAMPLES_MAX = 5
 
 
 def operations(document: Any, prefix: str = "") -> set[str]:
