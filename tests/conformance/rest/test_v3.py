@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -330,6 +331,25 @@ def test_records_one_many_and_streamed(proxy: Proxy) -> None:
             b"foobar", b'{"foo":"bar"}', 1612552482000,
         )  # fmt: skip
         assert first.headers == (("h", b"hi"), ("null", None))
+
+
+def test_a_streamed_record_is_answered_before_the_next_is_sent(proxy: Proxy) -> None:
+    path = f"{proxy.cluster}/topics/{proxy.topic()}/records"
+    host, port = proxy.url.removeprefix("http://").split(":")
+    record = b'{"value": {"type": "STRING", "data": "x"}}'
+    with socket.create_connection((host, int(port)), timeout=60) as raw:
+        raw.sendall(
+            f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            "Accept-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+        )
+        received = b""
+        for offset in range(3):
+            raw.sendall(b"%x\r\n%s\r\n" % (len(record), record))
+            while f'"offset":{offset},'.encode() not in received:
+                received += raw.recv(65536)
+        raw.sendall(b"0\r\n\r\n")
+        while not received.endswith(b"\r\n0\r\n\r\n"):
+            received += raw.recv(65536)
 
 
 @pytest.mark.parametrize(
