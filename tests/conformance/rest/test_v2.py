@@ -266,6 +266,22 @@ def test_an_instance_that_nobody_uses_ends(broker: BrokerProcess) -> None:
         assert proxy.ask("GET", f"{path}/records", status=404)["error_code"] == 40403
 
 
+def test_an_instance_can_be_deleted_while_it_is_read(proxy: Proxy) -> None:
+    name = proxy.topic()
+    path = consumer(proxy, "group-8", **{"consumer.request.timeout.ms": 40_000})  # type: ignore[arg-type]
+    place = {"partitions": [{"topic": name, "partition": 0}]}
+    proxy.v2("POST", f"{path}/assignments", place, status=204)
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(proxy.send("GET", f"{path}/records")))
+    thread.start()
+    wait_until(lambda: proxy.service.service.application.in_flight == 1)
+    began = time.monotonic()
+    proxy.v2("DELETE", path, status=204)
+    thread.join(30)
+    assert answers[0].json()["error_code"] == 40403
+    assert time.monotonic() - began < 20
+
+
 def test_instances_are_bounded(broker: BrokerProcess) -> None:
     with running(lambda: proxy_of(broker.bootstrap, consumer_instances_max="2")) as service:
         proxy = Proxy(service, broker)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from moldau.client import Admin, Consumer, OffsetAndMetadata, TopicPartition
+from moldau.testing import wait_until
 from support.rest import Proxy
 
 
@@ -77,6 +79,8 @@ def test_a_topic_from_creation_to_deletion(proxy: Proxy) -> None:
     allowed = proxy.ask("GET", f"{path}/created?include_authorized_operations=true")
     assert "WRITE" in allowed["authorized_operations"]
     proxy.ask("DELETE", f"{path}/created", status=204)
+    # Kafka's answer comes before its metadata forgets the topic.
+    wait_until(lambda: proxy.send("GET", f"{path}/created").status_code == 404, timeout=30)
     gone = proxy.ask("GET", f"{path}/created", status=404)
     text = "This server does not host this topic-partition."
     assert gone == {"error_code": 40403, "message": text}
@@ -168,7 +172,7 @@ def test_configurations_of_brokers(proxy: Proxy) -> None:
     (broker,) = proxy.ask("GET", f"{proxy.cluster}/brokers")["data"]
     path = f"{proxy.cluster}/brokers/{broker['broker_id']}/configs"
     proxy.ask("PUT", f"{path}/log.cleaner.threads", {"value": "2"}, status=204)
-    assert proxy.ask("GET", f"{path}/log.cleaner.threads")["value"] == "2"
+    wait_until(lambda: proxy.ask("GET", f"{path}/log.cleaner.threads")["value"] == "2", timeout=30)
     proxy.ask("DELETE", f"{path}/log.cleaner.threads", status=204)
     names = [each["name"] for each in proxy.ask("GET", path)["data"]]
     assert "log.retention.ms" in names
@@ -176,16 +180,22 @@ def test_configurations_of_brokers(proxy: Proxy) -> None:
     assert len(everywhere) == len(names)
     default = f"{proxy.cluster}/broker-configs"
     proxy.ask("PUT", f"{default}/message.max.bytes", {"value": "2000000"}, status=204)
-    (config,) = (
-        each for each in proxy.ask("GET", default)["data"] if each["name"] == "message.max.bytes"
-    )
+
+    def is_set() -> Any:
+        found = proxy.ask("GET", default)["data"]
+        return next((each for each in found if each["name"] == "message.max.bytes"), None)
+
+    config = wait_until(is_set, timeout=30)
     assert (config["kind"], config["config_type"]) == ("KafkaClusterConfig", "BROKER")
     assert config["source"] == "DYNAMIC_DEFAULT_BROKER_CONFIG"
     assert proxy.ask("GET", f"{default}/message.max.bytes")["value"] == "2000000"
     change = {"data": [{"name": "message.max.bytes", "operation": "DELETE"}]}
     proxy.ask("POST", f"{default}:alter", change, status=204)
+    wait_until(lambda: is_set() is None, timeout=30)
     missing = proxy.ask("GET", f"{default}/message.max.bytes", status=404)
     assert missing["error_code"] == 404
+    none = proxy.ask("GET", f"{proxy.cluster}/brokers/99/configs", status=404)
+    assert none["message"] == "Broker 99 cannot be found."
 
 
 @pytest.fixture
@@ -323,6 +333,25 @@ def test_records_one_many_and_streamed(proxy: Proxy) -> None:
         assert first.headers == (("h", b"hi"), ("null", None))
 
 
+def test_a_streamed_record_is_answered_before_the_next_is_sent(proxy: Proxy) -> None:
+    path = f"{proxy.cluster}/topics/{proxy.topic()}/records"
+    host, port = proxy.url.removeprefix("http://").split(":")
+    record = b'{"value": {"type": "STRING", "data": "x"}}'
+    with socket.create_connection((host, int(port)), timeout=60) as raw:
+        raw.sendall(
+            f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            "Accept-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+        )
+        received = b""
+        for offset in range(3):
+            raw.sendall(b"%x\r\n%s\r\n" % (len(record), record))
+            while f'"offset":{offset},'.encode() not in received:
+                received += raw.recv(65536)
+        raw.sendall(b"0\r\n\r\n")
+        while not received.endswith(b"\r\n0\r\n\r\n"):
+            received += raw.recv(65536)
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
@@ -387,5 +416,6 @@ def test_a_topic_that_is_deleted_meanwhile_is_not_found(proxy: Proxy) -> None:
     name = proxy.topic()
     with Admin({"bootstrap.servers": proxy.bootstrap}) as admin:
         admin.delete_topics([name])
-    path = f"{proxy.cluster}/topics/{name}"
-    assert proxy.ask("GET", f"{path}/partitions", status=404)["error_code"] == 40403
+    path = f"{proxy.cluster}/topics/{name}/partitions"
+    wait_until(lambda: proxy.send("GET", path).status_code == 404, timeout=30)
+    assert proxy.ask("GET", path, status=404)["error_code"] == 40403

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -32,12 +33,19 @@ from moldau.services.rest.v3.routing import both_prefixes
 
 __all__ = ["RestService", "rest_routes"]
 
+logger = logging.getLogger(__name__)
+
 
 class RestService:
     """The proxy; made on the loop that it runs on. Brokers are asked when they are needed."""
 
     def __init__(self, config: RestConfig, *, schemas: SchemaFormats | None = None) -> None:
         """Raises ConfigError."""
+        if schemas is None and config["schema.registry.url"]:
+            logger.warning(
+                "schema.registry.url is not used: records are binary, json or string, without "
+                "schemas"
+            )
         clients = Clients(config)
         self.instances = Instances(config, clients)
         self._clients = clients

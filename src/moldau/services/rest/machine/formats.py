@@ -97,8 +97,8 @@ def decode_plain(format: str, data: bytes | None) -> Any:
 def no_schemas(format: str) -> HttpError:
     return HttpError(
         422,
-        f"Payload error. Format {format} needs a Schema Registry: start the proxy with "
-        "schema.registry.url, or use binary, json or string.",
+        f"Payload error. Format {format} needs a Schema Registry, and this proxy has no connection "
+        "to one. Use binary, json or string.",
         error_code=42206,
     )
 

@@ -81,10 +81,13 @@ class RecordHandlers:
             return Answer(chunks=self._streamed(request, first, pieces, stream))
         if int(length) > http.request_body_bytes_max:
             raise payload_too_large(http.request_body_bytes_max)
+        limit = asyncio.timeout(http.request_timeout_ms / 1000 or None)
         try:
-            async with asyncio.timeout(http.request_timeout_ms / 1000 or None):
+            async with limit:
                 return await self._whole(request)
         except TimeoutError:
+            if not limit.expired():
+                raise
             raise HttpError(408, "The request took too long.") from None
 
     async def _whole(self, request: Request) -> Answer:
