@@ -10,6 +10,7 @@ long). Every refusal has Confluent's body. A handler's bug is logged and answere
 from __future__ import annotations
 
 import asyncio
+import gzip
 import inspect
 import logging
 import time
@@ -19,7 +20,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from starlette.middleware.cors import CORSMiddleware
-from starlette.middleware.gzip import GZipMiddleware
 
 from moldau.http.authentication import Authentication
 from moldau.http.config import HttpConfig
@@ -30,19 +30,12 @@ from moldau.http.machine.errors import (
     too_many_requests,
     unsupported_media_type,
 )
+from moldau.http.machine.json_text import dump_json
 from moldau.http.machine.media_types import negotiate, select_consumed
 from moldau.http.machine.openapi import openapi_document
 from moldau.http.machine.routes import Route, RouteTable
 from moldau.http.metrics import CONTENT_TYPE, Metrics
-from moldau.http.request import (
-    Answer,
-    ClientDisconnected,
-    Receive,
-    Request,
-    Scope,
-    Send,
-    dump_json,
-)
+from moldau.http.request import Answer, ClientDisconnected, Receive, Request, Scope, Send
 
 __all__ = ["Application", "Service"]
 
@@ -50,6 +43,7 @@ logger = logging.getLogger(__name__)
 access_log = logging.getLogger("moldau.http.access")
 
 COMPRESSION_BYTES_MIN: Final = 1024
+COMPRESSION_LEVEL: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +78,7 @@ class Application:
         self.metrics = metrics or Metrics(f"moldau_{service.name}")
         self.stopping = asyncio.Event()
         self.in_flight = 0
+        self._held_bytes = 0
         self._authentication = authentication
         self._table = RouteTable((*service.routes, *self._own_routes()))
         self._requests = self.metrics.counter(
@@ -97,11 +92,9 @@ class Application:
 
     @property
     def asgi(self) -> Any:
-        """This application with compression and CORS, where they are on."""
+        """This application, with CORS where it is on."""
         app: Any = self
         settings = self.config.settings
-        if self.config.compression:
-            app = GZipMiddleware(app, minimum_size=COMPRESSION_BYTES_MIN, compresslevel=1)
         if settings["access.control.allow.origin"]:
             app = CORSMiddleware(
                 app,
@@ -127,19 +120,29 @@ class Application:
             return
         started_s = time.perf_counter()
         request = Request(
-            scope, receive, stopping=self.stopping, limit_bytes=self.config.request_body_bytes_max
+            scope,
+            receive,
+            stopping=self.stopping,
+            limit_bytes=self.config.request_body_bytes_max,
+            hold=self._hold,
         )
         status = 500
         self.in_flight += 1
         try:
             answer = await self._answer(request)
             status = answer.status
-            await _send(request, answer, send)
+            await _send(request, answer, send, compress=self.config.compression)
         except ClientDisconnected:
             status = 499
         finally:
             self.in_flight -= 1
+            self._held_bytes -= request.held_bytes
             self._record(request, status, time.perf_counter() - started_s)
+
+    def _hold(self, size: int) -> None:
+        self._held_bytes += size
+        if self._held_bytes > self.config.request_bytes_in_flight_max:
+            raise too_many_requests()
 
     async def _answer(self, request: Request) -> Answer:
         """What to answer, whatever happens."""
@@ -175,13 +178,17 @@ class Application:
             return await self._handled(request, route)
         limit_ms = route.timeout_ms or self.config.request_timeout_ms
         reading = True
+        limit = asyncio.timeout(limit_ms / 1000)
         try:
-            async with asyncio.timeout(limit_ms / 1000):
+            async with limit:
                 if route.consumes and not route.streams_body:
                     await request.body()
                 reading = False
                 return await self._handled(request, route)
         except TimeoutError:
+            if not limit.expired():
+                # The handler's own: another service did not answer it.
+                raise
             if reading:
                 raise HttpError(
                     408, "The body of the request did not arrive in time.", headers=_CLOSE
@@ -202,7 +209,7 @@ class Application:
             logger.error("%s %s failed", request.method, _shown(request.raw_path), exc_info=error)
             refused = HttpError(500, "Internal Server Error")
         headers = dict(refused.headers)
-        if refused.status == 413:
+        if refused.status in (413, 429):
             # What is left of the body is not read.
             headers.update(_CLOSE)
         media_type = request.media_type
@@ -305,15 +312,19 @@ def _error_type(request: Request, produces: tuple[str, ...], default: str) -> st
     return negotiate(request.headers.get("accept"), json_types) or default
 
 
-async def _send(request: Request, answer: Answer, send: Send) -> None:
-    body = answer.body
+async def _send(request: Request, answer: Answer, send: Send, *, compress: bool) -> None:
     headers = [(b"content-type", (answer.media_type or request.media_type).encode("latin-1"))]
+    data = b""
     if answer.status == 204:
-        headers, data = [], b""
-    elif answer.chunks is not None:
-        data = b""
-    else:
-        data = body if isinstance(body, bytes) else dump_json(body)
+        headers = []
+    elif answer.chunks is None:
+        data = answer.body if isinstance(answer.body, bytes) else dump_json(answer.body)
+        # Never what is made while it is sent: a client may wait for each piece.
+        if compress and len(data) >= COMPRESSION_BYTES_MIN:
+            headers.append((b"vary", b"accept-encoding"))
+            if _accepts_gzip(request.headers.get("accept-encoding", "")):
+                data = gzip.compress(data, COMPRESSION_LEVEL, mtime=0)
+                headers.append((b"content-encoding", b"gzip"))
         headers.append((b"content-length", b"%d" % len(data)))
     headers += [
         (name.lower().encode("latin-1"), value.encode("latin-1", "replace"))
@@ -327,6 +338,14 @@ async def _send(request: Request, answer: Answer, send: Send) -> None:
     if request.method == "HEAD":
         data = b""
     await send({"type": "http.response.body", "body": data, "more_body": False})
+
+
+def _accepts_gzip(header: str) -> bool:
+    for each in header.split(","):
+        name, _, weight = each.partition(";")
+        if name.strip().lower() in ("gzip", "*"):
+            return weight.replace(" ", "") not in ("q=0", "q=0.0")
+    return False
 
 
 def _security_schemes(methods: Iterable[str]) -> dict[str, Any]:

@@ -60,6 +60,8 @@ def fail(request: Request) -> Any:
     kind = request.text("kind")
     if kind == "own":
         raise KeyError("mine")
+    if kind == "late":
+        raise TimeoutError("of another service")
     if kind == "http":
         raise HttpError(422, "no such level", error_code=42203)
     raise RuntimeError("a bug")
@@ -83,6 +85,8 @@ ROUTES = (
     Route(method="GET", path="/stubborn", handler=stubborn),
     Route(method="GET", path="/chunks", handler=counted, produces=("text/plain",)),
     Route(method="GET", path="/fail", handler=fail),
+    Route(method="GET", path="/base", handler=lambda r: r.base_url),
+    Route(method="GET", path="/large", handler=lambda r: "x" * 5000),
     Route(method="GET", path="/open", handler=lambda r: str(r.principal)),
     Route(method="GET", path="/n/{name}", handler=lambda r: r.path["name"]),
     Route(method="DELETE", path="/n/{name}", handler=lambda r: Answer(status=204)),
@@ -90,6 +94,8 @@ ROUTES = (
 
 
 def own_error(error: Exception) -> HttpError | None:
+    if isinstance(error, TimeoutError):
+        return HttpError(500, str(error), error_code=50003)
     return (
         HttpError(404, "it is not here", error_code=40401) if isinstance(error, KeyError) else None
     )
@@ -127,6 +133,7 @@ def plain() -> Iterator[Running]:
         ("POST", "/echo", {"Content-Type": "application/json"}, b"1" * 10_000, 400, 400),
         ("GET", "/fail?kind=own", {}, b"", 404, 40401),
         ("GET", "/fail?kind=http", {}, b"", 422, 42203),
+        ("GET", "/fail?kind=late", {}, b"", 500, 50003),
         ("GET", "/fail", {}, b"", 500, 500),
         ("GET", "/fail?kind=%FF", {}, b"", 400, 400),
     ],
@@ -162,6 +169,34 @@ def test_names_with_slashes_and_umlauts(plain: Running) -> None:
     deleted = httpx.delete(plain.url + "/n/x")
     assert (deleted.status_code, deleted.content) == (204, b"")
     assert httpx.get(plain.url + "/chunks").text == "0\n1\n2\n"
+
+
+def test_answers_are_compressed_for_clients_that_want_it(plain: Running) -> None:
+    def ask(accepted: str, path: str = "/large") -> httpx.Response:
+        return httpx.get(plain.url + path, headers={"Accept-Encoding": accepted})
+
+    packed = ask("br, gzip")
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < 1000
+    assert packed.json() == "x" * 5000
+    for accepted in ("identity", "gzip;q=0", ""):
+        assert "content-encoding" not in ask(accepted).headers
+    # Small ones are not worth it, and what streams must not wait for the compressor.
+    for path in ("/who", "/chunks"):
+        assert "content-encoding" not in ask("gzip", path).headers
+
+
+def test_links_are_those_of_a_load_balancer_that_says_so(plain: Running) -> None:
+    def base(**headers: str) -> str:
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        found: str = httpx.get(plain.url + "/base", headers=names).json()
+        return found
+
+    assert base() == plain.url
+    assert base(Host="example.org") == "http://example.org"
+    forwarded = base(X_Forwarded_Proto="https", X_Forwarded_Host="kafka.example.org:8443")
+    assert forwarded == "https://kafka.example.org:8443"
+    assert base(X_Forwarded_Proto="javascript", X_Forwarded_Host='"><script>') == plain.url
 
 
 def test_documents_of_a_service(plain: Running) -> None:
@@ -202,6 +237,15 @@ def test_bodies_headers_and_numbers_of_requests_are_limited() -> None:
             answer = httpx.get(service.url + "/who")
             assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
             assert httpx.get(service.url + "/health").status_code == 200
+
+
+def test_the_bodies_of_all_requests_together_are_limited() -> None:
+    with running(lambda: make(request_bytes_in_flight_max="1000")) as service:
+        kind = {"Content-Type": "application/json"}
+        fits, large = json.dumps("x" * 900).encode(), json.dumps("x" * 1100).encode()
+        for content, status in ((fits, 200), (large, 429), (fits, 200)):
+            answer = httpx.post(service.url + "/echo", content=content, headers=kind)
+            assert answer.status_code == status
 
 
 @contextlib.contextmanager

@@ -12,7 +12,8 @@ from moldau.config.errors import ConfigError
 from moldau.config.suggestions import did_you_mean
 from moldau.http.config import HttpConfig
 from moldau.http.machine.listeners import Listener
-from moldau.services.registry.keys import (
+from moldau.services.registry.config_keys import (
+    BUILT_IN,
     DEFAULT_PORT,
     NO_EFFECT,
     REFUSED,
@@ -37,6 +38,7 @@ class RegistryConfig:
     http: HttpConfig
     defaults: ServerDefaults
     topic: str
+    keys_topic: str
     topic_configs: Mapping[str, str]
     replication_factor: int
     skip_topic_validation: bool
@@ -91,6 +93,7 @@ class RegistryConfig:
                 mode_mutability=values["mode.mutability"],
             ),
             topic=values["kafkastore.topic"],
+            keys_topic=values["dek.registry.topic"],
             topic_configs={
                 name.removeprefix(_TOPIC_CONFIG): text
                 for name, text in properties.items()
@@ -118,7 +121,7 @@ class RegistryConfig:
                 kind: min(
                     values[f"{kind}.search.max.limit"], values[f"{kind}.search.default.limit"]
                 )
-                for kind in ("schema", "subject", "subject.version", "context")
+                for kind in ("schema", "subject", "subject.version", "context", "kek")
             },
             clients={"bootstrap.servers": servers, **clients},
         )
@@ -159,7 +162,7 @@ def _level(values: Mapping[str, Any]) -> str:
 
 def _check_known(properties: Mapping[str, str]) -> None:
     for name, text in properties.items():
-        if name in REFUSED and text.strip():
+        if name in REFUSED and text.strip() not in ("", BUILT_IN):
             raise ConfigError(f"{name}: {REFUSED[name]}", key=name)
         known = name in REGISTRY_KEYS or name in NO_EFFECT or name in REFUSED
         if not known and not name.startswith(STORE_PREFIX):

@@ -182,6 +182,9 @@ class Instances:
                 raise instance_not_found()
             try:
                 yield found
+            except WakeupError:
+                # It was deleted while this request waited for records.
+                raise instance_not_found() from None
             finally:
                 found.used_s = time.monotonic()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -16,9 +17,9 @@ from moldau.services.rest.clients import Clients
 from moldau.services.rest.config import RestConfig
 from moldau.services.rest.instances import Instances
 from moldau.services.rest.machine.errors import rest_error
-from moldau.services.rest.machine.formats import SchemaFormats
 from moldau.services.rest.machine.page import PAGE, POLICY
 from moldau.services.rest.machine.schemas import V3_SCHEMAS
+from moldau.services.rest.schema_formats import SchemaFormats
 from moldau.services.rest.v2.consumers import ConsumerHandlers
 from moldau.services.rest.v2.media import METADATA
 from moldau.services.rest.v2.topics import TopicHandlers
@@ -32,12 +33,19 @@ from moldau.services.rest.v3.routing import both_prefixes
 
 __all__ = ["RestService", "rest_routes"]
 
+logger = logging.getLogger(__name__)
+
 
 class RestService:
     """The proxy; made on the loop that it runs on. Brokers are asked when they are needed."""
 
     def __init__(self, config: RestConfig, *, schemas: SchemaFormats | None = None) -> None:
         """Raises ConfigError."""
+        if schemas is None and config["schema.registry.url"]:
+            logger.warning(
+                "schema.registry.url is not used: records are binary, json or string, without "
+                "schemas"
+            )
         clients = Clients(config)
         self.instances = Instances(config, clients)
         self._clients = clients

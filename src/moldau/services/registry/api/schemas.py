@@ -6,7 +6,7 @@ from typing import Any
 
 from moldau.http.request import Answer, Request
 from moldau.services.registry.api.parameters import paged, prefix_of, query_subject
-from moldau.services.registry.api.subjects import qualify_references, raw_text
+from moldau.services.registry.api.subjects import add_tags, qualify_references, raw_text
 from moldau.services.registry.machine.schemas import StoredSchema
 from moldau.services.registry.machine.subjects import context_of
 from moldau.services.registry.service import RegistryService
@@ -37,6 +37,7 @@ class SchemasApi:
         body = self._body(stored, request.text("format"))
         if request.text("referenceFormat") == "qualified":
             qualify_references(body, stored.subject)
+        add_tags(request, body, stored)
         if request.flag("fetchMaxId"):
             maxima = self._registry.state.id_maxima
             body["maxId"] = maxima.get(context_of(stored.subject), 1)

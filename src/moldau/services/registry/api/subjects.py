@@ -20,7 +20,7 @@ from moldau.services.registry.machine.errors import (
     schema_not_found,
     subject_not_found,
 )
-from moldau.services.registry.machine.registration import RegisterRequest
+from moldau.services.registry.machine.registration import RegisterRequest, TagRequest
 from moldau.services.registry.machine.schemas import StoredSchema
 from moldau.services.registry.machine.subjects import (
     ALL_CONTEXTS,
@@ -29,6 +29,7 @@ from moldau.services.registry.machine.subjects import (
     normalize,
     qualify,
 )
+from moldau.services.registry.machine.tags import found_tags
 from moldau.services.registry.service import RegistryService
 
 __all__ = ["SubjectsApi"]
@@ -55,6 +56,7 @@ class SubjectsApi:
         body = self.rendered(stored, request.text("format"))
         if request.text("referenceFormat") == "qualified":
             qualify_references(body, stored.subject)
+        add_tags(request, body, stored)
         return body
 
     def get_text(self, request: Request) -> Answer:
@@ -118,10 +120,7 @@ class SubjectsApi:
         registration = self._registry.registration
 
         def render(stored: StoredSchema) -> dict[str, Any]:
-            body = self.rendered(stored, request.text("format"))
-            del body["subject"], body["deleted"]
-            body.pop("ts", None)
-            return body
+            return _registered(self.rendered(stored, request.text("format")))
 
         stored = registration.registered(subject, asked, normalize=normalizes)
         if stored is not None:
@@ -130,6 +129,15 @@ class SubjectsApi:
             request,
             lambda: registration.register(subject, asked, normalize=normalizes, force=force),
             render,
+        )
+
+    async def tag(self, request: Request) -> Answer:
+        asked = TagRequest.from_json(await json_body(request))
+        stored = self._version(request, deleted=False)
+        return await self._service.write(
+            request,
+            lambda: self._registry.registration.tag(stored, asked),
+            lambda tagged: _registered(tagged.to_json()),
         )
 
     async def delete_version(self, request: Request) -> Answer:
@@ -149,6 +157,21 @@ class SubjectsApi:
             lambda: self._registry.deletion.delete_subject(subject, permanent=permanent),
             lambda deleted: deleted,
         )
+
+
+def _registered(body: dict[str, Any]) -> dict[str, Any]:
+    """What a registration answers with."""
+    body = {"id": body.pop("id"), **body}
+    for name in ("subject", "deleted", "ts"):
+        body.pop(name, None)
+    return body
+
+
+def add_tags(request: Request, body: dict[str, Any], stored: StoredSchema) -> None:
+    """Put in what the parameter `findTags` asks for."""
+    wanted = request.query.get("findTags")
+    if wanted:
+        body["schemaTags"] = [each.to_json() for each in found_tags(stored.schema, wanted)]
 
 
 def raw_text(text: str) -> Answer:

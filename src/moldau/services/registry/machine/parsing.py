@@ -81,11 +81,14 @@ class SchemaParser:
     def _parse(
         self, schema: Schema, resolved: tuple[ResolvedReference, ...], *, as_new: bool
     ) -> ParsedSchema:
-        key = (as_new, schema.type, schema.text, resolved, schema.reserved_fields)
-        found = self._cache.get(key)
-        if found is not None:
-            self._cache.move_to_end(key)
-            return found
+        content = (schema.type, schema.text, resolved, schema.reserved_fields)
+        key = (as_new, *content)
+        # What is good enough for a new schema is so for a stored one.
+        for each in (key, (True, *content)):
+            found = self._cache.get(each)
+            if found is not None:
+                self._cache.move_to_end(each)
+                return found
         languages = self._languages.new if as_new else self._languages.stored
         load = languages.get(schema.type)
         if load is None:

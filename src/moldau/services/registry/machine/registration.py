@@ -13,6 +13,7 @@ from moldau.services.registry.machine.compatibility import incompatibilities
 from moldau.services.registry.machine.configs import Config
 from moldau.services.registry.machine.contracts import (
     Metadata,
+    RuleSet,
     merge_metadata,
     merge_rule_sets,
 )
@@ -20,17 +21,24 @@ from moldau.services.registry.machine.decision import Decision
 from moldau.services.registry.machine.errors import (
     IncompatibleSchema,
     InvalidSchema,
+    invalid_rule_set,
     not_permitted,
 )
-from moldau.services.registry.machine.json_fields import JsonObject, int_field
+from moldau.services.registry.machine.json_fields import (
+    JsonObject,
+    int_field,
+    object_field,
+    text_list,
+)
 from moldau.services.registry.machine.parsing import Canonical, SchemaParser
 from moldau.services.registry.machine.records import ContextSet, Record, SchemaSet
 from moldau.services.registry.machine.schemas import LATEST, Schema, StoredSchema
 from moldau.services.registry.machine.scopes import IMPORT, READWRITE, Scopes
 from moldau.services.registry.machine.state import RegistryState
 from moldau.services.registry.machine.subjects import DEFAULT_CONTEXT, QualifiedSubject
+from moldau.services.registry.machine.tags import EntityTags, with_tags
 
-__all__ = ["RegisterRequest", "Registration"]
+__all__ = ["RegisterRequest", "Registration", "TagRequest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +48,60 @@ class RegisterRequest:
     schema: Schema
     id: int | None = None
     version: int = 0
+    tags_added: tuple[EntityTags, ...] = ()
+    tags_removed: tuple[EntityTags, ...] = ()
 
     @classmethod
     def from_json(cls, source: JsonObject) -> RegisterRequest:
         id = int_field(source, "id")
+        schema = Schema.from_json(source)
+        added = EntityTags.list_from_json(source, "schemaTagsToAdd")
+        removed = EntityTags.list_from_json(source, "schemaTagsToRemove")
         return cls(
-            Schema.from_json(source),
+            schema,
             id if id is not None and id >= 0 else None,
             int_field(source, "version") or 0,
+            added,
+            removed,
+        )
+
+    @property
+    def changes_tags(self) -> bool:
+        return bool(self.tags_added or self.tags_removed)
+
+
+@dataclass(frozen=True, slots=True)
+class TagRequest:
+    """Other tags, metadata or rules for a version that is there."""
+
+    new_version: int
+    added: tuple[EntityTags, ...]
+    removed: tuple[EntityTags, ...]
+    metadata: Metadata | None
+    rule_set: RuleSet | None
+    rules_to_merge: RuleSet | None
+    rules_to_remove: tuple[str, ...] | None
+
+    @classmethod
+    def from_json(cls, source: JsonObject) -> TagRequest:
+        rule_set = RuleSet.from_json(object_field(source, "ruleSet"))
+        merged = RuleSet.from_json(object_field(source, "rulesToMerge"))
+        removed = source.get("rulesToRemove")
+        if rule_set is not None and (merged is not None or removed is not None):
+            raise invalid_rule_set(
+                "ruleSet should be omitted if specifying rulesToMerge or rulesToRemove"
+            )
+        for each in (rule_set, merged):
+            if each is not None:
+                each.check()
+        return cls(
+            int_field(source, "newVersion") or 0,
+            EntityTags.list_from_json(source, "tagsToAdd"),
+            EntityTags.list_from_json(source, "tagsToRemove"),
+            Metadata.from_json(object_field(source, "metadata")),
+            rule_set,
+            merged,
+            None if removed is None else text_list(removed, "rulesToRemove"),
         )
 
 
@@ -97,11 +151,17 @@ class Registration:
         return None
 
     def _find(
-        self, subject: str, schema: Schema, *, normalize: bool, deleted: bool
+        self,
+        subject: str,
+        schema: Schema,
+        *,
+        normalize: bool,
+        deleted: bool = False,
+        as_new: bool = False,
     ) -> StoredSchema | None:
         if not schema.text.strip():
             return None
-        canonical = self._canonical(subject, schema, normalize=normalize, as_new=False)
+        canonical = self._canonical(subject, schema, normalize=normalize, as_new=as_new)
         id = self._state.id_of(subject, canonical.schema)
         if id is not None:
             users = self._state.users_of_id(QualifiedSubject.parse(subject).context, id)
@@ -140,11 +200,15 @@ class Registration:
         self, subject: str, request: RegisterRequest, *, normalize: bool
     ) -> StoredSchema | None:
         """The version that a registration would return without writing anything."""
-        if self._scopes.config(subject).has_defaults_or_overrides:
+        if self._scopes.config(subject).has_defaults_or_overrides or request.changes_tags:
             return None
         if request.version not in (0, LATEST) and request.id is None:
             return None
-        found = self._find(subject, request.schema, normalize=normalize, deleted=False)
+        try:
+            # As `register` will parse it, if nothing is found.
+            found = self._find(subject, request.schema, normalize=normalize, as_new=True)
+        except InvalidSchema:
+            found = self._find(subject, request.schema, normalize=normalize)
         if found is None or request.id not in (None, found.id):
             return None
         if request.version == 0:
@@ -166,6 +230,10 @@ class Registration:
         next_version = max((each.version for each in versions), default=0) + 1
 
         schema = request.schema
+        if request.changes_tags:
+            checked = self._canonical(subject, schema, normalize=False, as_new=False).schema
+            text = with_tags(checked, request.tags_added, request.tags_removed)
+            schema = replace(schema, text=text)
         if not importing:
             schema = _populated(schema, alive, config, request.version, next_version)
         if not schema.text.strip():
@@ -200,6 +268,28 @@ class Registration:
             self._check_id(subject, id, schema)
         stored = StoredSchema(subject, version, id, schema, schema.guid)
         return Decision(self._records(stored, versions), stored)
+
+    def tag(self, stored: StoredSchema, request: TagRequest) -> Decision[StoredSchema]:
+        """Another version of a schema, with other tags, metadata or rules."""
+        rule_set = request.rule_set
+        if request.rules_to_merge is not None or request.rules_to_remove is not None:
+            previous = self._state.version(
+                stored.subject, request.new_version - 1 if request.new_version else LATEST
+            )
+            rule_set = None if previous is None else previous.schema.rule_set
+            rule_set = merge_rule_sets(rule_set, request.rules_to_merge)
+            if rule_set is not None:
+                rule_set = rule_set.without(request.rules_to_remove or ())
+        metadata = request.metadata or stored.schema.metadata or Metadata()
+        schema = replace(
+            stored.schema,
+            text=with_tags(stored.schema, request.added, request.removed),
+            metadata=metadata.with_version(request.new_version),
+            rule_set=rule_set,
+        )
+        return self.register(
+            stored.subject, RegisterRequest(schema, version=request.new_version), normalize=False
+        )
 
     def _check_mode(self, subject: str, request: RegisterRequest) -> None:
         self._scopes.check_writable(subject)

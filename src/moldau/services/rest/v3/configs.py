@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from moldau.client import AlterConfigOp, ConfigResource
@@ -55,10 +56,21 @@ class ConfigHandlers:
                body="AlterTopicsConfigBatchRequestData"),
         ]  # fmt: skip
 
+    @asynccontextmanager
+    async def _call(self, request: Request) -> AsyncIterator[V3Call]:
+        """Raises HttpError for a broker that there is not, which the client would wait for."""
+        async with self._backend.v3(request) as call:
+            broker_id = request.path.get("broker_id")
+            if broker_id is not None:
+                nodes = (await call.clients.admin.describe_cluster()).nodes
+                if all(each.id != broker_id for each in nodes):
+                    raise HttpError(404, f"Broker {broker_id} cannot be found.")
+            yield call
+
     # One thing.
 
     async def _list(self, request: Request) -> Any:
-        async with self._backend.v3(request) as call:
+        async with self._call(request) as call:
             entries = await _described(call.clients.admin, _resource(request))
             if _is_cluster(request):
                 entries = _cluster_wide(entries)
@@ -66,14 +78,14 @@ class ConfigHandlers:
             return call.resources.collection(_kind(request), data, _base(call, request))
 
     async def _show(self, request: Request) -> Any:
-        async with self._backend.v3(request) as call:
+        async with self._call(request) as call:
             return _shown(call, request, await _entry(call, request))
 
     async def _update(self, request: Request) -> Answer:
         body = bodies.mapping(await request.json())
         value = bodies.text(body, "value")
         name = request.path["name"]
-        async with self._backend.v3(request) as call:
+        async with self._call(request) as call:
             if not _is_cluster(request):
                 await _entry(call, request)
             change = AlterConfigOp.delete(name) if value is None else AlterConfigOp.set(name, value)
@@ -81,7 +93,7 @@ class ConfigHandlers:
             return Answer(status=204)
 
     async def _reset(self, request: Request) -> Answer:
-        async with self._backend.v3(request) as call:
+        async with self._call(request) as call:
             if not _is_cluster(request):
                 await _entry(call, request)
             change = AlterConfigOp.delete(request.path["name"])
@@ -92,7 +104,7 @@ class ConfigHandlers:
         body = bodies.mapping(await request.json())
         changes = _changes(body)
         validate_only = bodies.boolean(body, "validate_only")
-        async with self._backend.v3(request) as call:
+        async with self._call(request) as call:
             resource = _resource(request)
             if not _is_cluster(request):
                 known = await _described(call.clients.admin, resource)

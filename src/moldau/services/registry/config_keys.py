@@ -10,7 +10,7 @@ from typing import Final
 
 from moldau.http.keys import http_keys
 
-__all__ = ["DEFAULT_PORT", "NO_EFFECT", "REFUSED", "REGISTRY_KEYS", "STORE_PREFIX"]
+__all__ = ["BUILT_IN", "DEFAULT_PORT", "NO_EFFECT", "REFUSED", "REGISTRY_KEYS", "STORE_PREFIX"]
 
 DEFAULT_PORT: Final = 8081
 STORE_PREFIX: Final = "kafkastore."
@@ -19,6 +19,7 @@ _TABLE = """
 avro.compatibility.level               string   ""          m
 context.search.default.limit           int      2147483647  l  >=1
 context.search.max.limit               int      2147483647  l  >=1
+dek.registry.topic                     string   _dek_registry_keys h
 host.name                              string   ""          h
 host.port                              int      -           l
 inter.instance.protocol                string   http        l  {http,https}
@@ -28,10 +29,12 @@ kafkagroup.rebalance.timeout.ms        int      300000      l  >=1
 kafkagroup.session.timeout.ms          int      10000       l  >=1
 kafkastore.bootstrap.servers           list     []          m
 kafkastore.init.timeout.ms             int      60000       m  >=0
-kafkastore.timeout.ms                  int      500         m  >=0
+kafkastore.timeout.ms                  int      5000        m  >=0
 kafkastore.topic                       string   _schemas    h
 kafkastore.topic.replication.factor    int      3           h  >=1
 kafkastore.topic.skip.validation       boolean  false       m
+kek.search.default.limit               int      2147483647  l  >=1
+kek.search.max.limit                   int      2147483647  l  >=1
 leader.connect.timeout.ms              int      60000       l  >=1
 leader.election.sticky                 boolean  false       l
 leader.eligibility                     boolean  true        m
@@ -53,6 +56,8 @@ subject.version.search.max.limit       int      2147483647  l  >=1
 
 REGISTRY_KEYS: Final = http_keys(_TABLE)
 
+#: What Confluent's own files name: the keys are here without it.
+BUILT_IN: Final = "io.confluent.dekregistry.DekRegistryResourceExtension"
 _PLUG_IN: Final = "Java plug-ins cannot be loaded: remove the key"
 #: Keys that must not be set, with the reason.
 REFUSED: Final = {
