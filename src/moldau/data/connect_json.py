@@ -115,6 +115,16 @@ class JsonConverter:
             raise DataError("The JSON is nested too deeply") from None
 
 
+def schema_to_json(schema: Schema | None) -> dict[str, Any] | None:
+    """A schema as JSON, as it is in a message's envelope."""
+    return _Writer(JsonOptions()).schema(schema)
+
+
+def schema_from_json(node: Any) -> Schema | None:
+    """The schema that `schema_to_json` wrote."""
+    return _Reader(JsonOptions()).schema(node)
+
+
 def _dump(node: Any) -> bytes:
     try:
         text = json.dumps(node, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -206,7 +216,7 @@ class _Writer:
     def _struct(self, schema: Schema, value: Any) -> dict[str, Any]:
         if not isinstance(value, Struct):
             raise DataError(f"Invalid type for STRUCT: {type(value).__name__}")
-        if value.schema != schema:
+        if not value.is_of(schema):
             raise DataError(f"Mismatching schema: {value.schema} is not {schema}")
         return {field.name: self.value(field.schema, each) for field, each in value.items()}
 

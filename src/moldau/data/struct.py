@@ -83,6 +83,15 @@ class Struct:
                 continue
             check_value(schema, value, f"{path}.{field.name}")
 
+    def is_of(self, schema: Schema) -> bool:
+        """Whether it is a struct of the schema, or one that can be the schema's default.
+
+        A default cannot have the schema it belongs to: that would have to hold itself.
+        """
+        if self.schema == schema:
+            return True
+        return schema.default is not None and self.schema == schema.replace(default=None)
+
     @property
     def values(self) -> tuple[Any, ...]:
         """The values by index, without defaults."""
@@ -182,7 +191,7 @@ def _check_map(schema: Schema, value: Any, path: str) -> None:
 def _check_struct(schema: Schema, value: Any, path: str) -> None:
     if not isinstance(value, Struct):
         raise _misfit(schema, value, path)
-    if value.schema != schema:
+    if not value.is_of(schema):
         raise DataError(f"Struct schemas do not match at {path}: {value.schema} is not {schema}")
     value.check(path)
 
