@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from moldau.data.protobuf.lexer import Token, TokenKind, Tokens
 from moldau.data.protobuf.model import (
@@ -40,7 +39,6 @@ from moldau.data.protobuf.range_parser import RangeParser
 _EDITION = re.compile(r"[0-9]{4}[A-Z0-9_]*|UNSTABLE")
 
 
-@lru_cache(maxsize=256)
 def parse_text(text: str) -> ProtoFile:
     """The file, or SchemaError with line and column."""
     return _Parser(text).file()

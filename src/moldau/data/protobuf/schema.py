@@ -25,7 +25,9 @@ from moldau.data.schema_language import ParsedSchema, ResolvedReference, SchemaE
 
 SCHEMA_TYPE = "PROTOBUF"
 #: All texts of a schema and its references together.
-TOTAL_SIZE_MAX = 16 * TEXT_SIZE_MAX
+TOTAL_SIZE_MAX = 4 * TEXT_SIZE_MAX
+#: Longer texts are not remembered: what is read of them takes about twenty times the memory.
+CACHED_SIZE_MAX = 32 * 1024
 
 
 class ProtobufLanguage:
@@ -212,8 +214,11 @@ class ProtobufSchema:
         return indexes.message_at(self._main_file, path)
 
 
-@lru_cache(maxsize=256)
 def _read(text: str) -> ProtoFile:
+    return _read_cached(text) if len(text) <= CACHED_SIZE_MAX else _read_new(text)
+
+
+def _read_new(text: str) -> ProtoFile:
     try:
         return parse_text(text)
     except SchemaError as error:
@@ -223,12 +228,18 @@ def _read(text: str) -> ProtoFile:
         return file
 
 
+# References are read again and again, with every schema that uses them.
+_read_cached = lru_cache(maxsize=128)(_read_new)
+
+
 def _from_base64(text: str) -> ProtoFile | None:
     """The file if the text is a serialized FileDescriptorProto in base64."""
     if len(text) > TEXT_SIZE_MAX:
         return None
     try:
         data = base64.b64decode(text, validate=True)
-        return file_of(descriptor_class("FileDescriptorProto").FromString(data))
+        file = file_of(descriptor_class("FileDescriptorProto").FromString(data))
     except (binascii.Error, ValueError, DecodeError):
         return None
+    # Any bytes can be names in a descriptor. What counts is what the stored text will say.
+    return parse_text(printer.canonical(file))

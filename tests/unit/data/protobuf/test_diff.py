@@ -163,6 +163,16 @@ def test_java_order(keys: list[Any], expected: list[Any]) -> None:
     assert in_order(keys) == expected
 
 
+def test_an_order_that_openjdk_gave() -> None:
+    numbers = range(13)
+    found = union_in_order([f"Msg{n * 7}" for n in numbers], [f"Other_{n * 3}é" for n in numbers])
+    assert ",".join(found) == (
+        "Other_33é,Other_21é,Msg70,Other_3é,Msg0,Other_15é,Other_27é,Msg7,Msg21,Msg49,Msg28,"
+        "Other_24é,Other_12é,Other_0é,Other_30é,Other_18é,Msg63,Msg42,Other_36é,Other_6é,Msg84,"
+        "Msg56,Msg35,Msg77,Other_9é,Msg14"
+    )
+
+
 def test_a_set_begins_with_room_for_the_first_map() -> None:
     # 13 elements need 32 buckets from the start; without them 16 are enough.
     assert union_in_order(range(16, 29), ()) == [*range(16, 29)]

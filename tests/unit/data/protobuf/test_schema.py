@@ -171,6 +171,19 @@ def test_base64_of_something_else_is_refused(text: str) -> None:
         LANGUAGE.parse(text)
 
 
+@pytest.mark.parametrize("name", ["A {} message B", "a-b", "", "é", "M\n"])
+def test_a_descriptor_with_a_name_that_no_text_has(name: str) -> None:
+    """It is refused, or is what its text says, but never something in between."""
+    proto = descriptor_pb2.FileDescriptorProto(message_type=[{"name": name}])
+    text = base64.b64encode(proto.SerializeToString()).decode()
+    try:
+        schema = LANGUAGE.parse(text)
+    except SchemaError:
+        return
+    assert LANGUAGE.parse(schema.canonical_text).file == schema.file
+    assert schema.message_class() is not None
+
+
 @pytest.mark.parametrize("name", sorted(well_known.NAMES))
 def test_a_well_known_file_can_be_imported(name: str) -> None:
     file = well_known.file(name)
