@@ -28,7 +28,7 @@ kafkagroup.rebalance.timeout.ms        int      300000      l  >=1
 kafkagroup.session.timeout.ms          int      10000       l  >=1
 kafkastore.bootstrap.servers           list     []          m
 kafkastore.init.timeout.ms             int      60000       m  >=0
-kafkastore.timeout.ms                  int      500         m  >=0
+kafkastore.timeout.ms                  int      5000        m  >=0
 kafkastore.topic                       string   _schemas    h
 kafkastore.topic.replication.factor    int      3           h  >=1
 kafkastore.topic.skip.validation       boolean  false       m

@@ -119,8 +119,9 @@ class SubjectsApi:
 
         def render(stored: StoredSchema) -> dict[str, Any]:
             body = self.rendered(stored, request.text("format"))
-            del body["subject"], body["deleted"]
-            body.pop("ts", None)
+            body = {"id": body.pop("id"), **body}
+            for name in ("subject", "deleted", "ts"):
+                body.pop(name, None)
             return body
 
         stored = registration.registered(subject, asked, normalize=normalizes)
