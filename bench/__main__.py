@@ -68,9 +68,7 @@ class Run:
     def names(self) -> tuple[str, ...]:
         return ("moldau", "kafka") if self.with_kafka else ("moldau",)
 
-    def brokers(
-        self, *overrides: str
-    ) -> Iterator[Callable[[], AbstractContextManager[Server]]]:
+    def brokers(self, *overrides: str) -> Iterator[Callable[[], AbstractContextManager[Server]]]:
         yield partial(servers.moldau, *overrides)
         if self.with_kafka:
             yield partial(servers.apache_kafka, *overrides)
@@ -88,35 +86,64 @@ def throughput(run: Run) -> None:
             for shape, size, batch in SHAPES:
                 topic = f"bench-{size}-{batch}"
                 server.create_topic(topic)
-                workloads.produce(server, topic, message_size=size, batch_size=batch,
-                                  total_bytes=run.bytes(0.02))
+                workloads.produce(
+                    server, topic, message_size=size, batch_size=batch, total_bytes=run.bytes(0.02)
+                )
                 result = produced[server.name, shape] = workloads.produce(
-                    server, topic, message_size=size, batch_size=batch,
-                    total_bytes=run.bytes(1.0 if size == 1000 else 0.3))
+                    server,
+                    topic,
+                    message_size=size,
+                    batch_size=batch,
+                    total_bytes=run.bytes(1.0 if size == 1000 else 0.3),
+                )
                 consumed[server.name, shape] = workloads.consume(
-                    server, topic, message_size=size, count=result.messages)
+                    server, topic, message_size=size, count=result.messages
+                )
     with servers.produce_sink() as sink:
         for shape, size, batch in SHAPES:
             produced["sink", shape] = workloads.produce(
-                sink, "bench", message_size=size, batch_size=batch,
-                total_bytes=run.bytes(1.0 if size == 1000 else 0.3))
+                sink,
+                "bench",
+                message_size=size,
+                batch_size=batch,
+                total_bytes=run.bytes(1.0 if size == 1000 else 0.3),
+            )
     for shape, size, batch in SHAPES:
         kafka = produced.get(("kafka", shape))
         aim = {(1000, 131_072): ">= 0.70 of limit", (100, 131_072): ">= 0.95 of limit"}
-        run.rows.append(Row(
-            f"produce {shape}", "MB/s", produced["moldau", shape].mb_per_second,
-            kafka and kafka.mb_per_second, produced["sink", shape].mb_per_second,
-            aim.get((size, batch), "")))
+        run.rows.append(
+            Row(
+                f"produce {shape}",
+                "MB/s",
+                produced["moldau", shape].mb_per_second,
+                kafka and kafka.mb_per_second,
+                produced["sink", shape].mb_per_second,
+                aim.get((size, batch), ""),
+            )
+        )
     for shape, _, _ in SHAPES:
         kafka = consumed.get(("kafka", shape))
-        run.rows.append(Row(f"consume {shape}", "MB/s", consumed["moldau", shape].mb_per_second,
-                            kafka and kafka.mb_per_second))
+        run.rows.append(
+            Row(
+                f"consume {shape}",
+                "MB/s",
+                consumed["moldau", shape].mb_per_second,
+                kafka and kafka.mb_per_second,
+            )
+        )
     big = SHAPES[0][0]
     for what, figures, aim_text in (("produce", produced, "<= 0.80"), ("consume", consumed, "")):
         kafka = figures.get(("kafka", big))
-        run.rows.append(Row(f"broker CPU, {what} {big}", "s/GB",
-                            figures["moldau", big].cpu_seconds_per_gb,
-                            kafka and kafka.cpu_seconds_per_gb, None, aim_text))
+        run.rows.append(
+            Row(
+                f"broker CPU, {what} {big}",
+                "s/GB",
+                figures["moldau", big].cpu_seconds_per_gb,
+                kafka and kafka.cpu_seconds_per_gb,
+                None,
+                aim_text,
+            )
+        )
 
 
 def fetch(run: Run) -> None:
@@ -125,19 +152,33 @@ def fetch(run: Run) -> None:
     for broker in run.brokers():
         with broker() as server:
             server.create_topic("fetch")
-            workloads.produce(server, "fetch", message_size=1000, batch_size=131_072,
-                              total_bytes=8_000_000)
-            results[server.name] = workloads.raw_fetch(
-                server, "fetch", total_bytes=run.bytes(4))
+            workloads.produce(
+                server, "fetch", message_size=1000, batch_size=131_072, total_bytes=8_000_000
+            )
+            results[server.name] = workloads.raw_fetch(server, "fetch", total_bytes=run.bytes(4))
     with servers.bare_socket("send") as bare:
         results["limit"] = workloads.bare_send(bare, total_bytes=run.bytes(4))
     kafka = results.get("kafka")
-    run.rows.append(Row("raw fetch, 1 MB answers", "MB/s", results["moldau"].mb_per_second,
-                        kafka and kafka.mb_per_second, results["limit"].mb_per_second,
-                        ">= 0.60 of limit"))
-    run.rows.append(Row("broker CPU, raw fetch", "s/GB", results["moldau"].cpu_seconds_per_gb,
-                        kafka and kafka.cpu_seconds_per_gb, results["limit"].cpu_seconds_per_gb,
-                        "<= 0.35"))
+    run.rows.append(
+        Row(
+            "raw fetch, 1 MB answers",
+            "MB/s",
+            results["moldau"].mb_per_second,
+            kafka and kafka.mb_per_second,
+            results["limit"].mb_per_second,
+            ">= 0.60 of limit",
+        )
+    )
+    run.rows.append(
+        Row(
+            "broker CPU, raw fetch",
+            "s/GB",
+            results["moldau"].cpu_seconds_per_gb,
+            kafka and kafka.cpu_seconds_per_gb,
+            results["limit"].cpu_seconds_per_gb,
+            "<= 0.35",
+        )
+    )
 
 
 def latency(run: Run) -> None:
@@ -161,10 +202,25 @@ def latency(run: Run) -> None:
                 if server.name not in best or result.p50_us < best[server.name].p50_us:
                     best[server.name] = result
     kafka, echo = best.get("kafka"), best["echo"]
-    run.rows.append(Row("synchronous produce p50", "us", best["moldau"].p50_us,
-                        kafka and kafka.p50_us, echo.p50_us, "<= 2.0 of limit"))
-    run.rows.append(Row("synchronous produce p99", "us", best["moldau"].p99_us,
-                        kafka and kafka.p99_us, echo.p99_us))
+    run.rows.append(
+        Row(
+            "synchronous produce p50",
+            "us",
+            best["moldau"].p50_us,
+            kafka and kafka.p50_us,
+            echo.p50_us,
+            "<= 2.0 of limit",
+        )
+    )
+    run.rows.append(
+        Row(
+            "synchronous produce p99",
+            "us",
+            best["moldau"].p99_us,
+            kafka and kafka.p99_us,
+            echo.p99_us,
+        )
+    )
 
 
 def acls(run: Run) -> None:
@@ -187,8 +243,16 @@ def acls(run: Run) -> None:
                 p50_us = workloads.round_trips(server, frame, count=count).p50_us
                 best[number] = min(p50_us, best.get(number, p50_us))
     for number in (1_000, 10_000):
-        run.rows.append(Row(f"synchronous produce p50 with {number:,} ACLs", "us", best[number],
-                            None, best[0], "<= 1.03 of none"))
+        run.rows.append(
+            Row(
+                f"synchronous produce p50 with {number:,} ACLs",
+                "us",
+                best[number],
+                None,
+                best[0],
+                "<= 1.03 of none",
+            )
+        )
 
 
 def start(run: Run) -> None:
@@ -199,8 +263,16 @@ def start(run: Run) -> None:
         with broker() as server:
             seconds[server.name] = workloads.first_acknowledged_seconds(server, server.started)
             memory[server.name] = server.memory_mb()
-    run.rows.append(Row("start to first acknowledged produce", "s", seconds["moldau"],
-                        seconds.get("kafka"), None, "<= 0.50"))
+    run.rows.append(
+        Row(
+            "start to first acknowledged produce",
+            "s",
+            seconds["moldau"],
+            seconds.get("kafka"),
+            None,
+            "<= 0.50",
+        )
+    )
     run.rows.append(Row("idle memory", "MB", memory["moldau"], memory.get("kafka"), None, "<= 80"))
 
 
@@ -224,13 +296,21 @@ def partitions(run: Run) -> None:
             idle[server.name] = 100 * (server.cpu_seconds() - cpu) / (time.monotonic() - started)
             after = workloads.round_trips(server, frame, count=3000)
             p50[server.name] = before.p50_us, after.p50_us
-    run.rows.append(Row("idle CPU with 2,000 partitions", "%", idle["moldau"], idle.get("kafka"),
-                        None, "< 3"))
+    run.rows.append(
+        Row("idle CPU with 2,000 partitions", "%", idle["moldau"], idle.get("kafka"), None, "< 3")
+    )
     kafka = p50.get("kafka")
-    run.rows.append(Row("p50 before 2,000 partitions", "us", p50["moldau"][0],
-                        kafka and kafka[0]))
-    run.rows.append(Row("p50 with 2,000 partitions", "us", p50["moldau"][1],
-                        kafka and kafka[1], p50["moldau"][0], "about 1.0 of limit"))
+    run.rows.append(Row("p50 before 2,000 partitions", "us", p50["moldau"][0], kafka and kafka[0]))
+    run.rows.append(
+        Row(
+            "p50 with 2,000 partitions",
+            "us",
+            p50["moldau"][1],
+            kafka and kafka[1],
+            p50["moldau"][0],
+            "about 1.0 of limit",
+        )
+    )
 
 
 def _growth(run: Run) -> None:
@@ -241,20 +321,43 @@ def _growth(run: Run) -> None:
             found[name] = growth_work.measure(running, partitions=count, written=count // 2)
     ours, theirs = found["moldau"], found.get("kafka")
     for what, figure, aim in (
-        ("create", "created", ""), ("one record to each of half of them", "written", ""),
-        ("clean stop", "stopped", "<= 2"), ("start", "started", "<= 2"),
+        ("create", "created", ""),
+        ("one record to each of half of them", "written", ""),
+        ("clean stop", "stopped", "<= 2"),
+        ("start", "started", "<= 2"),
         ("start after SIGKILL", "killed_started", "<= 4"),
     ):
         here = getattr(ours, figure)
         there = None if theirs is None else getattr(theirs, figure)
-        run.rows.append(Row(f"{count:,} partitions: {what}", "s", here.seconds,
-                            there and there.seconds, None, aim if run.scale >= 1 else ""))
-        run.rows.append(Row(f"{count:,} partitions: {what}, the node's CPU", "s", here.cpu_seconds,
-                            there and there.cpu_seconds))
-    run.rows.append(Row(f"{count:,} partitions: idle CPU", "%", ours.idle_cpu_percent,
-                        theirs and theirs.idle_cpu_percent))
-    run.rows.append(Row(f"{count:,} partitions: memory", "MB", ours.memory_mb,
-                        theirs and theirs.memory_mb))
+        run.rows.append(
+            Row(
+                f"{count:,} partitions: {what}",
+                "s",
+                here.seconds,
+                there and there.seconds,
+                None,
+                aim if run.scale >= 1 else "",
+            )
+        )
+        run.rows.append(
+            Row(
+                f"{count:,} partitions: {what}, the node's CPU",
+                "s",
+                here.cpu_seconds,
+                there and there.cpu_seconds,
+            )
+        )
+    run.rows.append(
+        Row(
+            f"{count:,} partitions: idle CPU",
+            "%",
+            ours.idle_cpu_percent,
+            theirs and theirs.idle_cpu_percent,
+        )
+    )
+    run.rows.append(
+        Row(f"{count:,} partitions: memory", "MB", ours.memory_mb, theirs and theirs.memory_mb)
+    )
 
 
 def _replicated_creation(run: Run) -> None:
@@ -267,15 +370,24 @@ def _replicated_creation(run: Run) -> None:
             for topic in ("first", "second"):
                 created[name] = cluster_work.create(running, topic, partitions=count, replicas=3)
                 written[name] = created[name].led_everywhere_s + growth_work.seconds_until_written(
-                    running, topic, partitions=count)
+                    running, topic, partitions=count
+                )
     kafka = created.get("kafka")
     what = f"create {count:,} partitions with 3 replicas"
-    run.rows.append(Row(f"{what}: answered", "s", created["moldau"].answered_s,
-                        kafka and kafka.answered_s))
-    run.rows.append(Row(f"{what}: led and in sync everywhere", "s",
-                        created["moldau"].led_everywhere_s, kafka and kafka.led_everywhere_s))
-    run.rows.append(Row(f"{what}: a record in each, acks=all", "s", written["moldau"],
-                        written.get("kafka")))
+    run.rows.append(
+        Row(f"{what}: answered", "s", created["moldau"].answered_s, kafka and kafka.answered_s)
+    )
+    run.rows.append(
+        Row(
+            f"{what}: led and in sync everywhere",
+            "s",
+            created["moldau"].led_everywhere_s,
+            kafka and kafka.led_everywhere_s,
+        )
+    )
+    run.rows.append(
+        Row(f"{what}: a record in each, acks=all", "s", written["moldau"], written.get("kafka"))
+    )
 
 
 def groups(run: Run) -> None:
@@ -302,13 +414,21 @@ def groups(run: Run) -> None:
             cpu[server.name] = 1e6 * (server.cpu_seconds() - before) / count
             for protocol, member in protocols.items():
                 assembled[server.name, protocol] = group_work.seconds_to_assignment(
-                    server, "assembly", members=members, member=member)
-    run.rows.append(Row("offset commits, 1,000 groups", "1/s", commits["moldau"],
-                        commits.get("kafka")))
+                    server, "assembly", members=members, member=member
+                )
+    run.rows.append(
+        Row("offset commits, 1,000 groups", "1/s", commits["moldau"], commits.get("kafka"))
+    )
     run.rows.append(Row("broker CPU, one offset commit", "us", cpu["moldau"], cpu.get("kafka")))
     for protocol in protocols:
-        run.rows.append(Row(f"{members} members to an assignment, {protocol}", "s",
-                            assembled["moldau", protocol], assembled.get(("kafka", protocol))))
+        run.rows.append(
+            Row(
+                f"{members} members to an assignment, {protocol}",
+                "s",
+                assembled["moldau", protocol],
+                assembled.get(("kafka", protocol)),
+            )
+        )
 
 
 def transactions(run: Run) -> None:
@@ -322,15 +442,29 @@ def transactions(run: Run) -> None:
             for records, rounds in shapes.items():
                 shape = {"records": records, "rounds": max(10, int(rounds * run.scale))}
                 without[server.name, records] = transaction_work.plain_ms(
-                    server, "records", **shape)
+                    server, "records", **shape
+                )
                 with_one[server.name, records] = transaction_work.transaction_ms(
-                    server, "records", **shape)
+                    server, "records", **shape
+                )
     for records in shapes:
-        run.rows.append(Row(f"no transaction, {records:,} records", "ms",
-                            without["moldau", records], without.get(("kafka", records))))
-        run.rows.append(Row(f"transaction of {records:,} records", "ms",
-                            with_one["moldau", records], with_one.get(("kafka", records)),
-                            without["moldau", records]))
+        run.rows.append(
+            Row(
+                f"no transaction, {records:,} records",
+                "ms",
+                without["moldau", records],
+                without.get(("kafka", records)),
+            )
+        )
+        run.rows.append(
+            Row(
+                f"transaction of {records:,} records",
+                "ms",
+                with_one["moldau", records],
+                with_one.get(("kafka", records)),
+                without["moldau", records],
+            )
+        )
 
 
 def share(run: Run) -> None:
@@ -344,10 +478,17 @@ def share(run: Run) -> None:
                 server.create_topic(topic)
                 sharing.fill(server, topic, count=count, batch_records=batch)
                 figures[server.name, batch] = sharing.acknowledgements_per_second(
-                    server, topic, count=count, batch_records=batch)
+                    server, topic, count=count, batch_records=batch
+                )
     for batch in shapes:
-        run.rows.append(Row(f"share acknowledgements, {batch} at a time", "records/s",
-                            figures["moldau", batch], figures.get(("kafka", batch))))
+        run.rows.append(
+            Row(
+                f"share acknowledgements, {batch} at a time",
+                "records/s",
+                figures["moldau", batch],
+                figures.get(("kafka", batch)),
+            )
+        )
 
 
 @dataclass(slots=True)
@@ -378,38 +519,55 @@ def _measure_cluster(run: Run, name: str) -> ClusterFigures:
         cluster_work.create(running, "ten", partitions=10, replicas=3)
         cluster_work.create(running, "six", partitions=6, replicas=3)
         shutdowns = cluster_work.controlled_shutdowns(
-            running, "six", partitions=6, rounds=max(2, rounds // 4))
+            running, "six", partitions=6, rounds=max(2, rounds // 4)
+        )
         cluster_work.create(running, "rolling", partitions=6, replicas=3)
         rolling = cluster_work.rolling_restart(running, "rolling", partitions=6)
         controllers = cluster_work.controller_failovers(running, rounds=rounds)
         failovers = {10: cluster_work.leader_failovers(running, "ten", rounds=rounds)}
         creation = cluster_work.create(running, "thousand", partitions=1000, replicas=3)
         failovers[1000] = cluster_work.leader_failovers(running, "thousand", rounds=rounds)
-    return ClusterFigures(acks_all, acks_one, one_node, creation, failovers, controllers,
-                          shutdowns, rolling)
+    return ClusterFigures(
+        acks_all, acks_one, one_node, creation, failovers, controllers, shutdowns, rolling
+    )
 
 
 def cluster(run: Run) -> None:
     """Three nodes: replication, death of leaders and controllers, shutdown, rolling restart."""
     figures = {name: _measure_cluster(run, name) for name in run.names}
 
-    def row(what: str, unit: str, figure: Callable[[ClusterFigures], float], aim: str = "",
-            limit: Callable[[ClusterFigures], float] | None = None) -> None:
+    def row(
+        what: str,
+        unit: str,
+        figure: Callable[[ClusterFigures], float],
+        aim: str = "",
+        limit: Callable[[ClusterFigures], float] | None = None,
+    ) -> None:
         kafka = figure(figures["kafka"]) if run.with_kafka else None
-        run.rows.append(Row(what, unit, figure(figures["moldau"]), kafka,
-                            limit(figures["moldau"]) if limit else None, aim))
+        run.rows.append(
+            Row(
+                what,
+                unit,
+                figure(figures["moldau"]),
+                kafka,
+                limit(figures["moldau"]) if limit else None,
+                aim,
+            )
+        )
 
     def one_node(each: ClusterFigures) -> float:
         return each.one_node.mb_per_second
 
     row("produce, one node, acks=1", "MB/s", one_node)
     row("produce, 3 replicas, acks=1", "MB/s", lambda f: f.acks_one.mb_per_second, limit=one_node)
-    row("produce, 3 replicas, acks=all", "MB/s", lambda f: f.acks_all.mb_per_second,
-        limit=one_node)
+    row("produce, 3 replicas, acks=all", "MB/s", lambda f: f.acks_all.mb_per_second, limit=one_node)
     row("CPU of all brokers, acks=all", "s/GB", lambda f: f.acks_all.cpu_seconds_per_gb)
     row("create 1,000 partitions: answered", "s", lambda f: f.creation.answered_s)
-    row("create 1,000 partitions: led and in sync everywhere", "s",
-        lambda f: f.creation.led_everywhere_s)
+    row(
+        "create 1,000 partitions: led and in sync everywhere",
+        "s",
+        lambda f: f.creation.led_everywhere_s,
+    )
     session = nodes.TIMEOUTS["broker.session.timeout.ms"]
     for count in (10, 1000):
         for which, word in enumerate(("median", "worst")):
@@ -418,21 +576,39 @@ def cluster(run: Run) -> None:
                 ("of it since the controller knows", "after_known_ms", "<= 200"),
                 ("until acknowledged again, acks=all", "acknowledged_ms", ""),
             ):
-                row(f"{count:,} partitions: {what}, {word}", "ms",
-                    partial(_failover_figure, count=count, name=name, which=which), aim)
+                row(
+                    f"{count:,} partitions: {what}, {word}",
+                    "ms",
+                    partial(_failover_figure, count=count, name=name, which=which),
+                    aim,
+                )
     for which, word in enumerate(("median", "worst")):
-        row(f"controller killed: another leads, {word}", "ms",
-            partial(_controller_figure, name="elected_ms", which=which))
-        row(f"controller killed: a topic is created, {word}", "ms",
-            partial(_controller_figure, name="created_ms", which=which))
+        row(
+            f"controller killed: another leads, {word}",
+            "ms",
+            partial(_controller_figure, name="elected_ms", which=which),
+        )
+        row(
+            f"controller killed: a topic is created, {word}",
+            "ms",
+            partial(_controller_figure, name="created_ms", which=which),
+        )
     row("longest gap of a producer, undisturbed", "ms", lambda f: f.shutdowns.undisturbed_ms)
     for which, word in enumerate(("median", "worst")):
-        row(f"longest gap of a producer, controlled shutdown, {word}", "ms",
-            partial(_shutdown_figure, which=which), "<= 100")
+        row(
+            f"longest gap of a producer, controlled shutdown, {word}",
+            "ms",
+            partial(_shutdown_figure, which=which),
+            "<= 100",
+        )
     row("longest gap of a producer, rolling restart", "ms", lambda f: f.rolling.longest_gap_ms)
     row("rolling restart: errors seen by clients", "", lambda f: float(len(f.rolling.errors)), "0")
-    row("rolling restart: records lost or twice", "",
-        lambda f: float(f.rolling.lost + f.rolling.duplicates), "0")
+    row(
+        "rolling restart: records lost or twice",
+        "",
+        lambda f: float(f.rolling.lost + f.rolling.duplicates),
+        "0",
+    )
     for name, each in figures.items():
         for error in (*each.shutdowns.errors, *each.rolling.errors)[:10]:
             print(f"{name}: {error}", file=sys.stderr)
@@ -493,23 +669,41 @@ def _client_rows(
     ours = found["moldau"][size][client, way]
     theirs = found["kafka"][size][client, way] if "kafka" in found else None
     what = f"{way} {size} B, {client}"
-    run.rows.append(Row(what, "1,000 records/s", ours.per_second / 1e3,
-                        None if theirs is None else theirs.per_second / 1e3))
-    run.rows.append(Row(f"{what}: the client's CPU", "us/record", ours.cpu_us,
-                        None if theirs is None else theirs.cpu_us))
+    run.rows.append(
+        Row(
+            what,
+            "1,000 records/s",
+            ours.per_second / 1e3,
+            None if theirs is None else theirs.per_second / 1e3,
+        )
+    )
+    run.rows.append(
+        Row(
+            f"{what}: the client's CPU",
+            "us/record",
+            ours.cpu_us,
+            None if theirs is None else theirs.cpu_us,
+        )
+    )
     if client in client_work.OURS:
         for other, aim in client_work.AIMS.items():
             ratios = [
                 each[size][client, way].per_second / each[size][other, way].per_second
                 for each in found.values()
             ]
-            run.rows.append(Row(f"{what} / {other}", "x", ratios[0],
-                                ratios[1] if len(ratios) > 1 else None, None, f">= {aim}"))
+            run.rows.append(
+                Row(
+                    f"{what} / {other}",
+                    "x",
+                    ratios[0],
+                    ratios[1] if len(ratios) > 1 else None,
+                    None,
+                    f">= {aim}",
+                )
+            )
 
 
-def _client_parts(
-    run: Run, figures: dict[tuple[str, str], client_work.Figures], size: int
-) -> None:
+def _client_parts(run: Run, figures: dict[tuple[str, str], client_work.Figures], size: int) -> None:
     """Where a record's time goes in our blocking clients."""
     parts = client_work.parts_of(size)
     produce, consume = figures["moldau", "produce"], figures["moldau", "consume"]
@@ -517,8 +711,10 @@ def _client_parts(
         ("send, all that its caller pays", produce.caller_us),
         ("of it: append to the batch", parts.append_us),
         ("build the batch", parts.build_us),
-        ("the rest of the sender's thread, network", max(
-            0.0, produce.cpu_us - produce.caller_us - parts.build_us)),
+        (
+            "the rest of the sender's thread, network",
+            max(0.0, produce.cpu_us - produce.caller_us - parts.build_us),
+        ),
         ("fetch, the network's thread", max(0.0, consume.cpu_us - consume.caller_us)),
         ("poll, all that its caller pays", consume.caller_us),
         ("of it: decode", parts.decode_us),
@@ -532,8 +728,10 @@ def spark(run: Run) -> None:
     # Whoever runs the other suites needs no pyspark.
     from bench import spark as spark_work
 
-    shapes = {100: max(400_000, int(3_000_000 * run.scale)),
-              1000: max(100_000, int(600_000 * run.scale))}
+    shapes = {
+        100: max(400_000, int(3_000_000 * run.scale)),
+        1000: max(100_000, int(600_000 * run.scale)),
+    }
     rounds = 3 if run.scale >= 1 else 2
     seconds = 20.0 if run.scale >= 1 else 6.0
     with spark_work.running() as running:
@@ -543,22 +741,41 @@ def spark(run: Run) -> None:
         for broker in run.brokers():
             with broker() as server:
                 for kind in running.formats:
-                    first[server.name, kind] = spark_work.first_query_seconds(
-                        running, server, kind)
+                    first[server.name, kind] = spark_work.first_query_seconds(running, server, kind)
                 for size, count in shapes.items():
                     found[server.name, size] = spark_work.throughput(
-                        running, server, size=size, count=count, rounds=rounds,
-                        with_limit=server.name == "moldau")
-                for kind, exactly_once in ((spark_work.OURS, True), (spark_work.OURS, False),
-                                           (spark_work.OFFICIAL, False)):
+                        running,
+                        server,
+                        size=size,
+                        count=count,
+                        rounds=rounds,
+                        with_limit=server.name == "moldau",
+                    )
+                for kind, exactly_once in (
+                    (spark_work.OURS, True),
+                    (spark_work.OURS, False),
+                    (spark_work.OFFICIAL, False),
+                ):
                     if kind in running.formats:
                         latencies[server.name, kind, exactly_once] = spark_work.latency(
-                            running, server, kind, seconds=seconds, exactly_once=exactly_once)
-        run.rows.append(Row("Spark's server to its first query", "s",
-                            running.start_seconds + running.first_query_seconds))
+                            running, server, kind, seconds=seconds, exactly_once=exactly_once
+                        )
+        run.rows.append(
+            Row(
+                "Spark's server to its first query",
+                "s",
+                running.start_seconds + running.first_query_seconds,
+            )
+        )
         for kind in running.formats:
-            run.rows.append(Row(f"first query over a topic, {_connector(kind)}", "s",
-                                first["moldau", kind], first.get(("kafka", kind))))
+            run.rows.append(
+                Row(
+                    f"first query over a topic, {_connector(kind)}",
+                    "s",
+                    first["moldau", kind],
+                    first.get(("kafka", kind)),
+                )
+            )
         for size in shapes:
             _spark_rows(run, running.formats, found, size)
         for kind, exactly_once in sorted({key[1:] for key in latencies}, reverse=True):
@@ -583,20 +800,41 @@ def _spark_rows(run: Run, formats: tuple[str, ...], found: Any, size: int) -> No
             what = f"topic to {workload} {size} B, {_connector(kind)}"
             here, there = ours[workload, kind], theirs.get((workload, kind))
             is_ours = kind == formats[0]
-            run.rows.append(Row(what, "1,000 rows/s", here.rows_per_second / 1e3,
-                                there and there.rows_per_second / 1e3,
-                                limit.rows_per_second / 1e3 if is_ours else None))
-            run.rows.append(Row(f"{what}: CPU", "s/million", here.cpu_per_million,
-                                there and there.cpu_per_million,
-                                limit.cpu_per_million if is_ours else None))
+            run.rows.append(
+                Row(
+                    what,
+                    "1,000 rows/s",
+                    here.rows_per_second / 1e3,
+                    there and there.rows_per_second / 1e3,
+                    limit.rows_per_second / 1e3 if is_ours else None,
+                )
+            )
+            run.rows.append(
+                Row(
+                    f"{what}: CPU",
+                    "s/million",
+                    here.cpu_per_million,
+                    there and there.cpu_per_million,
+                    limit.cpu_per_million if is_ours else None,
+                )
+            )
         if len(formats) == 2:
             ratios = [
                 each[workload, formats[0]].rows_per_second
                 / each[workload, formats[1]].rows_per_second
-                for each in (ours, theirs) if each
+                for each in (ours, theirs)
+                if each
             ]
-            run.rows.append(Row(f"topic to {workload} {size} B, ours / official", "x", ratios[0],
-                                ratios[1] if len(ratios) > 1 else None, None, f">= {aim}"))
+            run.rows.append(
+                Row(
+                    f"topic to {workload} {size} B, ours / official",
+                    "x",
+                    ratios[0],
+                    ratios[1] if len(ratios) > 1 else None,
+                    None,
+                    f">= {aim}",
+                )
+            )
 
 
 def tls(run: Run) -> None:
@@ -625,8 +863,20 @@ def tls(run: Run) -> None:
 SUITES = {
     suite.__name__: suite
     for suite in (
-        throughput, fetch, latency, start, partitions, groups, transactions, share, cluster,
-        failover, clients, spark, acls, tls,
+        throughput,
+        fetch,
+        latency,
+        start,
+        partitions,
+        groups,
+        transactions,
+        share,
+        cluster,
+        failover,
+        clients,
+        spark,
+        acls,
+        tls,
     )
 }
 
@@ -650,8 +900,12 @@ def write_json(run: Run, names: list[str]) -> Path:
     stamp = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
     path = RESULTS / f"{stamp}-{'-'.join(names)}.json"
     path.parent.mkdir(exist_ok=True)
-    machine = {"cores": psutil.cpu_count(), "memory_gb": psutil.virtual_memory().total / 1e9,
-               "python": platform.python_version(), "system": platform.platform()}
+    machine = {
+        "cores": psutil.cpu_count(),
+        "memory_gb": psutil.virtual_memory().total / 1e9,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+    }
     rows = [{name: getattr(row, name) for name in Row.__slots__} for row in run.rows]
     path.write_text(json.dumps({"machine": machine, "scale": run.scale, "rows": rows}, indent=1))
     return path
@@ -659,8 +913,12 @@ def write_json(run: Run, names: list[str]) -> Path:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("suite", nargs="*", metavar="suite",
-                        help=f"which to run: {', '.join(SUITES)} (default: all)")
+    parser.add_argument(
+        "suite",
+        nargs="*",
+        metavar="suite",
+        help=f"which to run: {', '.join(SUITES)} (default: all)",
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
     parser.add_argument("--without-kafka", action="store_true", help="leave Apache Kafka out")
     options = parser.parse_args(arguments)

@@ -1,7 +1,7 @@
 """Bare loopback servers, the limits of fetch and of one synchronous round trip.
 
-    python -m bench.bare echo     each 4-byte-sized frame is answered with a frame of 60 bytes
-    python -m bench.bare send     each frame is answered with ANSWER_SIZE bytes from memory
+python -m bench.bare echo     each 4-byte-sized frame is answered with a frame of 60 bytes
+python -m bench.bare send     each frame is answered with ANSWER_SIZE bytes from memory
 """
 
 from __future__ import annotations

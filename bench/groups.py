@@ -137,8 +137,9 @@ async def _assemble(server: Server, group: str, topic: str, size: int, member: M
         for number, connection in enumerate(connections)
     ]
     complete = asyncio.create_task(assembly.complete.wait())
-    await asyncio.wait([complete, *tasks], timeout=STABLE_SECONDS_MAX,
-                       return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(
+        [complete, *tasks], timeout=STABLE_SECONDS_MAX, return_when=asyncio.FIRST_COMPLETED
+    )
     seconds = time.perf_counter() - started
     for task in tasks:
         if task.done():
@@ -162,10 +163,17 @@ async def classic_member(
     encode_into(ConsumerProtocolSubscription(topics=[topic]), 0, subscription)
     while True:
         join = JoinGroupRequest(
-            group_id=group, session_timeout_ms=45_000, rebalance_timeout_ms=60_000,
-            member_id=member_id, protocol_type="consumer",
-            protocols=[JoinGroupRequest.JoinGroupRequestProtocol(
-                name="range", metadata=bytes(subscription))])
+            group_id=group,
+            session_timeout_ms=45_000,
+            rebalance_timeout_ms=60_000,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocols=[
+                JoinGroupRequest.JoinGroupRequestProtocol(
+                    name="range", metadata=bytes(subscription)
+                )
+            ],
+        )
         joined = await connection.call(ApiKey.JOIN_GROUP, 7, join)
         member_id = joined.member_id or member_id
         if joined.error_code in _LATER | {ErrorCode.MEMBER_ID_REQUIRED}:
@@ -175,19 +183,26 @@ async def classic_member(
         if joined.leader == member_id:
             shares = [
                 SyncGroupRequest.SyncGroupRequestAssignment(
-                    member_id=each.member_id, assignment=b"%d" % index)
+                    member_id=each.member_id, assignment=b"%d" % index
+                )
                 for index, each in enumerate(joined.members)
             ]
         sync = SyncGroupRequest(
-            group_id=group, generation_id=joined.generation_id, member_id=member_id,
-            protocol_type="consumer", protocol_name="range", assignments=shares)
+            group_id=group,
+            generation_id=joined.generation_id,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=shares,
+        )
         synced = await connection.call(ApiKey.SYNC_GROUP, 5, sync)
         if synced.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
             continue
         _check(synced.error_code, "SyncGroup")
         assembly.tell(number, joined.generation_id, (int(synced.assignment),))
         beat = HeartbeatRequest(
-            group_id=group, generation_id=joined.generation_id, member_id=member_id)
+            group_id=group, generation_id=joined.generation_id, member_id=member_id
+        )
         error = 0
         while error == 0:
             await asyncio.sleep(HEARTBEAT_SECONDS)
@@ -205,9 +220,13 @@ async def consumer_member(
     member_id = str(uuid.uuid4())
     while True:
         beat = ConsumerGroupHeartbeatRequest(
-            group_id=group, member_id=member_id, member_epoch=epoch,
+            group_id=group,
+            member_id=member_id,
+            member_epoch=epoch,
             rebalance_timeout_ms=60_000 if epoch == 0 else -1,
-            subscribed_topic_names=[topic] if epoch == 0 else None, topic_partitions=owned)
+            subscribed_topic_names=[topic] if epoch == 0 else None,
+            topic_partitions=owned,
+        )
         answer = await connection.call(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, beat)
         if answer.error_code in _LATER:
             continue
@@ -217,7 +236,8 @@ async def consumer_member(
         if answer.assignment is not None:
             owned = [
                 ConsumerGroupHeartbeatRequest.TopicPartitions(
-                    topic_id=each.topic_id, partitions=list(each.partitions))
+                    topic_id=each.topic_id, partitions=list(each.partitions)
+                )
                 for each in answer.assignment.topic_partitions
             ]
         assembly.tell(number, 0, tuple(index for each in owned for index in each.partitions))

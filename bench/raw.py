@@ -77,9 +77,7 @@ class AsyncConnection:
     async def call(self, key: ApiKey, version: int, request: Message) -> Any:
         self._writer.write(request_frame(key, version, request))
         size = _SIZE.unpack(await self._reader.readexactly(4))[0]
-        return decode_response(
-            API_BY_KEY[key], version, await self._reader.readexactly(size)
-        )[1]
+        return decode_response(API_BY_KEY[key], version, await self._reader.readexactly(size))[1]
 
     def close(self) -> None:
         self._writer.close()

@@ -65,9 +65,11 @@ def acknowledgements_per_second(
 
 def _read_from_the_start(connection: Connection, group: str) -> None:
     change = IncrementalAlterConfigsRequest.AlterableConfig(
-        name="share.auto.offset.reset", config_operation=0, value="earliest")
+        name="share.auto.offset.reset", config_operation=0, value="earliest"
+    )
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-        resource_type=GROUP_CONFIG, resource_name=group, configs=[change])
+        resource_type=GROUP_CONFIG, resource_name=group, configs=[change]
+    )
     request = IncrementalAlterConfigsRequest(resources=[resource])
     answer = connection.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses[0]
     if answer.error_code:
@@ -95,8 +97,11 @@ class _Member:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             request = ShareGroupHeartbeatRequest(
-                group_id=self._group, member_id=self._member_id, member_epoch=epoch,
-                subscribed_topic_names=[self._topic] if epoch == 0 else None)
+                group_id=self._group,
+                member_id=self._member_id,
+                member_epoch=epoch,
+                subscribed_topic_names=[self._topic] if epoch == 0 else None,
+            )
             answer = self.connection.call(ApiKey.SHARE_GROUP_HEARTBEAT, 1, request)
             if answer.error_code and answer.error_code not in _LATER:
                 raise RuntimeError(f"a share member is refused: {answer.error_message}")
@@ -108,13 +113,20 @@ class _Member:
 
     def send_fetch(self) -> None:
         partition = ShareFetchRequest.FetchPartition(
-            partition_index=0, acknowledgement_batches=self._batches)
+            partition_index=0, acknowledgement_batches=self._batches
+        )
         topics = [ShareFetchRequest.FetchTopic(topic_id=self._topic_id, partitions=[partition])]
         request = ShareFetchRequest(
-            group_id=self._group, member_id=self._member_id,
-            share_session_epoch=self._session_epoch, max_wait_ms=10, min_bytes=1,
-            max_bytes=1 << 22, max_records=self._records_max, batch_size=self._records_max,
-            topics=topics if self._batches or self._session_epoch == 0 else [])
+            group_id=self._group,
+            member_id=self._member_id,
+            share_session_epoch=self._session_epoch,
+            max_wait_ms=10,
+            min_bytes=1,
+            max_bytes=1 << 22,
+            max_records=self._records_max,
+            batch_size=self._records_max,
+            topics=topics if self._batches or self._session_epoch == 0 else [],
+        )
         self.connection.send(request_frame(ApiKey.SHARE_FETCH, 1, request))
 
     def receive(self) -> int:
@@ -136,6 +148,10 @@ class _Member:
             raise RuntimeError(f"a share partition answers {ErrorCode(error).name}")
         for each in partition.acquired_records:
             self._acquired += each.last_offset - each.first_offset + 1
-            self._batches.append(ShareFetchRequest.AcknowledgementBatch(
-                first_offset=each.first_offset, last_offset=each.last_offset,
-                acknowledge_types=[ACCEPT]))
+            self._batches.append(
+                ShareFetchRequest.AcknowledgementBatch(
+                    first_offset=each.first_offset,
+                    last_offset=each.last_offset,
+                    acknowledge_types=[ACCEPT],
+                )
+            )

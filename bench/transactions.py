@@ -14,14 +14,16 @@ SECONDS_MAX = 60.0
 
 
 def producer(server: Server, **settings: object) -> Producer:
-    return Producer({
-        "bootstrap.servers": server.bootstrap,
-        "log_level": 3,
-        "linger.ms": 0,
-        "enable.idempotence": True,
-        "queue.buffering.max.messages": 1_000_000,
-        **settings,
-    })
+    return Producer(
+        {
+            "bootstrap.servers": server.bootstrap,
+            "log_level": 3,
+            "linger.ms": 0,
+            "enable.idempotence": True,
+            "queue.buffering.max.messages": 1_000_000,
+            **settings,
+        }
+    )
 
 
 def plain_ms(server: Server, topic: str, *, records: int, rounds: int) -> float:

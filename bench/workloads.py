@@ -47,15 +47,17 @@ class Throughput:
 def produce(
     server: Server, topic: str, *, message_size: int, batch_size: int, total_bytes: int
 ) -> Throughput:
-    producer = Producer({
-        **server.client_config,
-        "acks": 1,
-        "linger.ms": 5,
-        "batch.size": batch_size,
-        "batch.num.messages": 1_000_000,
-        "queue.buffering.max.messages": 1_000_000,
-        "queue.buffering.max.kbytes": 512 * 1024,
-    })
+    producer = Producer(
+        {
+            **server.client_config,
+            "acks": 1,
+            "linger.ms": 5,
+            "batch.size": batch_size,
+            "batch.num.messages": 1_000_000,
+            "queue.buffering.max.messages": 1_000_000,
+            "queue.buffering.max.kbytes": 512 * 1024,
+        }
+    )
     producer.list_topics(topic, timeout=30)
     chunk = [{"value": bytes(message_size)} for _ in range(CHUNK)]
     chunks = math.ceil(total_bytes / (message_size * CHUNK))
@@ -75,13 +77,15 @@ def produce(
 
 
 def consume(server: Server, topic: str, *, message_size: int, count: int) -> Throughput:
-    consumer = Consumer({
-        **server.client_config,
-        "group.id": f"bench-{uuid.uuid4()}",
-        "enable.auto.commit": False,
-        "fetch.message.max.bytes": 4 << 20,
-        "queued.max.messages.kbytes": 256 * 1024,
-    })
+    consumer = Consumer(
+        {
+            **server.client_config,
+            "group.id": f"bench-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "fetch.message.max.bytes": 4 << 20,
+            "queued.max.messages.kbytes": 256 * 1024,
+        }
+    )
     consumer.assign([TopicPartition(topic, 0, 0)])
     cpu_before, started = server.cpu_seconds(), time.perf_counter()
     seen = 0
@@ -99,10 +103,21 @@ def consume(server: Server, topic: str, *, message_size: int, count: int) -> Thr
 def raw_fetch(server: Server, topic: str, *, total_bytes: int) -> Throughput:
     """Fetch 1 MB at a time over one socket and throw it away, from offset 0 again and again."""
     request = FetchRequest(
-        replica_id=-1, max_wait_ms=500, min_bytes=1, max_bytes=ANSWER_SIZE, session_epoch=-1,
-        topics=[FetchRequest.FetchTopic(topic=topic, partitions=[
-            FetchRequest.FetchPartition(
-                partition=0, fetch_offset=0, partition_max_bytes=ANSWER_SIZE)])],
+        replica_id=-1,
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=ANSWER_SIZE,
+        session_epoch=-1,
+        topics=[
+            FetchRequest.FetchTopic(
+                topic=topic,
+                partitions=[
+                    FetchRequest.FetchPartition(
+                        partition=0, fetch_offset=0, partition_max_bytes=ANSWER_SIZE
+                    )
+                ],
+            )
+        ],
     )
     frame = encode_request_frame(API_BY_KEY[ApiKey.FETCH], 11, 1, "bench", request)
     buffer = memoryview(bytearray(4 << 20))
@@ -145,9 +160,16 @@ def bare_send(server: Server, *, total_bytes: int) -> Throughput:
 
 def produce_frame(topic: str) -> bytes:
     batch = encode_batch([(b"key", bytes(100), 0, ())])
-    request = ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[
-        ProduceRequest.TopicProduceData(name=topic, partition_data=[
-            ProduceRequest.PartitionProduceData(index=0, records=batch)])])
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=30_000,
+        topic_data=[
+            ProduceRequest.TopicProduceData(
+                name=topic,
+                partition_data=[ProduceRequest.PartitionProduceData(index=0, records=batch)],
+            )
+        ],
+    )
     return encode_request_frame(API_BY_KEY[ApiKey.PRODUCE], 9, 1, "bench", request)
 
 
@@ -182,7 +204,10 @@ def first_acknowledged_seconds(server: Server, started: float) -> float:
     """Seconds from `started` (monotonic, the process's start) to one acknowledged produce."""
     buffer = memoryview(bytearray(1 << 16))
     metadata = encode_request_frame(
-        API_BY_KEY[ApiKey.METADATA], 4, 1, "bench",
+        API_BY_KEY[ApiKey.METADATA],
+        4,
+        1,
+        "bench",
         MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="first")]),
     )
     deadline = started + 30

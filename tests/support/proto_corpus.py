@@ -226,4 +226,11 @@ TEXTS = {
         }
         enum E { option features.enum_type = OPEN; ZERO = 0; reserved GONE; }
     """,
+    "edition_2024.proto": """
+        edition = "2024";
+        package later;
+        export message Shown { int32 a = 1; Hidden hidden = 2; Hidden.Inner inner = 3; }
+        local message Hidden { export enum Inner { ZERO = 0; } string local = 1; bool export = 2; }
+        local enum Small { NONE = 0; }
+    """,
 }

@@ -51,8 +51,11 @@ _FAMILIES = (
     _Family(
         "Run services",
         "services",
-        (("registry", "run the Schema Registry"),),
-        without_script=("registry",),
+        (
+            ("registry", "run the Schema Registry"),
+            ("rest", "run the REST Proxy: Kafka over HTTP"),
+        ),
+        without_script=("registry", "rest"),
     ),
     _Family(
         "Run data pipelines",

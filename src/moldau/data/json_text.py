@@ -15,7 +15,7 @@ from typing import Any
 
 from moldau.data.errors import DataError
 
-_LOW_ESCAPE = re.compile(r"\\u00[01][0-9a-f]")
+_LOW_ESCAPE = re.compile(r"\\\\|\\u00[01][0-9a-f]")
 _FLOAT32 = struct.Struct(">f")
 
 
@@ -74,7 +74,8 @@ def quoted(text: str) -> str:
     """A JSON string as Jackson writes it: nothing escaped that need not be, hex in capitals."""
     written = json.dumps(text, ensure_ascii=False)
     if "\\u" in written:
-        written = _LOW_ESCAPE.sub(lambda found: "\\u" + found.group()[2:].upper(), written)
+        # An escaped backslash first, so that what follows it is left alone.
+        written = _LOW_ESCAPE.sub(lambda found: found[0][:2] + found[0][2:].upper(), written)
     return written
 
 

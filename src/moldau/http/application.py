@@ -30,19 +30,12 @@ from moldau.http.machine.errors import (
     too_many_requests,
     unsupported_media_type,
 )
+from moldau.http.machine.json_text import dump_json
 from moldau.http.machine.media_types import negotiate, select_consumed
 from moldau.http.machine.openapi import openapi_document
 from moldau.http.machine.routes import Route, RouteTable
 from moldau.http.metrics import CONTENT_TYPE, Metrics
-from moldau.http.request import (
-    Answer,
-    ClientDisconnected,
-    Receive,
-    Request,
-    Scope,
-    Send,
-    dump_json,
-)
+from moldau.http.request import Answer, ClientDisconnected, Receive, Request, Scope, Send
 
 __all__ = ["Application", "Service"]
 
@@ -84,6 +77,7 @@ class Application:
         self.metrics = metrics or Metrics(f"moldau_{service.name}")
         self.stopping = asyncio.Event()
         self.in_flight = 0
+        self._held_bytes = 0
         self._authentication = authentication
         self._table = RouteTable((*service.routes, *self._own_routes()))
         self._requests = self.metrics.counter(
@@ -127,7 +121,11 @@ class Application:
             return
         started_s = time.perf_counter()
         request = Request(
-            scope, receive, stopping=self.stopping, limit_bytes=self.config.request_body_bytes_max
+            scope,
+            receive,
+            stopping=self.stopping,
+            limit_bytes=self.config.request_body_bytes_max,
+            hold=self._hold,
         )
         status = 500
         self.in_flight += 1
@@ -139,7 +137,13 @@ class Application:
             status = 499
         finally:
             self.in_flight -= 1
+            self._held_bytes -= request.held_bytes
             self._record(request, status, time.perf_counter() - started_s)
+
+    def _hold(self, size: int) -> None:
+        self._held_bytes += size
+        if self._held_bytes > self.config.request_bytes_in_flight_max:
+            raise too_many_requests()
 
     async def _answer(self, request: Request) -> Answer:
         """What to answer, whatever happens."""
@@ -202,7 +206,7 @@ class Application:
             logger.error("%s %s failed", request.method, _shown(request.raw_path), exc_info=error)
             refused = HttpError(500, "Internal Server Error")
         headers = dict(refused.headers)
-        if refused.status == 413:
+        if refused.status in (413, 429):
             # What is left of the body is not read.
             headers.update(_CLOSE)
         media_type = request.media_type

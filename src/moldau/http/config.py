@@ -23,6 +23,7 @@ class HttpConfig:
     request_header_bytes_max: int
     request_body_bytes_max: int
     requests_in_flight_max: int
+    request_bytes_in_flight_max: int
     connections_max: int
     compression: bool
     skip_paths: tuple[str, ...]
@@ -49,6 +50,7 @@ class HttpConfig:
             request_header_bytes_max=values["max.request.header.size"],
             request_body_bytes_max=values["max.request.body.size"],
             requests_in_flight_max=values["requests.in.flight.max"],
+            request_bytes_in_flight_max=values["request.bytes.in.flight.max"],
             connections_max=values["server.connection.limit"],
             compression=values["compression.enable"],
             skip_paths=tuple(values["authentication.skip.paths"]),

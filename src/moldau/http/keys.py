@@ -1,7 +1,8 @@
 """The keys that every HTTP service has, named as in Confluent's rest-utils.
 
 Keys that are not Confluent's, each because something is bounded here that is not bounded there:
-`max.request.body.size`, `requests.in.flight.max`, `authentication.users.file`.
+`max.request.body.size`, `requests.in.flight.max`, `request.bytes.in.flight.max`,
+`authentication.users.file`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ idle.timeout.ms                        long     30000       m  >=1
 max.request.header.size                int      8192        l  >=1024
 max.request.body.size                  int      33554432    m  >=1
 requests.in.flight.max                 int      1000        m  >=1
+request.bytes.in.flight.max            long     268435456   m  >=1
 server.connection.limit                int      10000       m  >=0
 access.control.allow.origin            list     []          m  *
 access.control.allow.methods           list     []          m  *

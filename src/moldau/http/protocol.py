@@ -13,7 +13,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from moldau.http.machine.errors import HttpError
-from moldau.http.request import dump_json
+from moldau.http.machine.json_text import dump_json
 
 __all__ = ["LimitedProtocol"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import (
     AsyncGenerator,
@@ -14,20 +13,20 @@ from collections.abc import (
     MutableMapping,
 )
 from dataclasses import dataclass, field
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from moldau.http.machine.errors import HttpError, bad_json, not_found, payload_too_large
+from moldau.http.machine.errors import HttpError, not_found, payload_too_large
+from moldau.http.machine.json_text import load_json
 from moldau.http.machine.routes import Route, parse_number
 
-__all__ = ["ANONYMOUS", "Answer", "Principal", "Receive", "Request", "Scope", "Send", "dump_json"]
+__all__ = ["ANONYMOUS", "Answer", "Principal", "Receive", "Request", "Scope", "Send"]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 QUERY_PARAMETERS_MAX: Final = 1000
-_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +69,11 @@ class Request:
     __slots__ = (
         "_body",
         "_headers",
+        "_hold",
         "_query",
         "_receive",
         "consumed_type",
+        "held_bytes",
         "limit_bytes",
         "media_type",
         "path",
@@ -83,8 +84,15 @@ class Request:
     )
 
     def __init__(
-        self, scope: Scope, receive: Receive, *, stopping: asyncio.Event, limit_bytes: int
+        self,
+        scope: Scope,
+        receive: Receive,
+        *,
+        stopping: asyncio.Event,
+        limit_bytes: int,
+        hold: Callable[[int], None] = lambda size: None,
     ) -> None:
+        """`hold` is called with the size of what the body takes in memory; it may raise."""
         self.scope = scope
         self.stopping = stopping
         """Set when the service stops: whoever waits for long returns what there is."""
@@ -96,7 +104,9 @@ class Request:
         """The negotiated type of the answer."""
         self.consumed_type = ""
         """Which of the route's types the body has."""
+        self.held_bytes = 0
         self._receive = receive
+        self._hold = hold
         self._body: bytes | None = None
         self._headers: dict[str, str] | None = None
         self._query: dict[str, list[str]] | None = None
@@ -188,7 +198,11 @@ class Request:
     async def body(self) -> bytes:
         """All of it, or HttpError with 413 if it is larger than the limit."""
         if self._body is None:
-            pieces: list[bytes] = [piece async for piece in self.stream()]
+            pieces: list[bytes] = []
+            async for piece in self.stream():
+                self.held_bytes += len(piece)
+                self._hold(len(piece))
+                pieces.append(piece)
             self._body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         return self._body
 
@@ -223,29 +237,3 @@ class Request:
 
 class ClientDisconnected(Exception):
     """The client closed the connection before its request was complete."""
-
-
-def load_json(data: bytes) -> Any:
-    """Strict JSON in UTF-8; raises HttpError with 400, whatever the bytes are."""
-    if not data.strip():
-        raise bad_json("it is empty")
-    try:
-        value = json.loads(data.decode(), parse_constant=_refuse_constant)
-        if _SURROGATE.search(data):
-            # A half of a surrogate pair is no text: it could not be written anywhere.
-            dump_json(value)
-    except UnicodeError:
-        raise bad_json("it is not UTF-8") from None
-    except RecursionError:
-        raise bad_json("it is nested too deeply") from None
-    except ValueError as error:
-        raise bad_json(str(error)[:200]) from None
-    return value
-
-
-def dump_json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number of JSON")

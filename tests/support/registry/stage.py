@@ -10,6 +10,7 @@ from typing import Any
 from moldau.services.registry.app import SchemaRegistry
 from moldau.services.registry.config import RegistryConfig
 from moldau.services.registry.machine.decision import Decision
+from moldau.services.registry.machine.key_records import KeySet
 from moldau.services.registry.machine.records import (
     ConfigSet,
     ContextSet,
@@ -44,8 +45,14 @@ class RegistryStage:
         records += [ConfigSet(name, None) for name in state.configs]
         records += [ModeSet(name, None) for name in state.modes]
         records += [ContextSet(name, exists=False) for name in state.contexts]
+        leadership = self.registry.service.leadership
+        keys = self.registry.service.keys
+        if keys.ids:
+            gone = tuple(KeySet(id, None) for id in keys.ids)
+            self.running.call(
+                lambda: leadership.write(lambda: Decision(gone, None), leadership.keys_log)
+            )
         if records:
-            leadership = self.registry.service.leadership
             self.running.call(lambda: leadership.write(lambda: Decision(tuple(records), None)))
 
 

@@ -204,6 +204,15 @@ def test_bodies_headers_and_numbers_of_requests_are_limited() -> None:
             assert httpx.get(service.url + "/health").status_code == 200
 
 
+def test_the_bodies_of_all_requests_together_are_limited() -> None:
+    with running(lambda: make(request_bytes_in_flight_max="1000")) as service:
+        kind = {"Content-Type": "application/json"}
+        fits, large = json.dumps("x" * 900).encode(), json.dumps("x" * 1100).encode()
+        for content, status in ((fits, 200), (large, 429), (fits, 200)):
+            answer = httpx.post(service.url + "/echo", content=content, headers=kind)
+            assert answer.status_code == status
+
+
 @contextlib.contextmanager
 def busy(url: str, service: Running) -> Iterator[list[httpx.Response]]:
     """One request that waits."""

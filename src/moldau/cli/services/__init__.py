@@ -1,1 +1,1 @@
-"""Commands that run services: the Schema Registry."""
+"""Commands that run services: the Schema Registry and the REST Proxy."""

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urljoin
 
 from moldau.data.json_schema.drafts import Draft, draft_named
-from moldau.data.json_schema.json_text import read_json
+from moldau.data.json_schema.text import read_json
 from moldau.data.schema_language import ResolvedReference, SchemaError
 
 _ANCHORS = ("$anchor", "$dynamicAnchor")

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from moldau.data.schema_language import SchemaError
-
 Number = int | Decimal
 
 
@@ -176,21 +174,10 @@ class CombinedSchema(SchemaNode):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ReferenceSchema(SchemaNode):
-    """A `$ref`; `referred` is set once all documents are read."""
+    """A `$ref`; `target` is what it leads to in the end, which is no reference.
+
+    It is the empty schema until all documents are read.
+    """
 
     ref: str
-    referred: SchemaNode | None = None
-
-    @property
-    def target(self) -> SchemaNode:
-        """What the reference leads to in the end: never a reference."""
-        seen = {id(self)}
-        node: SchemaNode | None = self.referred
-        while isinstance(node, ReferenceSchema):
-            if id(node) in seen:
-                raise SchemaError(f"The $ref {self.ref!r} leads only back to itself")
-            seen.add(id(node))
-            node = node.referred
-        if node is None:
-            raise SchemaError(f"The $ref {self.ref!r} is not resolved")
-        return node
+    target: SchemaNode = field(default_factory=EmptySchema)

@@ -14,11 +14,12 @@ from moldau.data.json_schema.diff.difference import (
 from moldau.data.json_schema.diff.schema_diff import compare_schemas
 from moldau.data.json_schema.documents import Documents
 from moldau.data.json_schema.drafts import Draft, draft_of
-from moldau.data.json_schema.json_text import read_json, with_sorted_keys, write_json
 from moldau.data.json_schema.loading.classic import load_classic
 from moldau.data.json_schema.loading.keywords import kind_of
 from moldau.data.json_schema.loading.modern import load_modern
 from moldau.data.json_schema.model import SchemaNode
+from moldau.data.json_schema.text import read_json, with_sorted_keys
+from moldau.data.json_text import compact
 from moldau.data.schema_language import ParsedSchema, ResolvedReference, SchemaError
 
 SCHEMA_TYPE = "JSON"
@@ -48,7 +49,7 @@ class JsonSchema:
     @cached_property
     def canonical_text(self) -> str:
         """Compact, with keys in the order of the text."""
-        return write_json(self.document)
+        return compact(self.document)
 
     def normalized(self) -> JsonSchema:
         """The same schema with the keys of all objects sorted."""

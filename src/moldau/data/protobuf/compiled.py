@@ -34,29 +34,35 @@ class CompiledFile:
         self.pool = descriptor_pool.DescriptorPool()
         #: Files without custom options: those are set by the types that it has.
         self._plain: Any = descriptor_pool.DescriptorPool()
-        self._has_plain: set[str] = set()
+        self._added: set[str] = set()
         for name in _in_order(file, references):
-            if name in references:
-                self._add(references[name], name)
-            else:
+            if name not in references:
                 self._add_known(name)
+            elif name not in self._added:
+                self._add(references[name], name)
         self.proto = self._add(file, OWN_NAME)
         self.descriptor = self.pool.FindFileByName(OWN_NAME)
 
     def message_class(self, full_name: str) -> Any:
         """The class of a message; KeyError if the pool has none of that name."""
-        return message_factory.GetMessageClass(self.pool.FindMessageTypeByName(full_name))
+        descriptor = self.pool.FindMessageTypeByName(full_name)
+        try:
+            return message_factory.GetMessageClass(descriptor)
+        except RecursionError:
+            raise SchemaError(
+                f"{full_name} is nested too deeply: its fields lead through too many messages"
+            ) from None
 
     def _add_known(self, name: str) -> None:
-        if name not in self._has_plain:
-            self._has_plain.add(name)
+        if name not in self._added:
+            self._added.add(name)
             serialized = well_known.descriptor(name)
             self._put(self.pool, serialized, name)
             self._put(self._plain, serialized, name)
 
     def _add(self, file: ProtoFile, name: str) -> descriptor_pb2.FileDescriptorProto:
         built = build(file, name, self._table, self._names)
-        self._has_plain.add(name)
+        self._added.add(name)
         self._put(self._plain, built.proto.SerializeToString(), name)
         self._set_custom_options(built)
         self._put(self.pool, built.proto.SerializeToString(), name)
@@ -86,7 +92,12 @@ class CompiledFile:
 
         def qualified(name: str) -> str:
             found = self._table.extension(name, pending.scope)
-            return found.full_name if found else name.removeprefix(".")
+            if found is None:
+                return name.removeprefix(".")
+            if found == well_known.types().extension(f".{found.full_name}", pending.scope):
+                # As in Confluent's registry, its options need no import.
+                self._add_known(well_known.META)
+            return found.full_name
 
         name = pending.owner.options.DESCRIPTOR.full_name
         options = message_factory.GetMessageClass(self._plain.FindMessageTypeByName(name))()

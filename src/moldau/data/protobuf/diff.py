@@ -68,7 +68,10 @@ def differences(original: Side, update: Side, *, same_references: bool) -> list[
     found: list[Difference] = []
     if original.file.package != update.file.package:
         found.append(place.difference(DifferenceType.PACKAGE_CHANGED))
-    found += comparison.types(place, original.file.types, update.file.types)
+    try:
+        found += comparison.types(place, original.file.types, update.file.types)
+    except RecursionError:
+        raise SchemaError("The schemas refer to one another too deeply to be compared") from None
     return found
 
 

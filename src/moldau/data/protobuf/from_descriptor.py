@@ -57,8 +57,20 @@ _RANK = {name: rank for rank, name in enumerate(_FIRST)}
 
 
 def file_of(proto: Any) -> ProtoFile:
-    """The file that a FileDescriptorProto describes."""
+    """The file that a FileDescriptorProto describes; ValueError if it cannot be one."""
+    _check_texts(proto)
     return _Reader(proto).file()
+
+
+def _check_texts(message: Any) -> None:
+    """Texts in a descriptor may be any bytes, but no name or path is."""
+    for field, value in message.ListFields():
+        values = value if field.is_repeated else [value]
+        if field.message_type is not None and not field.message_type.GetOptions().map_entry:
+            for each in values:
+                _check_texts(each)
+        elif field.type == field.TYPE_STRING and any(isinstance(each, bytes) for each in values):
+            raise ValueError(f"{field.full_name} is not UTF-8")
 
 
 class _Reader:
@@ -129,6 +141,7 @@ class _Reader:
             ),
             reserved=_reserved(proto, exclusive=1),
             options=options_of(proto),
+            visibility=_visibility(proto),
             at=at,
         )
 
@@ -204,7 +217,8 @@ class _Reader:
     def _enum(self, proto: Any) -> Enum:
         at = next(self._at)
         values = tuple(EnumValue(each.name, each.number, options_of(each)) for each in proto.value)
-        return Enum(proto.name, values, _reserved(proto, exclusive=0), options_of(proto), at=at)
+        reserved = _reserved(proto, exclusive=0)
+        return Enum(proto.name, values, reserved, options_of(proto), _visibility(proto), at)
 
     @staticmethod
     def _service(proto: Any) -> Service:
@@ -232,6 +246,12 @@ def _group_names(fields: Iterable[Any]) -> set[str]:
         for field in fields
         if field.type == _FieldProto.TYPE_GROUP
     }
+
+
+def _visibility(proto: Any) -> str:
+    # Versions of protobuf before edition 2024 have no such field.
+    number = getattr(proto, "visibility", 0)
+    return {1: "local", 2: "export"}.get(number, "")
 
 
 def _range(start: int, end: int) -> int | Range:

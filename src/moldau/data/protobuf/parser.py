@@ -175,7 +175,9 @@ class _Parser:
     def _type(self, token: Token, depth: int) -> Message | Enum | None:
         """A message or enum if the word begins one."""
         visibility = ""
-        if token.text in ("export", "local") and self._tokens.next.text in ("message", "enum"):
+        if self._edition >= "2024" and token.text in ("export", "local"):
+            if self._tokens.next.text not in ("message", "enum"):
+                return None
             visibility, token = token.text, self._tokens.take()
         if token.text == "message" and self._tokens.next.kind is TokenKind.NAME:
             return self._message(token.at, depth + 1, visibility)

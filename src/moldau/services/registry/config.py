@@ -12,7 +12,7 @@ from moldau.config.errors import ConfigError
 from moldau.config.suggestions import did_you_mean
 from moldau.http.config import HttpConfig
 from moldau.http.machine.listeners import Listener
-from moldau.services.registry.keys import (
+from moldau.services.registry.config_keys import (
     DEFAULT_PORT,
     NO_EFFECT,
     REFUSED,
@@ -37,6 +37,7 @@ class RegistryConfig:
     http: HttpConfig
     defaults: ServerDefaults
     topic: str
+    keys_topic: str
     topic_configs: Mapping[str, str]
     replication_factor: int
     skip_topic_validation: bool
@@ -91,6 +92,7 @@ class RegistryConfig:
                 mode_mutability=values["mode.mutability"],
             ),
             topic=values["kafkastore.topic"],
+            keys_topic=values["dek.registry.topic"],
             topic_configs={
                 name.removeprefix(_TOPIC_CONFIG): text
                 for name, text in properties.items()
@@ -118,7 +120,7 @@ class RegistryConfig:
                 kind: min(
                     values[f"{kind}.search.max.limit"], values[f"{kind}.search.default.limit"]
                 )
-                for kind in ("schema", "subject", "subject.version", "context")
+                for kind in ("schema", "subject", "subject.version", "context", "kek")
             },
             clients={"bootstrap.servers": servers, **clients},
         )

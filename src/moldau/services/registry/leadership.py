@@ -15,12 +15,10 @@ from typing import Final, TypeVar
 
 from moldau.client import KafkaError
 from moldau.services.registry.config import RegistryConfig
-from moldau.services.registry.log import SchemaLog
+from moldau.services.registry.log import TopicLog
 from moldau.services.registry.machine.decision import Decision
 from moldau.services.registry.machine.election import Identity
-from moldau.services.registry.machine.fencing import Fence, repair
-from moldau.services.registry.machine.records import Noop, Record
-from moldau.services.registry.machine.registry import Registry
+from moldau.services.registry.machine.journals import Journal, KeysJournal, SchemasJournal
 from moldau.services.registry.topic import StoreError
 
 __all__ = ["Leadership", "NotPrimary"]
@@ -29,7 +27,6 @@ logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 _RETRY_S: Final = 0.2
-_REPAIRS_MAX: Final = 1_000
 
 
 class NotPrimary(Exception):
@@ -37,32 +34,28 @@ class NotPrimary(Exception):
 
 
 class Leadership:
-    def __init__(self, config: RegistryConfig, registry: Registry) -> None:
-        self._config = config
-        self._registry = registry
-        self._fence = Fence()
-        self.log = SchemaLog(config, self._apply)
+    def __init__(self, config: RegistryConfig, schemas: SchemasJournal, keys: KeysJournal) -> None:
+        self._schemas = schemas
+        self.log = TopicLog(config, schemas)
+        self.keys_log = TopicLog(config, keys)
+        self._logs: list[tuple[TopicLog, Journal]] = [(self.log, schemas), (self.keys_log, keys)]
         #: This instance, once it is known where it listens.
         self.identity: Identity | None = None
         self.primary: Identity | None = None
         self._epoch: int | None = None
         self._lock = asyncio.Lock()
         self._taking: asyncio.Task[None] | None = None
-        self._to_repair: list[Record] = []
         self._settled = asyncio.Event()
 
     @property
     def is_primary(self) -> bool:
         """Whether it writes itself."""
-        return self._epoch is not None and self._epoch == self._fence.epoch
+        return self._epoch is not None and self._epoch == self._schemas.epoch
 
-    def _apply(self, record: Record, epoch: int | None) -> bool:
-        if self._fence.accepts(record, epoch):
-            self._registry.replay(record)
-            return True
-        if len(self._to_repair) < _REPAIRS_MAX:
-            self._to_repair.append(record)
-        return False
+    async def start(self) -> None:
+        """Read the topics. Raises StoreError."""
+        for log, _ in self._logs:
+            await log.start()
 
     # Terms.
 
@@ -90,27 +83,34 @@ class Leadership:
         while True:
             try:
                 async with self._lock:
-                    await self.log.settle()
-                    epoch = self._fence.epoch + 1
-                    opening = Noop(dict(self._registry.state.id_maxima), opens_term=True)
-                    if await self.log.write([opening], epoch):
-                        self._epoch = epoch
-                        await self._repair()
+                    if await self._open_term():
                         self._settled.set()
-                        logger.info("this instance is the primary, in term %d", epoch)
+                        logger.info("this instance is the primary, in term %d", self._epoch)
                         return
             except (KafkaError, StoreError) as error:
                 logger.warning("becoming the primary failed and is retried: %s", error)
             await asyncio.sleep(_RETRY_S)
 
+    async def _open_term(self) -> bool:
+        """False if another instance was quicker."""
+        for log, _ in self._logs:
+            await log.settle()
+        epoch = self._schemas.epoch + 1
+        for log, journal in self._logs:
+            opening = journal.opening()
+            if opening and not await log.write(opening, epoch):
+                return False
+        self._epoch = epoch
+        await self._repair()
+        return True
+
     async def _repair(self) -> None:
         """Write again what a former primary has hidden."""
-        count = len(self._to_repair)
-        records = [repair(self._registry.state, each) for each in self._to_repair]
-        found = [each for each in records if each is not None]
-        if found and self._epoch is not None:
-            await self.log.write(found, self._epoch)
-        del self._to_repair[:count]
+        for log, journal in self._logs:
+            records = journal.repairs()
+            if records and self._epoch is not None:
+                await log.write(records, self._epoch)
+            journal.repaired()
 
     async def wait_settled(self, timeout_ms: int) -> None:
         """Return when a primary is known, or after a while."""
@@ -122,21 +122,23 @@ class Leadership:
         if self._taking is not None:
             self._taking.cancel()
         self._epoch = None
-        await self.log.stop()
+        for log, _ in self._logs:
+            await log.stop()
 
     # Writing.
 
-    async def write(self, decide: Callable[[], Decision[R]]) -> R:
+    async def write(self, decide: Callable[[], Decision[R]], log: TopicLog | None = None) -> R:
         """Raises NotPrimary, RegistryError, StoreError or KafkaError."""
+        target = self.log if log is None else log
         async with self._lock:
             if not self.is_primary or self._epoch is None:
                 raise NotPrimary
-            if self._to_repair:
-                await self._repair()
-            if self.log.uncertain:
-                await self.log.settle()
+            for each, _ in self._logs:
+                if each.uncertain:
+                    await each.settle()
+            await self._repair()
             decision = decide()
-            if decision.records and not await self.log.write(decision.records, self._epoch):
+            if decision.records and not await target.write(decision.records, self._epoch):
                 self._epoch = None
                 raise NotPrimary
             return decision.response

@@ -1,4 +1,4 @@
-"""SchemaLog: the topic behind the registry, read from its beginning and written with acks=all.
+"""TopicLog: a topic behind the registry, read from its beginning and written with acks=all.
 
 Invariants: records are applied in the order of the topic, each once; a write returns after its
 records were read back, so that whoever asks next sees them. What became of a write that timed out
@@ -10,22 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from moldau.client import AsyncConsumer, AsyncProducer, KafkaError, TopicPartition
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.services.registry.config import RegistryConfig
-from moldau.services.registry.machine.records import (
-    Record,
-    UnreadableRecord,
-    decode,
-    encode,
-)
+from moldau.services.registry.machine.journals import Journal
+from moldau.services.registry.machine.records import UnreadableRecord
 from moldau.services.registry.topic import StoreError
 
-__all__ = ["SchemaLog", "StoreTimeout"]
+__all__ = ["StoreTimeout", "TopicLog"]
 
 logger = logging.getLogger(__name__)
 
@@ -35,19 +31,17 @@ _POLL_S: Final = 1.0
 _RETRY_S: Final = 0.5
 _REFUSED_KEPT: Final = 10_000
 
-Apply = Callable[[Record, "int | None"], bool]
-
 
 class StoreTimeout(StoreError):
     """A write or read took longer than `kafkastore.timeout.ms`."""
 
 
-class SchemaLog:
-    def __init__(self, config: RegistryConfig, apply: Apply) -> None:
-        """`apply` takes each record with its epoch, and returns whether it counts."""
+class TopicLog:
+    def __init__(self, config: RegistryConfig, journal: Journal) -> None:
         self._config = config
-        self._apply = apply
-        self._partition = TopicPartition(config.topic, 0)
+        self._journal = journal
+        self._topic = journal.topic
+        self._partition = TopicPartition(journal.topic, 0)
         self._producer = AsyncProducer(
             {
                 **config.clients,
@@ -89,7 +83,7 @@ class SchemaLog:
                     pass
         except TimeoutError:
             raise StoreTimeout(
-                f"the topic {self._config.topic} could not be read within "
+                f"the topic {self._topic} could not be read within "
                 f"kafkastore.init.timeout.ms ({self._config.init_timeout_ms} ms)"
             ) from None
         self._reading = asyncio.get_running_loop().create_task(self._follow())
@@ -111,7 +105,7 @@ class SchemaLog:
             try:
                 await self._read()
             except KafkaError as error:
-                logger.warning("reading %s failed and is retried: %s", self._config.topic, error)
+                logger.warning("reading %s failed and is retried: %s", self._topic, error)
                 await asyncio.sleep(_RETRY_S)
 
     async def _read(self) -> int:
@@ -123,11 +117,13 @@ class SchemaLog:
 
     def _apply_one(self, raw: ConsumerRecord[bytes, bytes]) -> None:
         try:
-            record = decode(raw.key, raw.value, timestamp_ms=raw.timestamp)
+            counts = self._journal.read(
+                raw.key, raw.value, timestamp_ms=raw.timestamp, epoch=_epoch(raw.headers)
+            )
         except UnreadableRecord as error:
             logger.error("%s offset %d is skipped: %s", raw.topic, raw.offset, error)
             return
-        if record is not None and not self._apply(record, _epoch(raw.headers)):
+        if not counts:
             self._refused[raw.offset] = None
             if len(self._refused) > _REFUSED_KEPT:
                 self._refused.popitem(last=False)
@@ -153,12 +149,12 @@ class SchemaLog:
                 await waiter
         except TimeoutError:
             raise StoreTimeout(
-                f"offset {position - 1} of {self._config.topic} was not read within {limit_ms} ms"
+                f"offset {position - 1} of {self._topic} was not read within {limit_ms} ms"
             ) from None
 
     # Writing. One caller at a time.
 
-    async def write(self, records: Sequence[Record], epoch: int) -> bool:
+    async def write(self, records: Sequence[Any], epoch: int) -> bool:
         """Append records and read them back; False if a newer primary has made them void.
 
         Raises KafkaError for what the broker refuses, StoreTimeout for what takes too long.
@@ -169,16 +165,16 @@ class SchemaLog:
             async with asyncio.timeout(self._config.timeout_ms / 1000):
                 sent = []
                 for record in records:
-                    key, value = encode(record)
+                    key, value = self._journal.encode(record)
                     sent.append(
                         await self._producer.send(
-                            self._config.topic, value, key, partition=0, headers=headers
+                            self._topic, value, key, partition=0, headers=headers
                         )
                     )
                 offsets = [(await each).offset for each in sent]
         except TimeoutError:
             raise StoreTimeout(
-                f"writing to {self._config.topic} took longer than kafkastore.timeout.ms "
+                f"writing to {self._topic} took longer than kafkastore.timeout.ms "
                 f"({self._config.timeout_ms} ms)"
             ) from None
         await self.reach(offsets[-1] + 1)

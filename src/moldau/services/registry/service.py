@@ -19,9 +19,11 @@ from moldau.http.request import Answer, Request
 from moldau.services.registry.config import RegistryConfig
 from moldau.services.registry.forwarding import FORWARD_HEADER, OFFSET_HEADER, Forwarding
 from moldau.services.registry.leadership import Leadership, NotPrimary
-from moldau.services.registry.log import StoreTimeout
+from moldau.services.registry.log import StoreTimeout, TopicLog
 from moldau.services.registry.machine.decision import Decision
 from moldau.services.registry.machine.errors import RegistryError, schema_too_large
+from moldau.services.registry.machine.journals import KeysJournal, SchemasJournal
+from moldau.services.registry.machine.keys import KeyRegistry
 from moldau.services.registry.machine.parsing import Languages
 from moldau.services.registry.machine.registry import Registry
 from moldau.services.registry.topic import StoreError, ensure_topic
@@ -40,7 +42,12 @@ class RegistryService:
     def __init__(self, config: RegistryConfig, languages: Languages) -> None:
         self.config = config
         self.registry = Registry(languages, config.defaults, cache_size=config.cache_size)
-        self.leadership = Leadership(config, self.registry)
+        self.keys = KeyRegistry()
+        self.leadership = Leadership(
+            config,
+            SchemasJournal(config.topic, self.registry),
+            KeysJournal(config.keys_topic, self.keys),
+        )
         self.kafka_cluster_id = ""
         self._forwarding = Forwarding(config)
 
@@ -50,7 +57,8 @@ class RegistryService:
         try:
             async with asyncio.timeout(self.config.init_timeout_ms / 1000):
                 self.kafka_cluster_id = (await admin.describe_cluster()).cluster_id or ""
-                await ensure_topic(admin, self.config)
+                for topic in (self.config.topic, self.config.keys_topic):
+                    await ensure_topic(admin, self.config, topic)
         except TimeoutError:
             raise StoreTimeout(
                 f"no broker of {self.config.clients['bootstrap.servers']} answered within "
@@ -58,7 +66,7 @@ class RegistryService:
             ) from None
         finally:
             await admin.close(timeout=5)
-        await self.leadership.log.start()
+        await self.leadership.start()
 
     async def close(self) -> None:
         await self.leadership.stop()
@@ -76,36 +84,38 @@ class RegistryService:
         request: Request,
         decide: Callable[[], Decision[R]],
         render: Callable[[R], Any],
+        *,
+        log: TopicLog | None = None,
     ) -> Answer:
-        """Decide and write here, or have the primary do it."""
+        """Decide and write here, or have the primary do it. `log`: not that of schemas."""
         leadership = self.leadership
         if leadership.primary is None or (
             not leadership.is_primary and self._is_own(leadership.primary)
         ):
             await leadership.wait_settled(_ELECTION_MS)
         try:
-            response = await leadership.write(decide)
+            response = await leadership.write(decide, log)
         except NotPrimary:
-            return await self._forward(request)
+            return await self._forward(request, log or leadership.log)
         except RecordTooLargeError:
             raise schema_too_large() from None
         headers = {}
         if FORWARD_HEADER in request.headers:
-            headers[OFFSET_HEADER] = str(leadership.log.position)
+            headers[OFFSET_HEADER] = str((log or leadership.log).position)
         return Answer(body=render(response), headers=headers)
 
     def _is_own(self, primary: Any) -> bool:
         identity = self.leadership.identity
         return identity is not None and identity.same_instance(primary)
 
-    async def _forward(self, request: Request) -> Answer:
+    async def _forward(self, request: Request, log: TopicLog) -> Answer:
         primary = self.leadership.primary
         if primary is None or self._is_own(primary) or FORWARD_HEADER in request.headers:
             raise RegistryError(500, 50004, "Leader not known.")
         answer, position = await self._forwarding.send(request, primary)
         # So that whoever asks this instance next sees what was written.
         with suppress(StoreTimeout):
-            await self.leadership.log.reach(position)
+            await log.reach(position)
         return answer
 
 

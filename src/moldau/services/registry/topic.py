@@ -20,17 +20,17 @@ class StoreError(Exception):
     """The topic cannot be used; the message says why, and what to do."""
 
 
-async def ensure_topic(admin: AsyncAdmin, config: RegistryConfig) -> None:
+async def ensure_topic(admin: AsyncAdmin, config: RegistryConfig, topic: str) -> None:
     """Raises StoreError for a topic that would lose schemas."""
     if config.skip_topic_validation:
         return
-    missing = config.topic not in await admin.list_topics(list_internal=True)
-    if missing and await _create(admin, config):
+    missing = topic not in await admin.list_topics(list_internal=True)
+    if missing and await _create(admin, config, topic):
         return
-    await _verify(admin, config)
+    await _verify(admin, config, topic)
 
 
-async def _create(admin: AsyncAdmin, config: RegistryConfig) -> bool:
+async def _create(admin: AsyncAdmin, config: RegistryConfig, topic: str) -> bool:
     """False if another instance was quicker."""
     brokers = len((await admin.describe_cluster()).nodes)
     replicas = min(brokers, config.replication_factor)
@@ -38,29 +38,29 @@ async def _create(admin: AsyncAdmin, config: RegistryConfig) -> bool:
         logger.warning(
             "the topic %s is created with %d replicas, fewer than the %d of "
             "kafkastore.topic.replication.factor, because there are only %d brokers",
-            config.topic,
+            topic,
             replicas,
             config.replication_factor,
             brokers,
         )
-    topic = NewTopic(
-        config.topic,
+    wanted = NewTopic(
+        topic,
         num_partitions=1,
         replication_factor=replicas,
         configs={**config.topic_configs, _POLICY: _COMPACT},
     )
     try:
-        await admin.create_topics([topic])
+        await admin.create_topics([wanted])
     except TopicExistsError:
         return False
     return True
 
 
-async def _verify(admin: AsyncAdmin, config: RegistryConfig) -> None:
-    found = (await admin.describe_topics([config.topic]))[config.topic]
+async def _verify(admin: AsyncAdmin, config: RegistryConfig, topic: str) -> None:
+    found = (await admin.describe_topics([topic]))[topic]
     if len(found.partitions) != 1:
         raise StoreError(
-            f"The schema topic {config.topic} should have only 1 partition but has "
+            f"The schema topic {topic} should have only 1 partition but has "
             f"{len(found.partitions)}. Choose another topic with kafkastore.topic"
         )
     replicas = len(found.partitions[0].replicas)
@@ -68,16 +68,16 @@ async def _verify(admin: AsyncAdmin, config: RegistryConfig) -> None:
         logger.warning(
             "the topic %s has %d replicas, fewer than the %d of "
             "kafkastore.topic.replication.factor",
-            config.topic,
+            topic,
             replicas,
             config.replication_factor,
         )
-    resource = ConfigResource.topic(config.topic)
+    resource = ConfigResource.topic(topic)
     values = (await admin.describe_configs([resource]))[resource]
     policy = values[_POLICY].value
     if policy != _COMPACT:
         raise StoreError(
-            f"The retention policy of the schema topic {config.topic} is incorrect. Expected "
+            f"The retention policy of the schema topic {topic} is incorrect. Expected "
             f"cleanup.policy to be 'compact' but it is {policy}. Change it with kafka-configs, "
             "else the broker deletes schemas after a while"
         )

@@ -15,13 +15,13 @@ from moldau.services.rest.instances import Instances
 from moldau.services.rest.machine.formats import (
     PLAIN_FORMATS,
     EncodedSchema,
-    SchemaFormats,
     decode_plain,
     encode_plain,
     no_schemas,
 )
 from moldau.services.rest.machine.links import Links
 from moldau.services.rest.machine.resources import Resources
+from moldau.services.rest.schema_formats import SchemaFormats
 
 __all__ = ["Backend", "V3Call"]
 

@@ -47,10 +47,12 @@ streaming.connection.max.duration.ms   long     86400000    m  >=1
 clients.max                            int      100         m  >=1
 """)
 
-#: Shorter than a client's defaults: an answer comes within request.timeout.ms.
+#: Timeouts are shorter than a client's own: an answer comes within request.timeout.ms.
 _CLIENT_DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
     "producer": {
-        "linger.ms": "0",
+        # A request's records are one batch: with no linger at all the first would go alone.
+        "linger.ms": "1",
+        "batch.size": "262144",
         "max.block.ms": "10000",
         "request.timeout.ms": "20000",
         "delivery.timeout.ms": "45000",

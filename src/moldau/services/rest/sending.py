@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from contextlib import suppress
 
 from moldau.client import AsyncProducer
 from moldau.client.errors import KafkaError
@@ -13,14 +13,10 @@ from moldau.services.rest.machine.errors import partition_not_found
 __all__ = ["Outgoing", "check_partitions", "send_all"]
 
 
-class Outgoing(NamedTuple):
-    """One record, in the order of `AsyncProducer.send`."""
-
-    value: bytes | None
-    key: bytes | None = None
-    partition: int | None = None
-    timestamp: int | None = None
-    headers: list[tuple[str, bytes | None]] | None = None
+#: Value, key, partition, timestamp and headers of a record, in the order of `AsyncProducer.send`.
+Outgoing = tuple[
+    bytes | None, bytes | None, int | None, int | None, list[tuple[str, bytes | None]] | None
+]
 
 
 async def send_all(
@@ -37,10 +33,13 @@ async def send_all(
     for index, each in enumerate(sent):
         if isinstance(each, KafkaError):
             continue
-        try:
-            await each
-        except KafkaError as error:
-            sent[index] = error
+        if not each.done():
+            # Whoever is in the same batch is done with it: most are not waited for.
+            with suppress(KafkaError):
+                await each
+        error_of_record = each.exception(0)
+        if error_of_record is not None:
+            sent[index] = error_of_record
     return sent
 
 

@@ -16,9 +16,9 @@ from moldau.services.rest.clients import Clients
 from moldau.services.rest.config import RestConfig
 from moldau.services.rest.instances import Instances
 from moldau.services.rest.machine.errors import rest_error
-from moldau.services.rest.machine.formats import SchemaFormats
 from moldau.services.rest.machine.page import PAGE, POLICY
 from moldau.services.rest.machine.schemas import V3_SCHEMAS
+from moldau.services.rest.schema_formats import SchemaFormats
 from moldau.services.rest.v2.consumers import ConsumerHandlers
 from moldau.services.rest.v2.media import METADATA
 from moldau.services.rest.v2.topics import TopicHandlers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,21 +10,17 @@ import pytest
 from moldau.data.json_schema import JsonSchemaLanguage
 from moldau.data.json_schema.diff.difference import COMPATIBLE_LENIENT, COMPATIBLE_STRICT
 from moldau.data.json_schema.diff.schema_diff import compare_schemas
+from support.shared_vectors import text
 
-VECTORS = Path(__file__).parents[5] / "shared" / "vectors" / "schema-registry" / "diff"
-FILES = sorted(VECTORS.glob("jsonschema-*.json"))
-
-
-def cases() -> list[Any]:
-    return [
-        pytest.param(case, id=f"{path.stem} {index} {case['description']}")
-        for path in FILES
-        for index, case in enumerate(json.loads(path.read_text(encoding="utf-8")))
-    ]
+FILES = ("diff", "diff-2020-12", "diff-combined", "diff-combined-2020-12")
+CASES = [
+    pytest.param(case, id=f"{name} {index} {case['description']}")
+    for name in FILES
+    for index, case in enumerate(json.loads(text(f"schema-registry/diff/jsonschema-{name}.json")))
+]
 
 
-@pytest.mark.skipif(not FILES, reason=f"the cases are not at hand (looked for {VECTORS})")
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("case", CASES)
 def test_differences_are_those_of_confluent(case: dict[str, Any]) -> None:
     language = JsonSchemaLanguage()
     original = language.parse(json.dumps(case["original_schema"]))

@@ -31,6 +31,7 @@ from moldau.data.errors import DataError, OptionError
 from moldau.data.protobuf import ProtobufLanguage, ProtobufSchema
 from moldau.data.protobuf.connect import ProtobufData, ProtobufDataOptions
 from moldau.data.schema import Schema, Type
+from moldau.data.schema_language import SchemaError
 from moldau.data.struct import Struct, as_plain
 
 LANGUAGE = ProtobufLanguage()
@@ -184,6 +185,22 @@ def test_the_schema_of_everything() -> None:
 
 def test_the_values_of_everything() -> None:
     assert round_trip(DATA, EVERYTHING, VALUES) == VALUES
+
+
+def test_what_protobuf_does_not_say_comes_back_from_the_text() -> None:
+    schema = DATA.to_connect_schema(LANGUAGE.parse(TEXT))
+
+    def of(name: str) -> Schema:
+        field = schema.field(name)
+        assert field is not None
+        return field.schema
+
+    assert (of("byte").type, of("short").type) == (Type.INT8, Type.INT16)
+    assert of("price") == logical.decimal(2, precision=10).replace(
+        optional=True,
+        parameters={"scale": "2", "connect.decimal.precision": "10", TAG: "10"},
+    )
+    assert of("size").parameters == {**SHIRT.parameters, TAG: "16"}
 
 
 def test_messages_are_those_that_googles_classes_read() -> None:
@@ -469,6 +486,18 @@ def test_structs_that_are_used_everywhere() -> None:
     assert value["a"]["b"]["a"] is None
     with pytest.raises(DataError, match="more than 10000 messages"):
         DATA.from_connect_schema(value.schema)
+
+
+def test_structs_that_are_too_deep() -> None:
+    texts = [f"message L{n} {{ L{n + 1} a = 1; }}" for n in range(2_000)]
+    schema = LANGUAGE.parse(f'syntax = "proto3"; {" ".join(texts)} message L2000 {{}}')
+    with pytest.raises(SchemaError, match="nested too deeply"):
+        DATA.to_connect_schema(schema)
+    deep = INT32
+    for n in range(200):
+        deep = struct({"a": deep}, name=f"S{n}")
+    with pytest.raises(DataError, match=r"nested (too deeply|more than)|no Protobuf schema"):
+        DATA.from_connect_schema(deep)
 
 
 def test_wrappers_in_a_oneof_stay_wrappers() -> None:

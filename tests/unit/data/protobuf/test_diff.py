@@ -147,6 +147,18 @@ def test_references_that_lead_everywhere_are_given_up() -> None:
         diamond("int32").incompatibilities(diamond("string"))
 
 
+def test_a_chain_of_references_that_is_too_long_is_given_up() -> None:
+    def chain(kind: str) -> ProtobufSchema:
+        count = 2_000
+        texts = [f"package r{n}; message M {{ optional r{n + 1}.M a = 1; }}" for n in range(count)]
+        texts.append(f"package r{count}; message M {{ optional {kind} x = 1; }}")
+        references = [ResolvedReference(f"{n}.proto", text) for n, text in enumerate(texts)]
+        return LANGUAGE.parse("message T { optional r0.M m = 1; }", references)
+
+    with pytest.raises(SchemaError, match="too deeply"):
+        chain("int32").incompatibilities(chain("string"))
+
+
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [

@@ -158,3 +158,10 @@ def test_files_that_import_one_another_are_refused() -> None:
     schema = LANGUAGE.parse('import "a.proto"; message M {}', references)
     with pytest.raises(SchemaError, match="imports itself"):
         schema.message_class()
+
+
+def test_words_of_later_editions_are_names_before_them() -> None:
+    text = PROTO3 + "message export { export message = 1; local enum = 2; } message local {}"
+    fields = LANGUAGE.parse(text).message_class("export").DESCRIPTOR.fields_by_name
+    assert fields["message"].message_type.full_name == "export"
+    assert fields["enum"].message_type.full_name == "local"

@@ -183,6 +183,22 @@ def test_any_bytes_in_base64_are_read_or_refused(data: bytes) -> None:
         pass
 
 
+@given(st.data())
+@settings(deadline=None, max_examples=200)
+def test_a_damaged_descriptor_is_read_or_refused(data: Any) -> None:
+    """Bytes are changed anywhere: in names, numbers, lengths."""
+    name = data.draw(st.sampled_from(["scopes.proto", "enums.proto", "groups.proto", "maps.proto"]))
+    serialized = bytearray(base64.b64decode(LANGUAGE.parse(TEXTS[name]).formatted("serialized")))
+    for _ in range(data.draw(st.integers(1, 4))):
+        serialized[data.draw(st.integers(0, len(serialized) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        schema = LANGUAGE.parse(base64.b64encode(serialized).decode())
+        assert LANGUAGE.parse(schema.canonical_text).canonical_text == schema.canonical_text
+        _ = schema.compiled
+    except SchemaError:
+        pass
+
+
 @given(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=10))
 def test_a_path_is_read_as_it_was_written(path: list[int]) -> None:
     encoded = encode_path(path)

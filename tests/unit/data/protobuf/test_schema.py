@@ -13,8 +13,10 @@ from moldau.data.protobuf import (
     ProtobufSchema,
     decode_path,
     encode_path,
+    printer,
     well_known,
 )
+from moldau.data.protobuf.metadata import field_meta
 from moldau.data.schema_language import ParsedSchema, ResolvedReference, SchemaError, SchemaLanguage
 
 LANGUAGE = ProtobufLanguage()
@@ -163,6 +165,25 @@ def test_the_serialized_form_has_the_metadata_of_fields() -> None:
         '      {\n        value: "2",\n        key: "scale"\n      }\n    ],\n'
         '    tags: [\n      "PII"\n    ]\n  }];\n}\n'
     )
+
+
+def test_a_reference_may_be_a_well_known_file() -> None:
+    """Whoever uses Confluent's options imports their file, or not; the file may be a reference."""
+    meta = LANGUAGE.parse('import public "confluent/meta.proto";')
+    option = '[(confluent.field_meta).tags = "PII"]'
+    references = [
+        ResolvedReference("without.proto", f"message W {{ optional int32 a = 1 {option}; }}"),
+        ResolvedReference(
+            "confluent/meta.proto", printer.canonical(well_known.file(well_known.META))
+        ),
+    ]
+    text = f"""import "without.proto"; import "confluent/meta.proto";
+        message M {{ optional W w = 1 {option}; }}"""
+    assert meta.name == "confluent.Meta"
+    descriptor = LANGUAGE.parse(text, references).message_class("M").DESCRIPTOR
+    outer = descriptor.fields_by_name["w"]
+    for field in (outer, outer.message_type.fields_by_name["a"]):
+        assert list(field_meta(field).tags) == ["PII"]
 
 
 @pytest.mark.parametrize("text", ["aGVsbG8=", "AAAA", "message M {"])

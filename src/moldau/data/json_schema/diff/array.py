@@ -9,7 +9,7 @@ from moldau.data.json_schema.diff.content_model import (
     is_open_array,
     schema_for_item,
 )
-from moldau.data.json_schema.diff.context import Comparing, Context
+from moldau.data.json_schema.diff.context import Compare, Comparing, Context
 from moldau.data.json_schema.diff.difference import DifferenceType as T
 from moldau.data.json_schema.diff.numbers import compare_bound
 from moldau.data.json_schema.model import ArraySchema, EmptySchema, FalseSchema, SchemaNode
@@ -56,10 +56,9 @@ def _compare_removed(ctx: Context, before: SchemaNode, update: ArraySchema) -> C
         return
     covering = schema_for_item(update)
     if covering is not None:
-        inner = ctx.sub()
-        yield from inner.compare(before, covering)
-        ctx.extend(inner)
-        if inner.is_compatible:
+        found = yield Compare(before, covering)
+        ctx.take(found)
+        if found.compatible:
             ctx.add(T.ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL)
         else:
             ctx.add(T.ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL)
@@ -80,10 +79,9 @@ def _compare_added(ctx: Context, original: ArraySchema, after: SchemaNode) -> Co
     if covering is None:
         ctx.add(T.ITEM_ADDED_TO_CLOSED_CONTENT_MODEL)
         return
-    inner = ctx.sub()
-    yield from inner.compare(covering, after)
-    ctx.extend(inner)
-    if inner.is_compatible:
+    found = yield Compare(covering, after)
+    ctx.take(found)
+    if found.compatible:
         ctx.add(T.ITEM_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL)
     else:
         ctx.add(T.ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL)

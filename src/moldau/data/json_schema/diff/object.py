@@ -9,7 +9,7 @@ from moldau.data.json_schema.diff.content_model import (
     is_open_object,
     schema_for_property,
 )
-from moldau.data.json_schema.diff.context import Comparing, Context
+from moldau.data.json_schema.diff.context import Compare, Comparing, Context
 from moldau.data.json_schema.diff.difference import DifferenceType as T
 from moldau.data.json_schema.diff.java_order import hash_order
 from moldau.data.json_schema.diff.numbers import compare_bound
@@ -75,10 +75,9 @@ def _compare_removed(
         return
     covering = schema_for_property(update, name, ctx.shared)
     if covering is not None:
-        inner = ctx.sub()
-        yield from inner.compare(before, covering)
-        ctx.extend(inner)
-        if inner.is_compatible:
+        found = yield Compare(before, covering)
+        ctx.take(found)
+        if found.compatible:
             ctx.add(T.PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL)
         else:
             ctx.add(T.PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL)
@@ -104,10 +103,9 @@ def _compare_added(
         return
     covering = schema_for_property(original, name, ctx.shared)
     if covering is not None:
-        inner = ctx.sub()
-        yield from inner.compare(covering, after)
-        ctx.extend(inner)
-        if inner.is_compatible:
+        found = yield Compare(covering, after)
+        ctx.take(found)
+        if found.compatible:
             ctx.add(T.PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL)
         else:
             ctx.add(T.PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL)

@@ -47,7 +47,9 @@ def compare_schemas(
     update: SchemaNode,
     compatible: Collection[DifferenceType] = COMPATIBLE_STRICT,
 ) -> list[Difference]:
-    """All differences in order; SchemaError if the schemas are too large to compare.
+    """All differences in order; of very large schemas only the first that is incompatible.
+
+    SchemaError if even that takes too long.
 
     `compatible` are the changes that are allowed: alternatives of combined schemas are matched by
     them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.data.json_schema.diff.context import Comparing, Context
+from moldau.data.json_schema.diff.context import Compare, Comparing, Context
 from moldau.data.json_schema.diff.difference import DifferenceType
 from moldau.data.json_schema.diff.numbers import compare_bound
 from moldau.data.json_schema.equality import value_key
@@ -43,9 +43,8 @@ def compare_constants(ctx: Context, original: ConstSchema, update: ConstSchema) 
 def compare_negations(ctx: Context, original: NotSchema, update: NotSchema) -> Comparing:
     with ctx.at("not"):
         # The other way round: what must not match may only become less.
-        inner = ctx.sub()
-        yield from inner.compare(update.must_not_match, original.must_not_match)
-        if inner.is_compatible:
+        found = yield Compare(update.must_not_match, original.must_not_match, trial=True)
+        if found.compatible:
             ctx.add(DifferenceType.NOT_TYPE_NARROWED)
         else:
             ctx.add(DifferenceType.NOT_TYPE_EXTENDED)

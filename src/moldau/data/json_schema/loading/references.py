@@ -19,6 +19,7 @@ class References:
         self._documents = documents
         self._waiting: deque[tuple[ReferenceSchema, Place]] = deque()
         self._made: list[ReferenceSchema] = []
+        self._referred: dict[int, SchemaNode] = {}
         self._targets: dict[tuple[int, str], SchemaNode] = {}
         self._nodes_count = 0
 
@@ -43,7 +44,23 @@ class References:
             key = (id(target.document), target.pointer)
             if key not in self._targets:
                 self._targets[key] = load(target)
-            node.referred = self._targets[key]
+            self._referred[id(node)] = self._targets[key]
+        done: set[int] = set()
         for node in self._made:
-            # An error, if a reference leads only back to itself.
-            _ = node.target
+            self._set_target(node, done)
+
+    def _set_target(self, node: ReferenceSchema, done: set[int]) -> None:
+        """Follow references to references to their end."""
+        path: list[ReferenceSchema] = []
+        end: SchemaNode = node
+        while isinstance(end, ReferenceSchema):
+            if id(end) in done:
+                end = end.target
+                break
+            path.append(end)
+            end = self._referred[id(end)]
+            if len(path) > len(self._made):
+                raise SchemaError(f"The $ref {node.ref!r} leads only back to itself")
+        for each in path:
+            each.target = end
+            done.add(id(each))

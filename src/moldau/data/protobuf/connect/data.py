@@ -71,9 +71,14 @@ class ProtobufData:
             _ = written.compiled
         except SchemaError as error:
             raise DataError(f"{schema} has no Protobuf schema: {error}") from error
+        except RecursionError:
+            raise DataError(f"{schema} is nested too deeply for Protobuf") from None
         return written
 
     def _read_schema(self, schema: ProtobufSchema, version: int | None) -> tuple[Schema, Read]:
         descriptor = schema.message_class().DESCRIPTOR
-        connect_schema = SchemaReader(self._options).root(descriptor, version)
-        return connect_schema, ValueReader(self._options).of(connect_schema, descriptor)
+        try:
+            connect_schema = SchemaReader(self._options).root(descriptor, version)
+            return connect_schema, ValueReader(self._options).of(connect_schema, descriptor)
+        except RecursionError:
+            raise DataError(f"{schema.name} is nested too deeply for a Connect schema") from None

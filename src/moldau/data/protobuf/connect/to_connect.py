@@ -6,6 +6,7 @@ import datetime
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context
+from functools import lru_cache
 from typing import Any
 
 from google.protobuf import descriptor_pb2
@@ -48,8 +49,7 @@ class Details:
     def __init__(self, descriptor: Any) -> None:
         proto = descriptor_pb2.DescriptorProto()
         descriptor.CopyToProto(proto)
-        file = descriptor_pb2.FileDescriptorProto()
-        descriptor.file.CopyToProto(file)
+        is_proto2 = _is_proto2(descriptor.file)
         self.optional: set[str] = set()
         synthetic: set[int] = set()
         for field in proto.field:
@@ -57,7 +57,7 @@ class Details:
                 synthetic.add(field.oneof_index)
                 self.optional.add(field.name)
             elif (
-                file.syntax in ("", "proto2")
+                is_proto2
                 and field.label == field.LABEL_OPTIONAL
                 and not field.HasField("oneof_index")
             ):
@@ -66,6 +66,13 @@ class Details:
         self.oneofs = [each for each in descriptor.oneofs if each.index not in synthetic]
         in_oneofs = {field.name for oneof in self.oneofs for field in oneof.fields}
         self.fields = [field for field in descriptor.fields if field.name not in in_oneofs]
+
+
+@lru_cache(maxsize=64)
+def _is_proto2(file: Any) -> bool:
+    proto = descriptor_pb2.FileDescriptorProto()
+    file.CopyToProto(proto)
+    return proto.syntax in ("", "proto2")
 
 
 class SchemaReader:

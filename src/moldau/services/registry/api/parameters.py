@@ -26,6 +26,7 @@ from moldau.services.registry.service import RegistryService
 __all__ = [
     "deleted_of",
     "json_body",
+    "key_subject",
     "name_of",
     "paged",
     "prefix_of",
@@ -55,6 +56,14 @@ def name_of(request: Request) -> str:
 def subject_of(service: RegistryService, request: Request) -> str:
     """The subject that the path is about."""
     return normalize(service.registry.scopes.resolve_alias(name_of(request)))
+
+
+def key_subject(service: RegistryService, request: Request, given: str) -> str:
+    """The subject that keys are for, which may have an alias of its own."""
+    if not given:
+        return given
+    name = _in_context(request, given)
+    return normalize(service.registry.scopes.resolve_alias(name, for_deks=True))
 
 
 def query_subject(service: RegistryService, request: Request) -> str:

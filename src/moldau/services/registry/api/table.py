@@ -9,6 +9,7 @@ from typing import Any, Final
 from moldau.http.machine.routes import Parameter, Route
 from moldau.services.registry.api.compatibility import CompatibilityApi
 from moldau.services.registry.api.configs import ConfigsApi
+from moldau.services.registry.api.keys import KeysApi
 from moldau.services.registry.api.schemas import SchemasApi
 from moldau.services.registry.api.server import ServerApi
 from moldau.services.registry.api.subjects import SubjectsApi
@@ -33,6 +34,7 @@ _FLAG: Final = {"type": "boolean"}
 _NUMBER: Final = {"type": "integer", "format": "int32"}
 _TEXT: Final = {"type": "string"}
 _PARAMETERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "algorithm": (_TEXT, "AES128_GCM, AES256_GCM (the default) or AES256_SIV"),
     "aliases": (_FLAG, "also subjects that an alias stands for"),
     "contextPrefix": (_TEXT, "only contexts that begin with this"),
     "defaultToGlobal": (_FLAG, "what applies, where the subject has none of its own"),
@@ -50,6 +52,7 @@ _PARAMETERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "permanent": (_FLAG, "for good; must be deleted softly before"),
     "recursive": (_FLAG, "also for the subjects of the context"),
     "referenceFormat": (_TEXT, "qualified: with the contexts of references"),
+    "rewrap": (_FLAG, "replace the encrypted key material"),
     "ruleType": (_TEXT, "only schemas with a rule of this type"),
     "subject": (_TEXT, "look here first"),
     "subjectPrefix": (_TEXT, "only subjects that begin with this; :*: for all contexts"),
@@ -141,6 +144,7 @@ def _plain_routes(service: RegistryService) -> Iterator[Route]:
     yield from _schemas(SchemasApi(service))
     yield from _compatibility(CompatibilityApi(service))
     yield from _settings(ConfigsApi(service))
+    yield from _keys(KeysApi(service))
 
 
 def _subjects(api: SubjectsApi) -> Iterator[Route]:
@@ -240,10 +244,37 @@ def _settings(api: ConfigsApi) -> Iterator[Route]:
     yield _get(
         "/contexts", api.list_contexts, "List contexts", tag, _TEXTS, "contextPrefix offset limit"
     )
-    yield replace(
-        _delete("/contexts/{context}", api.delete_context, "Delete an empty context", tag, None),
-        responses={204: None},
-    )
+    path = "/contexts/{context}"
+    yield _gone(_delete(path, api.delete_context, "Delete an empty context", tag, None))
+
+
+def _keys(api: KeysApi) -> Iterator[Route]:
+    tag = "Key Encryption Keys (v1)"
+    keks = "/dek-registry/v1/keks"
+    kek, body = {"type": "object"}, {"type": "object"}
+    yield _get(keks, api.list_keks, "List KEKs", tag, _TEXTS, "subjectPrefix deleted offset limit")
+    yield _post(keks, api.create_kek, "Create a KEK", tag, kek, body=body)
+    keks += "/{name}"
+    yield _get(keks, api.get_kek, "A KEK", tag, kek, "deleted")
+    yield _put(keks, api.update_kek, "Change a KEK", tag, kek, body=body)
+    yield _gone(_delete(keks, api.delete_kek, "Delete a KEK", tag, None, "permanent"))
+    yield _gone(_act(keks + "/undelete", api.undelete_kek, "Undelete a KEK", tag))
+    yield _act(keks + "/test", api.test_kek, "Test access to the KMS", tag)
+    tag = "Data Encryption Keys (v1)"
+    deks = keks + "/deks"
+    yield _get(deks, api.list_subjects, "List subjects", tag, _TEXTS, "deleted offset limit")
+    yield _post(deks, api.create_dek, "Create a DEK", tag, kek, "rewrap", body=body)
+    deks += "/{subject}"
+    yield _post(deks, api.create_dek, "Create a DEK", tag, kek, "rewrap", body=body)
+    versions = deks + "/versions"
+    yield _get(
+        versions, api.list_versions, "List versions", tag, _NUMBERS,
+        "algorithm deleted offset limit",
+    )  # fmt: skip
+    for path in (deks, versions + "/{version}"):
+        yield _get(path, api.get_dek, "A DEK", tag, kek, "algorithm deleted")
+        yield _gone(_delete(path, api.delete_dek, "Delete DEKs", tag, None, "algorithm permanent"))
+        yield _gone(_act(path + "/undelete", api.undelete_dek, "Undelete DEKs", tag, "algorithm"))
 
 
 Handler = Callable[..., Any]
@@ -287,13 +318,25 @@ def _post(
     tag: str,
     answer: dict[str, Any] | None,
     parameters: str = "",
+    *,
+    body: dict[str, Any] | None = None,
 ) -> Route:
     return replace(
         _get(path, handler, summary, tag, answer, parameters),
         method="POST",
         consumes=_CONSUMES,
-        body=_of("RegisterSchemaRequest"),
+        body=_of("RegisterSchemaRequest") if body is None else body,
     )
+
+
+def _act(path: str, handler: Handler, summary: str, tag: str, parameters: str = "") -> Route:
+    """A POST whose body, if any, means nothing."""
+    return replace(_get(path, handler, summary, tag, None, parameters), method="POST")
+
+
+def _gone(route: Route) -> Route:
+    """It answers with nothing."""
+    return replace(route, responses={204: None})
 
 
 def _put(

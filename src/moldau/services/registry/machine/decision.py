@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
-
-from moldau.services.registry.machine.records import Record
+from typing import Any, Generic, TypeVar
 
 __all__ = ["Decision"]
 
@@ -14,7 +12,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[R]):
-    """Write the records; answer only after they are read back."""
+    """Write the records, all of one topic; answer only after they are read back."""
 
-    records: tuple[Record, ...]
+    records: tuple[Any, ...]
     response: R

@@ -1,7 +1,7 @@
 """Embedded formats: how keys and values stand in JSON.
 
-binary (base64), json and string are complete here. avro, jsonschema and protobuf need schemas:
-whoever has them implements `SchemaFormats`; without one they are refused with a clear error.
+binary (base64), json and string are complete here. avro, jsonschema and protobuf need
+schemas: whoever has them implements `SchemaFormats`; without one they are refused.
 """
 
 from __future__ import annotations
@@ -9,27 +9,28 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from binascii import a2b_base64
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from moldau.http.machine.errors import HttpError
+from moldau.http.machine.json_text import dump_json, encode_json
 from moldau.services.rest.machine.errors import bad_request
 
 __all__ = [
     "PLAIN_FORMATS",
     "SCHEMA_FORMATS",
     "EncodedSchema",
-    "SchemaFormats",
     "decode_plain",
     "encode_plain",
     "no_schemas",
+    "plain_encoder",
 ]
 
 PLAIN_FORMATS: Final = ("BINARY", "JSON", "STRING")
 SCHEMA_FORMATS: Final = ("AVRO", "JSONSCHEMA", "PROTOBUF")
 
-_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _SHOWN_MAX: Final = 100
 
 
@@ -43,45 +44,36 @@ class EncodedSchema:
     subject: str | None = None
 
 
-class SchemaFormats(Protocol):
-    """Keys and values with a schema of the registry. Errors are HttpErrors with Confluent's codes
-    (42201 to 42207)."""
-
-    async def resolve(
-        self,
-        topic: str,
-        *,
-        format: str | None,
-        is_key: bool,
-        data: Mapping[str, Any],
-    ) -> EncodedSchema:
-        """The schema that `data` names (schema, schema_id, schema_version, subject,
-        subject_name_strategy), registered if it is a text."""
-        ...
-
-    async def encode(
-        self, topic: str, schema: EncodedSchema, value: Any, *, is_key: bool
-    ) -> bytes: ...
-
-    async def decode(self, topic: str, format: str, data: bytes, *, is_key: bool) -> Any: ...
+def plain_encoder(format: str) -> Callable[[Any], bytes]:
+    """From what stands in JSON, other than null, to bytes; raises HttpError with 400."""
+    return _ENCODERS[format]
 
 
 def encode_plain(format: str, value: Any) -> bytes | None:
     """The bytes of a key or value; null is none. Raises HttpError with 400."""
-    if value is None:
-        return None
-    if format == "JSON":
-        return _encode_json(value).encode()
-    if format == "STRING":
-        if not isinstance(value, str):
-            raise bad_request(f"data={_shown(value)} is not a string.")
-        return value.encode()
-    if not isinstance(value, str):
+    return None if value is None else _ENCODERS[format](value)
+
+
+def _encode_binary(value: Any) -> bytes:
+    if type(value) is not str:
         raise bad_request(f"data={_shown(value)} is not a base64 string.")
     try:
-        return base64.b64decode(value, validate=True)
+        return a2b_base64(value, strict_mode=True)
     except (binascii.Error, ValueError):
         raise bad_request(f"data={_shown(value)} is not a valid base64 string.") from None
+
+
+def _encode_string(value: Any) -> bytes:
+    if type(value) is not str:
+        raise bad_request(f"data={_shown(value)} is not a string.")
+    return value.encode()
+
+
+_ENCODERS: Final[Mapping[str, Callable[[Any], bytes]]] = {
+    "BINARY": _encode_binary,
+    "JSON": dump_json,
+    "STRING": _encode_string,
+}
 
 
 def decode_plain(format: str, data: bytes | None) -> Any:
@@ -112,5 +104,5 @@ def no_schemas(format: str) -> HttpError:
 
 
 def _shown(value: Any) -> str:
-    text = _encode_json(value)
+    text = encode_json(value)
     return text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "..."

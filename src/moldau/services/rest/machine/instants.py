@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 __all__ = ["format_instant", "parse_instant"]
@@ -16,9 +17,13 @@ def format_instant(ms: int) -> str | None:
     """None for a record without a timestamp."""
     if not 0 <= ms <= _MS_MAX:
         return None
-    moment = _EPOCH + timedelta(milliseconds=ms)
-    text = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
-    return f"{text}.{ms % 1000:03}Z" if ms % 1000 else f"{text}Z"
+    text, rest = _second(ms // 1000), ms % 1000
+    return f"{text}.{rest:03}Z" if rest else f"{text}Z"
+
+
+@lru_cache(maxsize=64)
+def _second(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def parse_instant(text: str) -> int | None:

@@ -8,8 +8,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from moldau.client import OffsetAndMetadata, TopicPartition
+from moldau.http.machine.json_text import load_json
 from moldau.http.machine.routes import Parameter, Route
-from moldau.http.request import Answer, Request, load_json
+from moldau.http.request import Answer, Request
 from moldau.services.rest.backend import Backend
 from moldau.services.rest.instances import InstanceOptions
 from moldau.services.rest.machine import bodies

@@ -10,8 +10,9 @@ from moldau.client.admin import ConfigResource, TopicPartitionInfo
 from moldau.client.errors import KafkaError, UnknownTopicOrPartitionError
 from moldau.client.producer import RecordFuture
 from moldau.http.machine.errors import HttpError
+from moldau.http.machine.json_text import dump_json
 from moldau.http.machine.routes import Route
-from moldau.http.request import Answer, Request, dump_json
+from moldau.http.request import Answer, Request
 from moldau.services.rest.backend import Backend
 from moldau.services.rest.clients import ClientSet
 from moldau.services.rest.machine import bodies
@@ -22,7 +23,7 @@ from moldau.services.rest.machine.errors import (
     produce_error_code,
     topic_not_found,
 )
-from moldau.services.rest.machine.formats import PLAIN_FORMATS, EncodedSchema, encode_plain
+from moldau.services.rest.machine.formats import PLAIN_FORMATS, EncodedSchema, plain_encoder
 from moldau.services.rest.sending import Outgoing, check_partitions, send_all
 from moldau.services.rest.v2.media import CONSUMED, METADATA, PRODUCED, format_of
 
@@ -158,11 +159,11 @@ class TopicHandlers:
             )
         with self._backend.clients.of(request.principal) as clients:
             producer = clients.producer(topic)
-            await check_partitions(producer, topic, {each.partition for each in outgoing})
+            await check_partitions(producer, topic, {each[2] for each in outgoing})
             results = await send_all(producer, topic, outgoing)
         return Answer(
             body=b'{"offsets":[%s],"key_schema_id":%s,"value_schema_id":%s}'
-            % (b",".join(map(_result, results)), _id(key_schema), _id(value_schema))
+            % (_results(results), _id(key_schema), _id(value_schema))
         )
 
     async def _with_schemas(
@@ -176,7 +177,7 @@ class TopicHandlers:
         key_schema = _schema(body, "key")
         value_schema = _schema(body, "value")
         used: list[EncodedSchema | None] = [None, None]
-        outgoing = []
+        outgoing: list[Outgoing] = []
         for index, each in enumerate(records):
             record = bodies.mapping(each, f"records[{index}]")
             encoded: list[bytes | None] = [None, None]
@@ -190,14 +191,15 @@ class TopicHandlers:
                     topic, format, {**schema, "data": data}, is_key=name == "key"
                 )
             partition = bodies.integer(record, "partition")
-            outgoing.append(
-                Outgoing(encoded[1], encoded[0], default if partition is None else partition)
-            )
+            if partition is None:
+                partition = default
+            outgoing.append((encoded[1], encoded[0], partition, None, None))
         return outgoing, used[0], used[1]
 
 
 def _plain(format: str, records: list[Any], default: int | None) -> list[Outgoing]:
-    outgoing = []
+    encode = plain_encoder(format)
+    outgoing: list[Outgoing] = []
     for index, record in enumerate(records):
         if type(record) is not dict:
             bodies.mapping(record, f"records[{index}]")
@@ -206,11 +208,14 @@ def _plain(format: str, records: list[Any], default: int | None) -> list[Outgoin
             partition = default
         elif type(partition) is not int:
             bodies.integer(record, "partition")
+        value, key = record.get("value"), record.get("key")
         outgoing.append(
-            Outgoing(
-                encode_plain(format, record.get("value")),
-                encode_plain(format, record.get("key")),
+            (
+                None if value is None else encode(value),
+                None if key is None else encode(key),
                 partition,
+                None,
+                None,
             )
         )
     return outgoing
@@ -232,18 +237,27 @@ def _schema_missing(name: str) -> HttpError:
     return constraint(f"Request includes {name}s but does not include {name} schema", code)
 
 
-def _result(result: RecordFuture | KafkaError) -> bytes:
-    if isinstance(result, KafkaError):
-        return dump_json(
-            {
+def _results(results: list[RecordFuture | KafkaError]) -> bytes:
+    """Records of one batch have consecutive offsets, so only its first one is asked for its own."""
+    lines = []
+    batch: object = None
+    partition = base = 0
+    for each in results:
+        if isinstance(each, KafkaError):
+            failed = {
                 "partition": None,
                 "offset": None,
-                "error_code": produce_error_code(result),
-                "error": message_of(result),
+                "error_code": produce_error_code(each),
+                "error": message_of(each),
             }
-        )
-    metadata = result.metadata()
-    return _OFFSET % (metadata.partition, metadata.offset)
+            lines.append(dump_json(failed))
+            continue
+        found, index = each.where()
+        if found is not batch:
+            metadata = each.metadata()
+            batch, partition, base = found, metadata.partition, metadata.offset - index
+        lines.append(_OFFSET % (partition, base + index))
+    return b",".join(lines)
 
 
 def _id(schema: EncodedSchema | None) -> bytes:

@@ -15,8 +15,9 @@ from urllib.parse import urlencode
 from moldau.client import ConsumerRecord, OffsetSpec, TopicPartition
 from moldau.client.admin import AsyncAdmin
 from moldau.http.machine.errors import HttpError
+from moldau.http.machine.json_text import dump_json
 from moldau.http.machine.routes import Parameter, Route
-from moldau.http.request import Answer, Request, dump_json
+from moldau.http.request import Answer, Request
 from moldau.services.rest.backend import Backend, V3Call
 from moldau.services.rest.clients import Consumer
 from moldau.services.rest.machine.cursors import format_cursor, parse_cursor

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from moldau.client.errors import KafkaError
 from moldau.client.producer import RecordFuture
 from moldau.http.machine.errors import HttpError, bad_json, payload_too_large
+from moldau.http.machine.json_text import dump_json, load_all_json, load_json
 from moldau.http.machine.routes import Route
-from moldau.http.request import Answer, ClientDisconnected, Request, dump_json, load_json
+from moldau.http.request import Answer, ClientDisconnected, Request
 from moldau.services.rest.backend import Backend, V3Call
 from moldau.services.rest.machine import bodies
 from moldau.services.rest.machine.errors import constraint, invalid_payload, rest_error
@@ -71,9 +73,9 @@ class RecordHandlers:
 
     async def _produce(self, request: Request) -> Answer:
         http = self._backend.config.http
-        stream = JsonStream(bytes_max=http.request_body_bytes_max)
         length = request.headers.get("content-length", "")
         if not length.isdigit():
+            stream = JsonStream(bytes_max=http.request_body_bytes_max)
             pieces = self._pieces(request)
             first = await self._first(pieces, stream)
             return Answer(chunks=self._streamed(request, first, pieces, stream))
@@ -81,13 +83,12 @@ class RecordHandlers:
             raise payload_too_large(http.request_body_bytes_max)
         try:
             async with asyncio.timeout(http.request_timeout_ms / 1000 or None):
-                return await self._whole(request, stream)
+                return await self._whole(request)
         except TimeoutError:
             raise HttpError(408, "The request took too long.") from None
 
-    async def _whole(self, request: Request, stream: JsonStream) -> Answer:
-        found = _fed(stream, await request.body())
-        _check_end(stream)
+    async def _whole(self, request: Request) -> Answer:
+        found = load_all_json(await request.body())
         if not found:
             raise invalid_payload("Request body is empty. Data is required.")
         topic = request.path["topic_name"]
@@ -95,7 +96,7 @@ class RecordHandlers:
         async with self._backend.v3(request) as call:
             for start in range(0, len(found), PENDING_MAX):
                 window = found[start : start + PENDING_MAX]
-                sent = [await self._send(call, topic, each) for each in window]
+                sent = [await self._sent(call, topic, each) for each in window]
                 answers += [dump_json(await _answered(call, topic, each)) for each in sent]
         return Answer(body=b"\r\n".join(answers))
 
@@ -199,14 +200,14 @@ class RecordHandlers:
 
     async def _send(self, call: V3Call, topic: str, data: bytes) -> _Sent:
         try:
-            body = bodies.mapping(load_json(data))
+            body = load_json(data)
         except HttpError as error:
             return _Sent(None, error=error)
         return await self._sent(call, topic, body)
 
-    async def _sent(self, call: V3Call, topic: str, body: Mapping[str, Any]) -> _Sent:
+    async def _sent(self, call: V3Call, topic: str, body: Any) -> _Sent:
         try:
-            record = read_produce_request(body)
+            record = read_produce_request(bodies.mapping(body))
             key = value = None
             key_schema = value_schema = None
             if record.key is not None:
@@ -241,10 +242,13 @@ def _check_end(stream: JsonStream) -> None:
 async def _answered(call: V3Call, topic: str, sent: _Sent) -> dict[str, Any]:
     if sent.future is None:
         return (sent.error or HttpError(500)).body
-    try:
-        metadata = await sent.future
-    except KafkaError as error:
+    if not sent.future.done():
+        with suppress(KafkaError):
+            await sent.future
+    error = sent.future.exception(0)
+    if error is not None:
         return _refused(error).body
+    metadata = sent.future.metadata()
     answer: dict[str, Any] = {
         "error_code": 200,
         "cluster_id": call.resources.cluster_id,

@@ -1,16 +1,12 @@
-"""JSON texts as the registry reads and writes them.
+"""Reads the texts of schemas, whose length, nesting and numbers are bounded.
 
-Read with numbers as they are written (`0.50` stays `0.50`) and written as Jackson writes them:
-compact, keys in their order. Texts and their nesting are bounded, so that whatever walks a document
-later may recurse.
+What walks a document later may therefore recurse.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from decimal import Decimal
-from json.encoder import encode_basestring
 from typing import Any
 
 from moldau.data.schema_language import SchemaError
@@ -18,10 +14,8 @@ from moldau.data.schema_language import SchemaError
 TEXT_LENGTH_MAX = 16 * 1024 * 1024
 #: Of objects and arrays. A step of a loader takes up to four frames of Python's stack.
 DEPTH_MAX = 128
-#: Of a number's exponent: a larger one would be a huge number once it is computed with.
-EXPONENT_MAX = 1000
-
-_LOWER_ESCAPE = re.compile(r"\\\\|\\u00[01][0-9a-f]")
+#: Of a number: a larger one would take long to compute with.
+DIGITS_MAX = 1000
 
 
 def read_json(text: str) -> Any:
@@ -46,14 +40,14 @@ def read_json(text: str) -> Any:
 
 def _read_decimal(text: str) -> Decimal:
     number = Decimal(text)
-    if abs(number.adjusted()) > EXPONENT_MAX:
-        raise SchemaError(f"The number {text[:50]} is too large or too small")
+    if len(text) > DIGITS_MAX or abs(number.adjusted()) > DIGITS_MAX:
+        raise SchemaError(f"The number {text[:50]} is too large, too small or too long")
     return number
 
 
 def _read_int(text: str) -> int:
-    if len(text) > EXPONENT_MAX:
-        raise SchemaError(f"A number has {len(text)} digits, more than {EXPONENT_MAX}")
+    if len(text) > DIGITS_MAX:
+        raise SchemaError(f"A number has {len(text)} digits, more than {DIGITS_MAX}")
     return int(text)
 
 
@@ -74,46 +68,6 @@ def _children(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []
-
-
-def write_json(value: Any) -> str:
-    """Compact JSON, with keys in their order and characters beyond ASCII as they are."""
-    parts: list[str] = []
-    _write(value, parts)
-    return "".join(parts)
-
-
-def _write(value: Any, parts: list[str]) -> None:
-    if isinstance(value, str):
-        parts.append(_quoted(value))
-    elif isinstance(value, dict):
-        separator = "{"
-        for key, each in value.items():
-            parts.append(separator + _quoted(key) + ":")
-            _write(each, parts)
-            separator = ","
-        parts.append("}" if value else "{}")
-    elif isinstance(value, list):
-        separator = "["
-        for each in value:
-            parts.append(separator)
-            _write(each, parts)
-            separator = ","
-        parts.append("]" if value else "[]")
-    elif isinstance(value, Decimal):
-        parts.append(str(value))
-    else:
-        parts.append(json.dumps(value))
-
-
-def _quoted(text: str) -> str:
-    quoted = encode_basestring(text)
-    if "\\u00" not in quoted:
-        return quoted
-    # Jackson writes the digits of control characters in capitals.
-    return _LOWER_ESCAPE.sub(
-        lambda found: found[0] if found[0] == "\\\\" else "\\u" + found[0][2:].upper(), quoted
-    )
 
 
 def with_sorted_keys(value: Any) -> Any:

@@ -19,6 +19,7 @@ _TABLE = """
 avro.compatibility.level               string   ""          m
 context.search.default.limit           int      2147483647  l  >=1
 context.search.max.limit               int      2147483647  l  >=1
+dek.registry.topic                     string   _dek_registry_keys h
 host.name                              string   ""          h
 host.port                              int      -           l
 inter.instance.protocol                string   http        l  {http,https}
@@ -32,6 +33,8 @@ kafkastore.timeout.ms                  int      5000        m  >=0
 kafkastore.topic                       string   _schemas    h
 kafkastore.topic.replication.factor    int      3           h  >=1
 kafkastore.topic.skip.validation       boolean  false       m
+kek.search.default.limit               int      2147483647  l  >=1
+kek.search.max.limit                   int      2147483647  l  >=1
 leader.connect.timeout.ms              int      60000       l  >=1
 leader.election.sticky                 boolean  false       l
 leader.eligibility                     boolean  true        m

@@ -1,0 +1,135 @@
+"""Producing through the REST Proxy: `python -m bench.rest [--seconds 5] [--connections 4]`.
+
+A broker, the proxy (`moldau rest start`) and the load each run in a process of their own. The load
+sends requests that were made beforehand over a few connections, so that it costs little. Printed:
+records a second, records per second of the proxy's CPU (what counts on a machine with neighbours),
+and the latency of requests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from moldau.testing import Broker
+
+ROOT = Path(__file__).parent.parent
+AIM = 100_000
+
+
+@contextmanager
+def proxy(bootstrap_servers: str) -> Iterator[tuple[str, int, psutil.Process]]:
+    """Host and port of a proxy that runs, and its process."""
+    started = subprocess.Popen(
+        [sys.executable, "-m", "moldau.cli", "rest", "start", "--port", "0",
+         "--bootstrap-server", bootstrap_servers],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    try:
+        found = None
+        assert started.stdout is not None
+        while found is None:
+            found = re.search(r"listening +http://([^:]+):(\d+)", started.stdout.readline())
+        yield found[1], int(found[2]), psutil.Process(started.pid)
+    finally:
+        started.send_signal(signal.SIGTERM)
+        started.wait(30)
+
+
+def request_of(path: str, content_type: str, body: bytes) -> bytes:
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: {content_type}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    ).encode() + body
+
+
+def batch(format: str, records: int, size: int) -> bytes:
+    if format == "binary":
+        value: object = base64.b64encode(b"x" * size).decode()
+    else:
+        value = {"id": 12345, "name": "x" * max(0, size - 30), "ok": True}
+    return json.dumps({"records": [{"value": value}] * records}).encode()
+
+
+async def load(
+    host: str, port: int, request: bytes, seconds: float, connections: int
+) -> list[float]:
+    """The time of each request that was answered."""
+    times: list[float] = []
+    until = time.perf_counter() + seconds
+
+    async def client() -> None:
+        reader, writer = await asyncio.open_connection(host, port, limit=2**22)
+        while (began := time.perf_counter()) < until:
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            if not head.startswith(b"HTTP/1.1 200"):
+                raise RuntimeError(head.decode())
+            length = int(re.search(rb"content-length: (\d+)", head)[1])  # type: ignore[index]
+            body = await reader.readexactly(length)
+            if b'"error_code":5' in body:
+                raise RuntimeError(body[:500].decode())
+            times.append(time.perf_counter() - began)
+        writer.close()
+
+    await asyncio.gather(*(client() for _ in range(connections)))
+    return times
+
+
+def measure(what: str, run: tuple[str, int, psutil.Process], request: bytes, records: int,
+            options: argparse.Namespace) -> None:  # fmt: skip
+    host, port, process = run
+    asyncio.run(load(host, port, request, 1.0, options.connections))
+    before, began = process.cpu_times(), time.perf_counter()
+    times = sorted(asyncio.run(load(host, port, request, options.seconds, options.connections)))
+    after, elapsed = process.cpu_times(), time.perf_counter() - began
+    cpu = after.user + after.system - before.user - before.system
+    sent = len(times) * records
+    p50, p99 = times[len(times) // 2] * 1000, times[int(len(times) * 0.99)] * 1000
+    print(
+        f"{what:<28}{sent / elapsed:>10,.0f} records/s{sent / cpu:>12,.0f} per CPU s"
+        f"{p50:>8.1f} ms p50{p99:>8.1f} ms p99   aim {AIM:,}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--connections", type=int, default=4)
+    parser.add_argument("--records", type=int, default=1000)
+    parser.add_argument("--size", type=int, default=100)
+    options = parser.parse_args()
+    with Broker() as broker:
+        broker.create_topic("bench", 6)
+        with proxy(broker.bootstrap_servers) as run:
+            for format in ("binary", "json"):
+                body = batch(format, options.records, options.size)
+                request = request_of(
+                    "/topics/bench", f"application/vnd.kafka.{format}.v2+json", body
+                )
+                measure(f"v2 {format}, {options.records} x {options.size} B", run, request,
+                        options.records, options)  # fmt: skip
+            cluster = broker.cluster_id
+            path = f"/v3/clusters/{cluster}/topics/bench/records"
+            one = json.dumps({"value": {"type": "STRING", "data": "x" * options.size}}).encode()
+            measure("v3 concatenated", run, request_of(path, "application/json",
+                    one * options.records), options.records, options)  # fmt: skip
+            measure("v3 one by one", run, request_of(path, "application/json", one), 1, options)
+
+
+if __name__ == "__main__":
+    main()
