@@ -14,16 +14,9 @@ from google.protobuf import descriptor_pb2, json_format
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from moldau.client.errors import ConfigError, SerializationError
-from moldau.data.protobuf import ProtobufSchema
-from moldau.data.protobuf.indexes import (
-    MessageIndexError,
-    decode_path,
-    encode_path,
-    index_path,
-    message_at,
-)
+from moldau.data.protobuf import MessageIndexError, ProtobufSchema, decode_path, encode_path
 from moldau.data.protobuf.well_known import NAMES
-from moldau.data.schema_language import ParsedSchema
+from moldau.data.schema_language import ParsedSchema, SchemaError
 from moldau.serde.configured import Configured, as_schema
 from moldau.serde.reading import Decode, RegistryReader
 from moldau.serde.registry_client import SchemaRegistryClient
@@ -82,12 +75,12 @@ class ProtobufSerializer:
 
     def _encoder_of(self, schema: ParsedSchema) -> tuple[Encode, bytes]:
         parsed = _protobuf(schema)
-        name = self._name or message_at(parsed.file, ())
+        name = self._name or parsed.name
         try:
-            indexes = encode_path(index_path(parsed.file, name))
-        except MessageIndexError as error:
+            indexes = encode_path(parsed.message_indexes(name))
+            message_class = self._class or parsed.message_class(name)
+        except (MessageIndexError, SchemaError) as error:
             raise SerializationError(str(error)) from None
-        message_class = self._class or parsed.compiled.message_class(name)
 
         def encode(value: Any) -> bytes:
             try:
@@ -144,8 +137,8 @@ class ProtobufDeserializer:
         def class_at(path: tuple[int, ...]) -> Any:
             found = classes.get(path)
             if found is None:
-                name = message_at(parsed.file, path)
-                found = classes[path] = self._class or parsed.compiled.message_class(name)
+                name = parsed.message_name(path)
+                found = classes[path] = self._class or parsed.message_class(name)
             return found
 
         def decode(payload: bytes, indexes: bytes | None) -> Any:
@@ -156,7 +149,7 @@ class ProtobufDeserializer:
                     (path, _), start = decode_path(indexes), 0
                 message = class_at(path)()
                 message.ParseFromString(payload[start:] if start else payload)
-            except (MessageIndexError, DecodeError) as error:
+            except (MessageIndexError, SchemaError, DecodeError) as error:
                 raise SerializationError(f"no message of its schema: {error}") from error
             if not self._as_dict:
                 return message
