@@ -8,7 +8,6 @@ fits the type.
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -89,7 +88,7 @@ def arrow_field(name: str, schema: Schema) -> pa.Field:
     kind = arrow_type(schema)
     metadata = None
     if _derived(kind, nullable=schema.optional) != schema:
-        metadata = {_METADATA: json.dumps(schema_to_json(schema), ensure_ascii=False).encode()}
+        metadata = {_METADATA: schema_to_json(schema)}
     return pa.field(name, kind, nullable=schema.optional, metadata=metadata)
 
 
@@ -98,8 +97,7 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     if schema.type is not Type.STRUCT:
         raise DataError(f"Only a struct has columns, and this is {schema}")
     fields = [arrow_field(each.name, each.schema) for each in schema.fields]
-    text = json.dumps(schema_to_json(schema), ensure_ascii=False)
-    return pa.schema(fields, metadata={_METADATA: text.encode()})
+    return pa.schema(fields, metadata={_METADATA: schema_to_json(schema)})
 
 
 def connect_schema(arrow: pa.Schema | pa.Field | pa.DataType) -> Schema:
@@ -121,8 +119,8 @@ def _kept(
     if text is None:
         return None
     try:
-        schema = schema_from_json(json.loads(text))
-    except (DataError, ValueError):
+        schema = schema_from_json(text)
+    except ValueError:
         return None
     if schema is None or arrow_type(schema) != kind:
         return None

@@ -18,7 +18,7 @@ from typing import Any
 
 from moldau.data import json_text, logical
 from moldau.data.builders import checked
-from moldau.data.errors import DataError, OptionError
+from moldau.data.errors import DataError, OptionError, SchemaBuilderError
 from moldau.data.schema import INTEGER_BITS, Field, Schema, SchemaAndValue, Type
 from moldau.data.struct import Struct
 
@@ -115,14 +115,14 @@ class JsonConverter:
             raise DataError("The JSON is nested too deeply") from None
 
 
-def schema_to_json(schema: Schema | None) -> dict[str, Any] | None:
+def schema_to_json(schema: Schema) -> bytes:
     """A schema as JSON, as it is in a message's envelope."""
-    return _Writer(JsonOptions()).schema(schema)
+    return _dump(_Writer(JsonOptions()).schema(schema))
 
 
-def schema_from_json(node: Any) -> Schema | None:
-    """The schema that `schema_to_json` wrote."""
-    return _Reader(JsonOptions()).schema(node)
+def schema_from_json(data: bytes) -> Schema | None:
+    """The schema that `schema_to_json` wrote; ValueError for anything else."""
+    return _Reader(JsonOptions()).schema(json_text.parse(data, decimals=True))
 
 
 def _dump(node: Any) -> bytes:
@@ -342,7 +342,10 @@ class _Reader:
             **attributes,
         )
         if "default" in node:
-            schema = checked(schema.replace(default=self.value(schema, node["default"])))
+            default = self.value(schema, node["default"])
+            if default is None and not schema.optional:
+                raise SchemaBuilderError(f"Invalid default value of {schema}: {node['default']!r}")
+            schema = checked(schema.replace(default=default))
         return schema
 
     def _fields(self, nodes: Any) -> tuple[Field, ...]:

@@ -72,7 +72,7 @@ def _java_number(text: str) -> str:
 
 def quoted(text: str) -> str:
     """A JSON string as Jackson writes it: nothing escaped that need not be, hex in capitals."""
-    written = json.dumps(text, ensure_ascii=False)
+    written = json.encoder.encode_basestring(text)
     if "\\u" in written:
         # An escaped backslash first, so that what follows it is left alone.
         written = _LOW_ESCAPE.sub(lambda found: found[0][:2] + found[0][2:].upper(), written)
@@ -88,25 +88,27 @@ def compact(value: Any) -> str:
 
 def _write(value: Any, out: list[str]) -> None:
     # One call per level and no generators: schemas are deep, and the stack is not.
-    match value:
-        case str():
-            out.append(quoted(value))
-        case dict():
-            mark = "{"
-            for key, each in value.items():
-                out += (mark, quoted(key), ":")
+    if isinstance(value, str):
+        out.append(quoted(value))
+    elif isinstance(value, dict):
+        mark = "{"
+        for key, each in value.items():
+            if isinstance(each, str):
+                out.append(f"{mark}{quoted(key)}:{quoted(each)}")
+            else:
+                out.append(f"{mark}{quoted(key)}:")
                 _write(each, out)
-                mark = ","
-            out.append("}" if value else "{}")
-        case list():
-            mark = "["
-            for each in value:
-                out.append(mark)
-                _write(each, out)
-                mark = ","
-            out.append("]" if value else "[]")
-        case _:
-            out.append(_scalar(value))
+            mark = ","
+        out.append("}" if value else "{}")
+    elif isinstance(value, list):
+        mark = "["
+        for each in value:
+            out.append(mark)
+            _write(each, out)
+            mark = ","
+        out.append("]" if value else "[]")
+    else:
+        out.append(_scalar(value))
 
 
 def _scalar(value: Any) -> str:
@@ -141,3 +143,5 @@ def parse(text: str | bytes, *, decimals: bool = False) -> Any:
         return json.loads(text, parse_float=Decimal if decimals else None, parse_constant=_refuse)
     except RecursionError:
         raise ValueError("JSON is nested too deeply") from None
+    except ArithmeticError:
+        raise ValueError("JSON has a number with an exponent beyond all bounds") from None

@@ -62,7 +62,10 @@ class Struct:
     def put(self, name: str, value: Any) -> Struct:
         """Set a field to a value that fits its schema; returns the struct itself."""
         field = self._field(name)
-        check_value(field.schema, value, f"$.{name}")
+        try:
+            _check(field.schema, value)
+        except _Misfit as misfit:
+            raise DataError(misfit.at(f"$.{name}")) from None
         self._values[field.index] = value
         return self
 
@@ -73,15 +76,7 @@ class Struct:
 
     def validate(self) -> None:
         """Raise DataError unless each field has a value that fits, is optional or has a default."""
-        self.check("$")
-
-    def check(self, path: str) -> None:
-        """`validate` for a struct that is found at `path` in a larger value."""
-        for field, value in zip(self.schema.fields, self._values, strict=True):
-            schema = field.schema
-            if value is None and (schema.optional or schema.default is not None):
-                continue
-            check_value(schema, value, f"{path}.{field.name}")
+        validate_value(self.schema, self)
 
     def is_of(self, schema: Schema) -> bool:
         """Whether it is a struct of the schema, or one that can be the schema's default.
@@ -146,59 +141,99 @@ def as_plain(value: Any) -> Any:
 
 def validate_value(schema: Schema, value: Any) -> None:
     """Raise DataError, saying where, unless `value` is one of the schema's."""
-    check_value(schema, value, "$")
+    try:
+        _check(schema, value)
+    except _Misfit as misfit:
+        raise DataError(misfit.at("$")) from None
 
 
-def check_value(schema: Schema, value: Any, path: str) -> None:
-    """`validate_value` for what is found at `path` in a larger value."""
+class _Misfit(Exception):
+    """What is wrong, without where: the way to it is put together on the way out.
+
+    So a value that fits, as nearly all do, costs no texts.
+    """
+
+    def __init__(self, before: str, after: str) -> None:
+        super().__init__(before, after)
+        self._before = before
+        self._after = after
+        self._steps: list[str] = []
+
+    def within(self, step: str) -> None:
+        self._steps.append(step)
+
+    def at(self, start: str) -> str:
+        return self._before + start + "".join(reversed(self._steps)) + self._after
+
+
+def _check(schema: Schema, value: Any) -> None:
     if value is None:
         if not schema.optional:
-            raise DataError(
-                f"Invalid value: null used for required {path}, schema type: {schema.type.name}"
+            raise _Misfit(
+                "Invalid value: null used for required ", f", schema type: {schema.type.name}"
             )
         return
     kind = schema.type
     logical = PYTHON_TYPES.get(schema.name or "")
     if logical is not None:
         if not isinstance(value, logical):
-            raise _misfit(schema, value, path)
+            raise _wrong_type(schema, value)
     elif kind is Type.STRUCT:
-        _check_struct(schema, value, path)
+        _check_struct(schema, value)
     elif not isinstance(value, _CLASSES[kind]) or (kind in _RANGES and isinstance(value, bool)):
-        raise _misfit(schema, value, path)
+        raise _wrong_type(schema, value)
     elif kind in _RANGES:
         if value not in _RANGES[kind]:
-            raise DataError(f"Invalid value: {value} at {path} does not fit {kind.name}")
+            raise _Misfit(f"Invalid value: {value} at ", f" does not fit {kind.name}")
     elif kind is Type.ARRAY:
-        _check_array(schema, value, path)
+        _check_array(schema, value)
     elif kind is Type.MAP:
-        _check_map(schema, value, path)
+        _check_map(schema, value)
 
 
-def _check_array(schema: Schema, value: Any, path: str) -> None:
+def _check_array(schema: Schema, value: Any) -> None:
     items = schema.items
-    for index, item in enumerate(value):
-        check_value(items, item, f"{path}[{index}]")
+    index = 0
+    try:
+        for item in value:
+            _check(items, item)
+            index += 1
+    except _Misfit as misfit:
+        misfit.within(f"[{index}]")
+        raise
 
 
-def _check_map(schema: Schema, value: Any, path: str) -> None:
+def _check_map(schema: Schema, value: Any) -> None:
     keys, items = schema.keys, schema.items
-    for key, item in value.items():
-        check_value(keys, key, f"key {key!r} of {path}")
-        check_value(items, item, f"{path}[{key!r}]")
+    key = None
+    try:
+        for key, item in value.items():
+            _check(keys, key)
+            _check(items, item)
+    except _Misfit as misfit:
+        misfit.within(f"[{key!r}]")
+        raise
 
 
-def _check_struct(schema: Schema, value: Any, path: str) -> None:
+def _check_struct(schema: Schema, value: Any) -> None:
     if not isinstance(value, Struct):
-        raise _misfit(schema, value, path)
+        raise _wrong_type(schema, value)
     if not value.is_of(schema):
-        raise DataError(f"Struct schemas do not match at {path}: {value.schema} is not {schema}")
-    value.check(path)
+        raise _Misfit("Struct schemas do not match at ", f": {value.schema} is not {schema}")
+    for field, item in value.items():
+        wanted = field.schema
+        if item is None and (wanted.optional or wanted.default is not None):
+            continue
+        try:
+            _check(wanted, item)
+        except _Misfit as misfit:
+            misfit.within(f".{field.name}")
+            raise
 
 
-def _misfit(schema: Schema, value: Any, path: str) -> DataError:
+def _wrong_type(schema: Schema, value: Any) -> _Misfit:
     named = f' "{schema.name}"' if schema.name else ""
-    return DataError(
-        f"Invalid value for schema{named} with type {schema.type.name}: "
-        f"{type(value).__name__} at {path}"
+    return _Misfit(
+        f"Invalid value for schema{named} with type {schema.type.name}: {type(value).__name__} at ",
+        "",
     )

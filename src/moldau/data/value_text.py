@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 
@@ -80,8 +80,10 @@ class _Parser:
             found = self._temporal_of_tokens(token)
             if found is not None:
                 return found
-        if _NUMBER.fullmatch(token):
-            return _parse_number(token)
+        if token[0].isdigit() or token[0] in "+-":
+            number = _decimal(token)
+            if number is not None:
+                return _typed_number(number)
         if depth:
             raise _NotUnderstood
         return SchemaAndValue(builders.STRING, self._text)
@@ -96,21 +98,21 @@ class _Parser:
         return _parse_temporal(content) or SchemaAndValue(builders.STRING, content)
 
     def _array(self, depth: int) -> SchemaAndValue:
-        items: list[Any] = []
+        items: list[SchemaAndValue | None] = []
         merged = _Merged()
         while self._has_next():
             if self._take("]"):
                 schema = merged.schema
                 if schema is None:
-                    return SchemaAndValue(Schema(type=Type.ARRAY), items)
+                    return SchemaAndValue(Schema(type=Type.ARRAY), list(map(_bare, items)))
                 return SchemaAndValue(
-                    builders.array(schema), [_converted(schema, each) for each in items]
+                    builders.array(schema), [_converted(schema, _value(each)) for each in items]
                 )
             if self._take(","):
                 raise _NotUnderstood
             item = self.parse(depth=depth + 1)
             merged.add(item)
-            items.append(None if item is None else item.value)
+            items.append(item)
             after = self._mark()
             if self._take("]"):
                 self._rewind(after)
@@ -119,7 +121,7 @@ class _Parser:
         raise _NotUnderstood
 
     def _map(self, depth: int) -> SchemaAndValue:
-        entries: dict[Any, Any] = {}
+        entries: dict[Any, tuple[SchemaAndValue, SchemaAndValue | None]] = {}
         keys, items = _Merged(), _Merged()
         while self._has_next():
             if self._take("}"):
@@ -130,7 +132,7 @@ class _Parser:
             if key is None or isinstance(key.value, (list, dict)) or not self._take(":"):
                 raise _NotUnderstood
             item = self.parse(depth=depth + 1)
-            entries[key.value] = None if item is None else item.value
+            entries[key.value] = key, item
             self._take(",")
             keys.add(key)
             items.add(item)
@@ -210,12 +212,31 @@ _LITERALS = {
 }
 
 
-def _map_of(keys: Schema | None, items: Schema | None, entries: dict[Any, Any]) -> SchemaAndValue:
+def _value(item: SchemaAndValue | None) -> Any:
+    return None if item is None else item.value
+
+
+def _bare(item: SchemaAndValue | None) -> Any:
+    """A value that keeps no schema: a float is a double then, the one that looks the same."""
+    if item is not None and item.schema is not None and item.schema.type is Type.FLOAT32:
+        return json_text.shortest_float32(item.value)
+    return _value(item)
+
+
+def _map_of(
+    keys: Schema | None,
+    items: Schema | None,
+    entries: dict[Any, tuple[SchemaAndValue, SchemaAndValue | None]],
+) -> SchemaAndValue:
+    pairs = entries.values()
     if keys is None:
-        return SchemaAndValue(Schema(type=Type.MAP), entries)
+        bare = {_bare(key): _bare(each) for key, each in pairs}
+        return SchemaAndValue(Schema(type=Type.MAP), bare)
     converted = {
-        _converted(keys, key): each if items is None else _converted(items, each)
-        for key, each in entries.items()
+        _converted(keys, key.value): _bare(each)
+        if items is None
+        else _converted(items, _value(each))
+        for key, each in pairs
     }
     return SchemaAndValue(Schema(type=Type.MAP, key_schema=keys, value_schema=items), converted)
 
@@ -263,9 +284,19 @@ _CONVERTERS: dict[Type, Callable[[Any], Any]] = {
 }
 
 
-def _parse_number(token: str) -> SchemaAndValue:
+def _decimal(token: str) -> Decimal | None:
+    if not _NUMBER.fullmatch(token):
+        return None
+    try:
+        number = Decimal(token)
+    except InvalidOperation:
+        return None
+    # Java takes no exponent of more than 32 bits.
+    return number if abs(number.adjusted()) < 2**31 else None
+
+
+def _typed_number(number: Decimal) -> SchemaAndValue:
     """The smallest type that holds the number; decimals only beyond doubles and longs."""
-    number = Decimal(token)
     exact = number.adjusted() < 19 and number == number.to_integral_value()
     if exact or not number:
         whole = int(number) if number else 0

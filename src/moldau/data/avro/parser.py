@@ -332,7 +332,7 @@ def _check_depth(schema: AvroType) -> None:
         inner = next(path[-1], None)
         if inner is None:
             path.pop()
-        elif id(inner) not in seen:
+        elif not isinstance(inner, (Primitive, Enum, Fixed)) and id(inner) not in seen:
             seen.add(id(inner))
             path.append(parts(inner))
             if len(path) > NESTING_MAX:
@@ -361,14 +361,18 @@ def _default(value: Any, schema: AvroType) -> Any:
 
 
 def _order(node: dict[str, Any]) -> str:
-    order = node.get("order", "ascending")
+    order = node.get("order")
+    if order is None and "order" not in node:
+        return "ascending"
     if not isinstance(order, str) or order.lower() not in ("ascending", "descending", "ignore"):
         _refuse("The order of a field is ascending, descending or ignore", node)
-    return str(order.lower())
+    return order.lower()
 
 
 def _aliases(node: dict[str, Any]) -> list[str]:
-    aliases = node.get("aliases", [])
+    if "aliases" not in node:
+        return []
+    aliases = node["aliases"]
     if not isinstance(aliases, list):
         _refuse("aliases not an array", node)
     for alias in aliases:
