@@ -61,10 +61,11 @@ class JsonSchema:
         """The canonical text: Confluent's registry has no other form of a JSON Schema."""
         return self.canonical_text
 
-    def has_top_level_field(self, name: str) -> bool:
-        """Whether a property of that name may not be reserved."""
+    @property
+    def top_level_fields(self) -> tuple[str, ...]:
+        """The names that metadata may not reserve, and that the registry may check."""
         properties = self.document.get("properties") if isinstance(self.document, dict) else None
-        return isinstance(properties, dict) and name in properties
+        return tuple(properties) if isinstance(properties, dict) else ()
 
     def incompatibilities(
         self,

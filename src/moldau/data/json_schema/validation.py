@@ -15,10 +15,11 @@ from typing import Any
 import jsonschema_rs
 
 from moldau.data.json_schema.drafts import Draft
+from moldau.data.json_schema.recursion import is_recursive
 from moldau.data.json_schema.schema import JsonSchema
 from moldau.data.schema_language import SchemaError
 
-#: Of a value against a schema with references: a recursive one goes as deep as the value does.
+#: Of a value against a recursive schema, which goes as deep as the value does.
 VALUE_DEPTH_MAX = 500
 BACKTRACKS_MAX = 100_000
 
@@ -30,7 +31,8 @@ _VALIDATORS = {
     Draft.DRAFT_2020_12: jsonschema_rs.Draft202012Validator,
 }
 _RELATIVE = "json-schema:///"
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+#: References that the model does not follow as the validator does.
+_DYNAMIC = ("$dynamicRef", "$recursiveRef")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,9 @@ class JsonSchemaValidator:
             ) from None
         except ValueError as error:
             raise SchemaError(f"Values cannot be checked: {error}") from None
-        self._goes_deep = any(each in schema.canonical_text for each in _REFERENCES)
+        self._goes_deep = is_recursive(schema.model) or any(
+            each in schema.canonical_text for each in _DYNAMIC
+        )
 
     def is_valid(self, value: Any) -> bool:
         if self._goes_deep and _is_too_deep(value):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from moldau.data.json_schema import JsonSchema, JsonSchemaLanguage, JsonSchemaValidator
+from moldau.data.json_schema.recursion import is_recursive
 from moldau.data.json_schema.text import DEPTH_MAX
 from moldau.data.schema_language import ResolvedReference, SchemaError
 
@@ -159,7 +160,7 @@ def products(count: int, first_id: str) -> dict[str, Any]:
     return {"definitions": definitions, "properties": {"product": union}}
 
 
-@pytest.mark.parametrize("count", [3, 12, 40])
+@pytest.mark.parametrize("count", [3, 12, 25])
 def test_recursive_unions_are_compared(count: int) -> None:
     with bounded():
         old = parse(products(count, "string"))
@@ -221,3 +222,18 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     value: dict[str, Any] = {}
     value["a"] = value
     assert JsonSchemaValidator(parse({"properties": {"a": {"$ref": "#"}}})).problems(value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"properties": {"a": {"$ref": "#"}}}, True),
+        ({"properties": {"a": {"$ref": "#/definitions/b"}}, "definitions": {"b": {}}}, False),
+        ({"not": {"items": {"anyOf": [{"$ref": "#"}]}}}, True),
+        ({"$schema": MODERN, "if": {}, "then": {"unevaluatedItems": {"$ref": "#"}}}, True),
+        (ring(3, "string"), True),
+        (doubling(40, "string"), False),
+    ],
+)
+def test_recursive_schemas_are_known(schema: Any, expected: bool) -> None:
+    assert is_recursive(parse(schema).model) == expected

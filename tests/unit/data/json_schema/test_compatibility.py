@@ -120,6 +120,9 @@ def test_a_schema_of_another_language_is_never_compatible() -> None:
         pytest.param({}, {"properties": {}}, ["TYPE_CHANGED #/"], id="from {} to an object"),
         pytest.param({**MODERN}, {**MODERN, "properties": {}}, [], id="from {} to nothing"),
         pytest.param(True, {}, [], id="true is {}"),
+        pytest.param(
+            {"dependencies": {}}, {"dependencies": {"a": []}}, [], id="an empty dependency is none"
+        ),
         pytest.param(False, {"type": "string"}, [], id="nothing was written"),
         pytest.param(
             {"type": "string", "connect.type": "bytes"},

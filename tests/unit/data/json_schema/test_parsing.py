@@ -148,10 +148,9 @@ def test_name_is_the_title_and_other_forms_are_the_canonical_text() -> None:
 
 
 def test_top_level_fields_are_the_properties() -> None:
-    schema = parse({"properties": {"a": {"properties": {"b": {}}}}})
-    assert schema.has_top_level_field("a")
-    assert not schema.has_top_level_field("b")
-    assert not parse(True).has_top_level_field("a")
+    schema = parse({"properties": {"a": {"properties": {"b": {}}}, "c": {}}})
+    assert schema.top_level_fields == ("a", "c")
+    assert parse(True).top_level_fields == ()
 
 
 @pytest.mark.parametrize(

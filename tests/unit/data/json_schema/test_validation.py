@@ -108,7 +108,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(VALUES)
 def test_another_validator_is_of_the_same_opinion(value: Any) -> None:
     schema = {

@@ -12,7 +12,7 @@ from moldau.data.json_schema.model import CombinedSchema, SchemaNode
 from moldau.data.schema_language import SchemaError
 
 #: Comparisons of inner schemas in one run, and how many of them may be inside of one another.
-STEPS_MAX = 200_000
+STEPS_MAX = 100_000
 DEPTH_MAX = 20_000
 #: Differences, each counted once more per 64 characters of its path.
 DIFFERENCES_MAX = 100_000

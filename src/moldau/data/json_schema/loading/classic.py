@@ -209,8 +209,9 @@ class _Loader:
             node.additional_properties = self.load(place.child("additionalProperties"))
         for name, inner in keywords.objects(place, "dependencies").items():
             if isinstance(inner.value, list):
-                of = place.child("dependencies")
-                node.property_dependencies[name] = set(keywords.texts(of, name))
+                names = keywords.texts(place.child("dependencies"), name)
+                if names:
+                    node.property_dependencies[name] = set(names)
             else:
                 node.schema_dependencies[name] = self.load(inner)
         if "propertyNames" in place.value and draft is not Draft.DRAFT_4:

@@ -229,12 +229,11 @@ def _of_type(name: Any, place: Place) -> SchemaNode:
 
 
 def _dependent_required(place: Place) -> SchemaNode:
+    names = keywords.objects(place, "dependentRequired")
     inner = place.child("dependentRequired")
+    required = {name: set(keywords.texts(inner, name)) for name in names}
     return ObjectSchema(
-        property_dependencies={
-            name: set(keywords.texts(inner, name))
-            for name in keywords.objects(place, "dependentRequired")
-        }
+        property_dependencies={name: found for name, found in required.items() if found}
     )
 
 
