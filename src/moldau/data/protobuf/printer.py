@@ -212,7 +212,7 @@ class _Printer:
             for each in oneofs
             if each.members
         ]
-        return sorted(sorted_inside, key=lambda each: each.members[0].number)
+        return sorted(sorted_inside, key=lambda each: min(part.number for part in each.members))
 
     def _oneof(self, oneof: OneOf) -> str:
         text = f"oneof {oneof.name} {{"

@@ -201,6 +201,16 @@ def test_a_map_that_is_written_as_descriptors_write_it_is_normalized_to_a_map() 
     )
 
 
+def test_oneofs_are_sorted_by_their_smallest_number() -> None:
+    text = """syntax = "proto3"; message M {
+        oneof second { int32 d = 4; } oneof first { int32 z = 9; int32 b = 2; } }"""
+    assert LANGUAGE.parse(text).normalized().canonical_text == (
+        'syntax = "proto3";\n\nmessage M {\n'
+        "  oneof first {\n    int32 b = 2;\n    int32 z = 9;\n  }\n"
+        "  oneof second {\n    int32 d = 4;\n  }\n}\n"
+    )
+
+
 def test_numbers_keep_their_value_when_they_are_normalized() -> None:
     defaults = {"-2.0": "-2", "0x1F": "31", "017": "15", "1e3": "1000", "3.14159": "3.14159",
                 "1.50": "1.5", "10f": "10", "-inf": "-inf", "1e999": "1e999"}  # fmt: skip
