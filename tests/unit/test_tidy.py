@@ -56,7 +56,7 @@ BESIDE = {
     "moldau.http.keys": "the keys of an HTTP service, which services add theirs to",
     "moldau.http.metrics": "what services count in",
     "moldau.pipelines.errors": _VALUES,
-    "moldau.services.registry.config_keys": "the keys of a properties file, as every service has them",
+    "moldau.services.registry.config_keys": "the keys of its properties file",
     "moldau.services.rest.config": "the settings of the REST Proxy",
     "moldau.spark.columns._decoder": _COMPILED,
     "moldau.spark.columns._rows": _COMPILED,

@@ -18,10 +18,6 @@ from support.registry.steps import run_scenario
 
 VECTORS = Path(__file__).parents[3].parent / "shared" / "vectors" / "schema-registry"
 
-#: Features that are not there yet, by file.
-NOT_YET = {
-    "metrics_confluent_compat.feature": "metrics with the names of Confluent's JMX exporter",
-}
 #: Scenarios that hold for AxonOps' server and not for Confluent's.
 OTHERS_ONLY = "@axonops-only"
 _ALL_LISTED = "Confluent lists the subjects of all contexts, with their contexts"
@@ -86,7 +82,5 @@ def test_scenario(scenario: Scenario, stage: RegistryStage) -> None:
         pytest.skip("holds for another server than Confluent's")
     if (scenario.file, scenario.line) in CONTRADICTING:
         pytest.skip(CONTRADICTING[scenario.file, scenario.line])
-    if scenario.file in NOT_YET:
-        pytest.skip(f"not there yet: {NOT_YET[scenario.file]}")
     stage.reset()
     run_scenario(scenario, stage.client)

@@ -89,3 +89,11 @@ def test_a_schema_that_does_not_fit_into_a_record_is_refused(servers: str) -> No
         refused = stage.client.register("large", text)
         assert (refused.status, refused.json["error_code"]) == (422, 42209)
         assert stage.client.register("small", STRING).status == 200
+
+
+def test_a_secured_cluster_holds_the_schemas() -> None:
+    with Broker(security="SSL") as broker:
+        clients = {f"kafkastore.{key}": str(value) for key, value in broker.client_config.items()}
+        with registry_on(broker.bootstrap_servers, **clients) as stage:
+            assert stage.client.register("a", STRING).status == 200
+            assert stage.client.get("/subjects").json == ["a"]

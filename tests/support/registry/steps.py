@@ -441,6 +441,24 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value) if value is not None else ""
 
 
+# Metrics.
+
+
+def _metric(world: World, name: str) -> list[str]:
+    text = world.client.ask("GET", "/metrics", headers={"Accept": "*/*"}).text
+    return [each for each in text.splitlines() if re.match(rf"{name}[ {{]", each)]
+
+
+@step(r'the Prometheus metric "([^"]*)" should exist')
+def _metric_exists(world: World, name: str) -> None:
+    assert _metric(world, name)
+
+
+@step(r'the Prometheus metric "([^"]*)" should have value (\d+)')
+def _metric_is(world: World, name: str, value: str) -> None:
+    assert [float(each.rsplit(" ", 1)[1]) for each in _metric(world, name)] == [float(value)]
+
+
 # Concurrency.
 
 

@@ -10,11 +10,13 @@ if something changes, records go to the topic (`leadership.py`, `log.py`) and ba
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 from urllib.parse import urlsplit
 
 from moldau import __version__
 from moldau.http.application import Application, Service
 from moldau.http.authentication import authentication_of
+from moldau.http.metrics import Metrics
 from moldau.http.server import HttpServer
 from moldau.services.registry.api.table import MEDIA_TYPE, SCHEMAS, routes
 from moldau.services.registry.config import RegistryConfig
@@ -26,6 +28,8 @@ from moldau.services.registry.service import RegistryService, as_http_error
 
 __all__ = ["SchemaRegistry"]
 
+_FIRST_ERROR: Final = 400
+
 
 class SchemaRegistry:
     """`start` and `stop` are called once, on the loop that serves."""
@@ -33,6 +37,8 @@ class SchemaRegistry:
     def __init__(self, config: RegistryConfig, *, languages: Languages = LANGUAGES) -> None:
         self.config = config
         self.service = RegistryService(config, languages)
+        # Confluent's name: what dashboards look for.
+        metrics = Metrics("kafka_schema_registry")
         self._server = HttpServer(
             Application(
                 Service(
@@ -48,9 +54,40 @@ class SchemaRegistry:
                 ),
                 config.http,
                 authentication=authentication_of(config.http),
+                metrics=metrics,
             )
         )
         self._member: GroupMember | None = None
+        self._add_metrics(metrics)
+
+    def _add_metrics(self, metrics: Metrics) -> None:
+        """Those of Confluent's registry."""
+        requests = metrics.counter("http_requests_total", "Requests answered.")
+
+        def answered(*, failed: bool) -> float:
+            return sum(
+                amount
+                for labels, amount in requests.values.items()
+                if (int(labels[-1]) >= _FIRST_ERROR) is failed
+            )
+
+        leadership, state = self.service.leadership, self.service.registry.state
+        for name, help, read in (
+            (
+                "master_slave_role",
+                "1 if this instance is the primary.",
+                lambda: float(leadership.is_primary),
+            ),
+            (
+                "node_count",
+                "Instances, as known to the leader of the group.",
+                lambda: 1 if self._member is None else self._member.node_count,
+            ),
+            ("registered_count", "Versions of all subjects.", lambda: state.version_count),
+            ("api_success_count", "Requests that succeeded.", lambda: answered(failed=False)),
+            ("api_failure_count", "Requests that were refused.", lambda: answered(failed=True)),
+        ):
+            metrics.gauge(name, help, read)
 
     @property
     def urls(self) -> list[str]:

@@ -84,6 +84,8 @@ class GroupMember:
             )
         )
         self._running: asyncio.Task[None] | None = None
+        self.node_count = 1
+        """How many instances there are, if this one leads the group."""
 
     def start(self) -> None:
         self._running = asyncio.get_running_loop().create_task(self._run())
@@ -166,6 +168,7 @@ class GroupMember:
                 members[each.member_id] = Identity.decode(bytes(each.metadata))
             except ValueError as error:
                 logger.error("member %s is left out: %s", each.member_id, error)
+        self.node_count = len(members)
         chosen = assign(members, sticky=self._config.sticky).encode()
         return {each.member_id: chosen for each in response.members}
 

@@ -66,6 +66,11 @@ class TopicLog:
         self.uncertain = False
         """Whether something was sent of which it is not known what became of it."""
 
+    def check(self) -> None:
+        """Raise StoreError if nothing is read any more."""
+        if self._reading is None or self._reading.done():
+            raise StoreError(f"the topic {self._topic} is not read")
+
     @property
     def position(self) -> int:
         """The offset after the last record that was applied."""
@@ -122,6 +127,10 @@ class TopicLog:
             )
         except UnreadableRecord as error:
             logger.error("%s offset %d is skipped: %s", raw.topic, raw.offset, error)
+            return
+        except Exception:
+            # A bug: the records after it must be read all the same.
+            logger.exception("%s offset %d could not be replayed", raw.topic, raw.offset)
             return
         if not counts:
             self._refused[raw.offset] = None

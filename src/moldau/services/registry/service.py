@@ -72,6 +72,8 @@ class RegistryService:
         await self.leadership.stop()
 
     def health(self) -> dict[str, Any]:
+        self.leadership.log.check()
+        self.leadership.keys_log.check()
         primary = self.leadership.primary
         return {
             "primary": None if primary is None else primary.url,

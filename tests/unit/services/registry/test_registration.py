@@ -204,3 +204,24 @@ def test_nothing_is_written_in_a_read_only_mode(registry: MemoryRegistry, mode: 
     assert refusal(lambda: registry.configure("a", compatibility="NONE")) == (422, 42205)
     registry.set_mode("a", None)
     assert registry.register("a", record("A", "x")).version == 2
+
+
+@pytest.mark.parametrize(
+    ("schema", "more"),
+    [
+        (record("A", "secret"), {}),
+        ('{"type":"object","properties":{"secret":{}}}', {"schemaType": "JSON"}),
+        ('syntax = "proto3"; message A { string secret = 1; }', {"schemaType": "PROTOBUF"}),
+    ],
+)
+def test_a_reserved_field_is_kept_free_where_fields_are_validated(
+    schema: str, more: dict[str, Any]
+) -> None:
+    registry = MemoryRegistry(validate_fields=True)
+    metadata = {"properties": {"confluent:reserved": "secret, other"}}
+    body = {"metadata": metadata, **more}
+    assert refusal(lambda: registry.register("a", schema, **body)) == (409, 409)
+    assert registry.register("a", schema.replace("secret", "open"), **body).version == 1
+    unreserved = {"metadata": {"properties": {}}, **more}
+    again = schema.replace("secret", "wide")
+    assert refusal(lambda: registry.register("a", again, **unreserved)) == (409, 409)

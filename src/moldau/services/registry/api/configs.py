@@ -9,6 +9,7 @@ from moldau.services.registry.api.parameters import json_body, paged, settings_n
 from moldau.services.registry.machine.configs import ConfigChange
 from moldau.services.registry.machine.errors import (
     compatibility_not_configured,
+    invalid_mode,
     invalid_subject,
     mode_not_configured,
 )
@@ -64,6 +65,8 @@ class ConfigsApi:
 
     async def set_mode(self, request: Request) -> Answer:
         body = await json_body(request)
+        if "mode" not in body:
+            raise invalid_mode()
         mode = text_field(body, "mode")
         name = _checked(settings_name(request))
         force = request.flag("force")

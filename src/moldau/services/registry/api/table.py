@@ -133,6 +133,7 @@ def _plain_routes(service: RegistryService) -> Iterator[Route]:
     server = ServerApi(service)
     about = "Server Metadata (v1)"
     yield _get("/", server.root, "Nothing: the registry is up", about, {"type": "object"})
+    yield _act("/", server.root, "Nothing: the registry is up", about)
     for name, handler in (
         ("id", server.cluster_id),
         ("version", server.version),
@@ -297,6 +298,8 @@ def _get(
         produces=_PRODUCES,
         parameters=tuple(_parameters(parameters.split())),
         responses={200: answer},
+        # Answered from memory: there is nothing to wait for.
+        timeout_ms=0,
     )
 
 
@@ -308,7 +311,7 @@ def _delete(
     answer: dict[str, Any] | None,
     parameters: str = "",
 ) -> Route:
-    return replace(_get(path, handler, summary, tag, answer, parameters), method="DELETE")
+    return replace(_waiting(_get(path, handler, summary, tag, answer, parameters)), method="DELETE")
 
 
 def _post(
@@ -322,7 +325,7 @@ def _post(
     body: dict[str, Any] | None = None,
 ) -> Route:
     return replace(
-        _get(path, handler, summary, tag, answer, parameters),
+        _waiting(_get(path, handler, summary, tag, answer, parameters)),
         method="POST",
         consumes=_CONSUMES,
         body=_of("RegisterSchemaRequest") if body is None else body,
@@ -331,7 +334,12 @@ def _post(
 
 def _act(path: str, handler: Handler, summary: str, tag: str, parameters: str = "") -> Route:
     """A POST whose body, if any, means nothing."""
-    return replace(_get(path, handler, summary, tag, None, parameters), method="POST")
+    return replace(_waiting(_get(path, handler, summary, tag, None, parameters)), method="POST")
+
+
+def _waiting(route: Route) -> Route:
+    """Its body or the topic may keep it waiting: the service's limit holds."""
+    return replace(route, timeout_ms=None)
 
 
 def _gone(route: Route) -> Route:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 from moldau.data.compatibility import CompatibilityLevel, PreviousSchema
 from moldau.data.compatibility import incompatibilities as found_by
+from moldau.data.schema_language import ParsedSchema
 from moldau.services.registry.machine.configs import Config
 from moldau.services.registry.machine.parsing import Canonical, SchemaParser
 from moldau.services.registry.machine.schemas import Schema, StoredSchema
 from moldau.services.registry.machine.scopes import Scopes
 
 __all__ = ["incompatibilities"]
+
+
+@runtime_checkable
+class _WithFields(Protocol):
+    """A parsed schema that knows its fields; Avro's are in its text."""
+
+    def has_top_level_field(self, name: str) -> bool: ...
 
 
 def incompatibilities(
@@ -26,8 +36,10 @@ def incompatibilities(
     level = CompatibilityLevel(config.compatibility_level or scopes.defaults.compatibility_level)
     validates_fields = scopes.validates_fields(config)
     reasons: list[str] = []
-    if validates_fields and previous:
-        reasons += _removed_reservations(new.schema, previous[-1].schema)
+    if validates_fields:
+        if previous:
+            reasons += _removed_reservations(new.schema, previous[-1].schema)
+        reasons += _conflicting_fields(new)
     if config.compatibility_group is not None:
         group = _group(new.schema, config.compatibility_group)
         previous = [
@@ -54,6 +66,23 @@ def _removed_reservations(new: Schema, old: Schema) -> list[str]:
         for name in old.reserved_fields
         if name not in new.reserved_fields
     ]
+
+
+def _conflicting_fields(new: Canonical) -> list[str]:
+    return [
+        f"The new schema has field that conflicts with the reserved field {name}."
+        for name in new.schema.reserved_fields
+        if _has_field(new.parsed, name)
+    ]
+
+
+def _has_field(parsed: ParsedSchema, name: str) -> bool:
+    """Whether the outermost record has a field of this name."""
+    if isinstance(parsed, _WithFields):
+        return parsed.has_top_level_field(name)
+    document = json.loads(parsed.canonical_text)
+    fields = document.get("fields", ()) if isinstance(document, dict) else ()
+    return any(each["name"] == name for each in fields)
 
 
 def _group(schema: Schema, property: str) -> str | None:

@@ -48,8 +48,8 @@ class RegistryState:
         self._contexts: set[str] = set()
         #: By context: who has an id. The last version of a subject that got it counts.
         self._by_id: dict[str, dict[int, dict[str, int]]] = {}
-        #: By context: the id of a schema, by its type and guid.
-        self._by_guid: dict[str, dict[tuple[str, str], int]] = {}
+        #: By context and guid: the id of a schema, by its type.
+        self._by_guid: dict[str, dict[str, dict[str, int]]] = {}
         self._id_maxima: dict[str, int] = {}
         self._referenced_by: dict[SubjectVersion, set[ContextId]] = {}
         self._sorted_subjects: list[QualifiedSubject] | None = None
@@ -66,6 +66,11 @@ class RegistryState:
             return self.latest(subject)
         found = self._versions.get(subject, {}).get(version)
         return found if found is not None and (deleted or not found.deleted) else None
+
+    @property
+    def version_count(self) -> int:
+        """Of all subjects, also those that are deleted softly."""
+        return sum(map(len, self._versions.values()))
 
     def latest(self, subject: str) -> StoredSchema | None:
         found = self._versions.get(subject)
@@ -113,7 +118,7 @@ class RegistryState:
     def id_of(self, subject: str, schema: Schema) -> int | None:
         """The id that an equal schema has in the subject's context."""
         context = context_of(subject)
-        found = self._by_guid.get(context, {}).get((schema.type, schema.guid))
+        found = self._by_guid.get(context, {}).get(schema.guid, {}).get(schema.type)
         return found if found in self._by_id.get(context, {}) else None
 
     def users_of_id(self, context: str, id: int) -> Mapping[str, int]:
@@ -134,10 +139,8 @@ class RegistryState:
 
     def id_of_guid(self, context: str, guid: str) -> int | None:
         ids = self._by_id.get(context, {})
-        for (_, each), id in self._by_guid.get(context, {}).items():
-            if each == guid and id in ids:
-                return id
-        return None
+        found = self._by_guid.get(context, {}).get(guid, {})
+        return next((id for id in found.values() if id in ids), None)
 
     def next_id(self, subject: str) -> int:
         return self._id_maxima.get(context_of(subject), 0) + 1
@@ -212,7 +215,7 @@ class RegistryState:
         versions[stored.version] = stored
         users[stored.subject] = stored.version
         guids = self._by_guid.setdefault(context, {})
-        guids[stored.schema.type, stored.guid] = stored.id
+        guids.setdefault(stored.guid, {})[stored.schema.type] = stored.id
         for target in _targets(stored):
             self._referenced_by.setdefault(target, set()).add((context, stored.id))
 

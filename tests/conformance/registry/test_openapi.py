@@ -1,0 +1,68 @@
+"""The registry's paths against Confluent's OpenAPI documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from moldau.services.registry.api.table import routes
+from moldau.services.registry.config import RegistryConfig
+from moldau.services.registry.languages import LANGUAGES
+from moldau.services.registry.service import RegistryService
+
+DOCUMENTS = Path(__file__).parents[3].parent / "shared" / "vectors" / "openapi"
+NOT_THERE = {
+    "associations": "associations of subjects with resources",
+    "/subjects/{subject}/versions/{version}/tags": "tags within schemas",
+}
+PARAMETERS_NOT_THERE = {
+    "associationType",
+    "findTags",
+    "lifecycle",
+    "resourceType",
+    # Needs a KMS.
+    "testSharing",
+}
+
+
+@pytest.fixture(scope="module")
+def served() -> dict[tuple[str, str], set[str]]:
+    config = RegistryConfig.of({"kafkastore.bootstrap.servers": "127.0.0.1:1"})
+    service = RegistryService(config, LANGUAGES)
+    return {
+        (each.method.lower(), each.template): {one.name for one in each.parameters}
+        for each in routes(service)
+    }
+
+
+@pytest.mark.parametrize("name", ["schema-registry", "dek-registry"])
+def test_every_operation_and_parameter_is_there(
+    name: str, served: dict[tuple[str, str], set[str]]
+) -> None:
+    path = DOCUMENTS / f"{name}.yaml"
+    if not path.exists():
+        pytest.skip(f"no document {path}")
+    document: dict[str, Any] = yaml.safe_load(path.read_text())
+    missing = []
+    for template, operations in document["paths"].items():
+        for method in operations.keys() & {"get", "put", "post", "delete"}:
+            given = served.get((method, template))
+            if given is None:
+                missing.append(f"{method} {template}")
+                continue
+            wanted = {
+                each["name"]
+                for each in operations[method].get("parameters", ())
+                if each["in"] == "query"
+            }
+            missing += [f"{method} {template} {each}" for each in wanted - given]
+    unexpected = [
+        each
+        for each in missing
+        if not any(name in each for name in NOT_THERE)
+        and each.rsplit(" ", 1)[-1] not in PARAMETERS_NOT_THERE
+    ]
+    assert unexpected == []
