@@ -12,6 +12,7 @@ from typing import Any
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from moldau.data.avro.default_values import default_value
+from moldau.data.avro.generated import generated_encoder
 from moldau.data.avro.limits import DEPTH_MAX, check_data, has_empty_items, is_recursive
 from moldau.data.avro.logical_types import logical_type
 from moldau.data.avro.model import (
@@ -55,8 +56,18 @@ class AvroEncoder:
 
     def __init__(self, schema: AvroType, *, logical_types: bool = True) -> None:
         self._schema = _prepared(schema, logical_types=logical_types)
+        self._generated = generated_encoder(schema, logical_types=logical_types)
 
     def encode(self, value: Any) -> bytes:
+        if self._generated is not None:
+            try:
+                return self._generated(value)
+            except Exception:
+                # Not exactly what was expected: fastavro encodes it, or says what is wrong.
+                return self._encode(value)
+        return self._encode(value)
+
+    def _encode(self, value: Any) -> bytes:
         buffer = BytesIO()
         try:
             schemaless_writer(buffer, self._schema, value)
