@@ -119,7 +119,12 @@ class CommonKeywords(TypedDict, total=False):
 
 class ProducerKeywords(CommonKeywords, total=False):
     acks: Literal["all", "-1", -1, "0", 0, "1", 1]
+    auto_register_schemas: Any
+    basic_auth_credentials_source: Any
+    basic_auth_user_info: Any
     batch_size: int | str
+    bearer_auth_credentials_source: Any
+    bearer_auth_token: Any
     buffer_memory: int | str
     compression_gzip_level: int | str
     compression_lz4_level: int | str
@@ -135,9 +140,16 @@ class ProducerKeywords(CommonKeywords, total=False):
     encryption_keys: Any
     encryption_keys_location: Any
     encryption_value_serializer: Any
+    http_read_timeout_ms: Any
     interceptor_classes: str | Sequence[Any]
+    json_fail_invalid_schema: Any
+    key_schema_id_serializer: Any
     key_serializer: Any
     key_serializer_encoding: Any
+    key_subject_name_strategy: Any
+    latest_cache_size: Any
+    latest_cache_ttl_sec: Any
+    latest_compatibility_strict: Any
     linger_ms: int | str
     list_key_serializer_inner: Any
     list_key_serializer_type: Any
@@ -146,23 +158,57 @@ class ProducerKeywords(CommonKeywords, total=False):
     max_block_ms: int | str
     max_in_flight_requests_per_connection: int | str
     max_request_size: int | str
+    max_retries: Any
+    max_schemas_per_subject: Any
     metadata_max_idle_ms: int | str
+    normalize_schemas: Any
     partitioner_adaptive_partitioning_enable: bool | str
     partitioner_availability_timeout_ms: int | str
     partitioner_class: Any
     partitioner_ignore_keys: bool | str
+    reference_subject_name_strategy: Any
     retries: int | str
+    schema_registry_ssl_cipher_suites: Any
+    schema_registry_ssl_enabled_protocols: Any
+    schema_registry_ssl_endpoint_identification_algorithm: Any
+    schema_registry_ssl_engine_factory_class: Any
+    schema_registry_ssl_key_password: Any
+    schema_registry_ssl_keymanager_algorithm: Any
+    schema_registry_ssl_keystore_certificate_chain: Any
+    schema_registry_ssl_keystore_key: Any
+    schema_registry_ssl_keystore_location: Any
+    schema_registry_ssl_keystore_password: Any
+    schema_registry_ssl_keystore_type: Any
+    schema_registry_ssl_protocol: Any
+    schema_registry_ssl_provider: Any
+    schema_registry_ssl_secure_random_implementation: Any
+    schema_registry_ssl_trustmanager_algorithm: Any
+    schema_registry_ssl_truststore_certificates: Any
+    schema_registry_ssl_truststore_location: Any
+    schema_registry_ssl_truststore_password: Any
+    schema_registry_ssl_truststore_type: Any
+    schema_registry_url: Any
     serializer_encoding: Any
+    subject_name_strategy: Any
     transaction_timeout_ms: int | str
     transaction_two_phase_commit_enable: bool | str
     transactional_id: str | None
+    use_latest_version: Any
+    use_schema_id: Any
+    value_schema_id_serializer: Any
     value_serializer: Any
     value_serializer_encoding: Any
+    value_subject_name_strategy: Any
 
 
 class ShareConsumerKeywords(CommonKeywords, total=False):
     allow_auto_create_topics: bool | str
     auto_commit_interval_ms: int | str
+    auto_register_schemas: Any
+    basic_auth_credentials_source: Any
+    basic_auth_user_info: Any
+    bearer_auth_credentials_source: Any
+    bearer_auth_token: Any
     check_crcs: bool | str
     client_rack: str
     default_api_timeout_ms: int | str
@@ -179,8 +225,15 @@ class ShareConsumerKeywords(CommonKeywords, total=False):
     fetch_max_wait_ms: int | str
     fetch_min_bytes: int | str
     group_id: str | None
+    http_read_timeout_ms: Any
+    json_fail_invalid_schema: Any
     key_deserializer: Any
     key_deserializer_encoding: Any
+    key_schema_id_serializer: Any
+    key_subject_name_strategy: Any
+    latest_cache_size: Any
+    latest_cache_ttl_sec: Any
+    latest_compatibility_strict: Any
     list_key_deserializer_inner: Any
     list_key_deserializer_type: Any
     list_value_deserializer_inner: Any
@@ -188,6 +241,30 @@ class ShareConsumerKeywords(CommonKeywords, total=False):
     max_partition_fetch_bytes: int | str
     max_poll_interval_ms: int | str
     max_poll_records: int | str
+    max_retries: Any
+    max_schemas_per_subject: Any
+    normalize_schemas: Any
+    reference_subject_name_strategy: Any
+    schema_registry_ssl_cipher_suites: Any
+    schema_registry_ssl_enabled_protocols: Any
+    schema_registry_ssl_endpoint_identification_algorithm: Any
+    schema_registry_ssl_engine_factory_class: Any
+    schema_registry_ssl_key_password: Any
+    schema_registry_ssl_keymanager_algorithm: Any
+    schema_registry_ssl_keystore_certificate_chain: Any
+    schema_registry_ssl_keystore_key: Any
+    schema_registry_ssl_keystore_location: Any
+    schema_registry_ssl_keystore_password: Any
+    schema_registry_ssl_keystore_type: Any
+    schema_registry_ssl_protocol: Any
+    schema_registry_ssl_provider: Any
+    schema_registry_ssl_secure_random_implementation: Any
+    schema_registry_ssl_trustmanager_algorithm: Any
+    schema_registry_ssl_truststore_certificates: Any
+    schema_registry_ssl_truststore_location: Any
+    schema_registry_ssl_truststore_password: Any
+    schema_registry_ssl_truststore_type: Any
+    schema_registry_url: Any
     share_acknowledgement_mode: Literal["implicit", "explicit"]
     share_acquire_mode: Literal[
         "BATCH_OPTIMIZED",
@@ -195,8 +272,13 @@ class ShareConsumerKeywords(CommonKeywords, total=False):
         "RECORD_LIMIT",
         "record_limit",
     ]
+    subject_name_strategy: Any
+    use_latest_version: Any
+    use_schema_id: Any
     value_deserializer: Any
     value_deserializer_encoding: Any
+    value_schema_id_serializer: Any
+    value_subject_name_strategy: Any
 
 
 class ConsumerKeywords(ShareConsumerKeywords, total=False):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from moldau.client.config.registry_keys import REGISTRY_KEYS
+
 __all__ = ["DESERIALIZER_KEYS", "SERIALIZER_KEYS"]
 
 
@@ -24,5 +26,11 @@ SERIALIZER_KEYS = (
     *_ENCRYPTION,
     "encryption.data.key.records.max",
     "encryption.value.serializer",
+    *REGISTRY_KEYS,
 )
-DESERIALIZER_KEYS = (*_keys("deserializer"), *_ENCRYPTION, "encryption.value.deserializer")
+DESERIALIZER_KEYS = (
+    *_keys("deserializer"),
+    *_ENCRYPTION,
+    "encryption.value.deserializer",
+    *REGISTRY_KEYS,
+)

@@ -14,6 +14,7 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from moldau.data.avro.default_values import default_value
 from moldau.data.avro.defaults import DefaultChecker
+from moldau.data.avro.generated import generated_encoder
 from moldau.data.avro.int_ranges import int_check
 from moldau.data.avro.limits import DEPTH_MAX, check_data, has_empty_items, is_recursive
 from moldau.data.avro.logical_types import logical_type
@@ -59,9 +60,19 @@ class AvroEncoder:
 
     def __init__(self, schema: AvroType, *, logical_types: bool = True) -> None:
         self._schema, _ = _prepared(schema, logical_types=logical_types)
+        self._generated = generated_encoder(schema, logical_types=logical_types)
         self._check_ints = int_check(schema)
 
     def encode(self, value: Any) -> bytes:
+        if self._generated is not None:
+            try:
+                return self._generated(value)
+            except Exception:
+                # Not exactly what was expected: fastavro encodes it, or says what is wrong.
+                return self._encode(value)
+        return self._encode(value)
+
+    def _encode(self, value: Any) -> bytes:
         if self._check_ints is not None:
             self._check_ints(value)
         buffer = BytesIO()

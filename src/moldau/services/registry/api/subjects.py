@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from moldau.http.request import Answer, Request
@@ -120,7 +121,8 @@ class SubjectsApi:
         registration = self._registry.registration
 
         def render(stored: StoredSchema) -> dict[str, Any]:
-            return _registered(self.rendered(stored, request.text("format")))
+            form = request.text("format") or _form_of(asked.schema.text, stored)
+            return _registered(self.rendered(stored, form))
 
         stored = registration.registered(subject, asked, normalize=normalizes)
         if stored is not None:
@@ -183,3 +185,10 @@ def qualify_references(body: dict[str, Any], subject: str) -> None:
     """Subjects of references as they are written from outside the context."""
     for each in body.get("references", ()):
         each["subject"] = str(qualify(subject, each["subject"]))
+
+
+def _form_of(text: str, stored: StoredSchema) -> str | None:
+    """Clients in Python register descriptors in base64, and remember what they get in return: so
+    they get the same form."""
+    is_base64 = stored.schema.type == "PROTOBUF" and re.fullmatch(r"[A-Za-z0-9+/=]+", text)
+    return "serialized" if is_base64 else None
