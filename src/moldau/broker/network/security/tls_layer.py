@@ -5,12 +5,14 @@ record, which saves a tenth of the CPU time of produce and fetch; the kernel's o
 module that most systems do not load.
 
 The handshake happens in `recv_into`, which raises BlockingIOError until it is done, within
-HANDSHAKE_TIMEOUT_S. The client's first message costs the signature of the private key, a millisecond
-with RSA, so that only a few are handled in one turn of the loop: the others stay in their sockets,
-and clients that are connected wait for milliseconds when hundreds connect at once. Invariants: what was encrypted is sent before anything else is encrypted; bytes
-count as sent when the kernel has their ciphertext, so whoever waits for room in the socket waits
-for the right thing; decrypted bytes that did not fit are announced by `has_pending`, since the
-socket does not become readable for them.
+HANDSHAKE_TIMEOUT_S. A client's first message costs a signature, a millisecond with RSA, so only a
+few are handled in one turn of the loop and the others stay in their sockets: when hundreds of
+clients connect at once, connected ones wait for milliseconds.
+
+Invariants: what was encrypted is sent before anything else is encrypted; bytes count as sent when
+the kernel has their ciphertext, so whoever waits for room in the socket waits for the right thing;
+decrypted bytes that did not fit are announced by `has_pending`, since the socket does not become
+readable for them.
 """
 
 from __future__ import annotations
