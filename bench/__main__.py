@@ -30,6 +30,7 @@ from bench import failover as failover_work
 from bench import groups as group_work
 from bench import growth as growth_work
 from bench import nodes, servers, sharing, workloads
+from bench import permissions as permission_work
 from bench import tls as tls_work
 from bench import transactions as transaction_work
 from bench.servers import Server
@@ -224,35 +225,48 @@ def latency(run: Run) -> None:
 
 
 def acls(run: Run) -> None:
-    """Synchronous produce without an authorizer and with 1,000 and 10,000 ACLs, in turns."""
-    count = max(1000, int(4_000 * run.scale))
-    frame = workloads.produce_frame("latency")
-    best: dict[int, float] = {}
-    with ExitStack() as running:
-        measured: dict[int, Server] = {}
-        for number in (0, 1_000, 10_000):
-            settings = acl_work.SETTINGS if number else ()
-            server = running.enter_context(servers.moldau(*settings))
-            server.create_topic("latency")
-            if number:
-                acl_work.create(f"127.0.0.1:{server.port}", number, "latency")
-            workloads.round_trips(server, frame, count=count)
-            measured[number] = server
-        for _ in range(LATENCY_ROUNDS):
-            for number, server in measured.items():
-                p50_us = workloads.round_trips(server, frame, count=count).p50_us
-                best[number] = min(p50_us, best.get(number, p50_us))
+    """Small produce and fetch without an authorizer and with 1,000 and 10,000 ACLs, in turns."""
+    found: dict[str, permission_work.Ratios] = {}
+    for broker, counts in zip(run.brokers(), ((0, 1_000, 10_000), (0, 10_000)), strict=False):
+        with ExitStack() as running:
+            measured: dict[str, Server] = {}
+            for number in counts:
+                server = running.enter_context(
+                    partial(broker, *acl_work.SETTINGS)() if number else broker())
+                permission_work.prepare(server)
+                if number:
+                    acl_work.create(server.bootstrap, number, permission_work.TOPIC,
+                                    permission_work.MANY)
+                measured[str(number)] = server
+            # Of Kafka only its round trips are shown.
+            rounds = permission_work.ROUNDS if server.name == "moldau" else 9
+            found[server.name] = permission_work.measure(
+                measured, none="0", scale=run.scale, rounds=rounds)
     for number in (1_000, 10_000):
-        run.rows.append(
-            Row(
-                f"synchronous produce p50 with {number:,} ACLs",
-                "us",
-                best[number],
-                None,
-                best[0],
-                "<= 1.03 of none",
-            )
-        )
+        kafkas = found.get("kafka", {}).get(str(number), {})
+        for name, (what, unit) in permission_work.FIGURES.items():
+            value, none = found["moldau"][str(number)][name]
+            kafka = None if "cpu" in name or name not in kafkas else kafkas[name][0]
+            run.rows.append(Row(f"{what} with {number:,} ACLs", unit, value, kafka, none,
+                                "<= 1.03 of none"))
+
+
+def audit(run: Run) -> None:
+    """Small produce and fetch with ACLs, and with an audit log of everything beside them."""
+    with ExitStack() as running:
+        folder = running.enter_context(servers.scratch_folder())
+        measured: dict[str, Server] = {}
+        for name, settings in (
+            ("none", ()), ("audit", (f"moldau.audit.file={folder / 'audit.jsonl'}",))
+        ):
+            server = running.enter_context(servers.moldau(*acl_work.SETTINGS, *settings))
+            permission_work.prepare(server)
+            acl_work.create(server.bootstrap, 1_000, permission_work.TOPIC, permission_work.MANY)
+            measured[name] = server
+        found = permission_work.measure(measured, none="none", scale=run.scale)
+    for name, (what, unit) in permission_work.FIGURES.items():
+        value, none = found["audit"][name]
+        run.rows.append(Row(f"{what}, audited", unit, value, None, none, "<= 1.05 of none"))
 
 
 def start(run: Run) -> None:
@@ -838,45 +852,32 @@ def _spark_rows(run: Run, formats: tuple[str, ...], found: Any, size: int) -> No
 
 
 def tls(run: Run) -> None:
-    """Produce, fetch, synchronous produce and handshakes over SSL, beside PLAINTEXT."""
-    found: dict[str, tls_work.Figures] = {}
-    with servers.scratch_folder() as folder:
+    """Produce, fetch, latency and handshakes over SSL, beside PLAINTEXT; all servers in turns."""
+    with ExitStack() as running:
+        folder = running.enter_context(servers.scratch_folder())
         certificates = tls_work.Certificates(folder)
+        measured: dict[str, Server] = {}
         for broker in run.brokers():
-            with broker() as server:
-                found[f"{server.name} PLAINTEXT"] = tls_work.measure(server, run.scale)
+            server = running.enter_context(broker())
+            measured[f"{server.name} PLAINTEXT"] = server
         for broker in run.brokers(*certificates.overrides):
-            with broker() as server:
-                secured = replace(server, ca=str(certificates.certificate))
-                found[server.name] = tls_work.measure(secured, run.scale)
-    for protocol, suffix in (("SSL", ""), ("PLAINTEXT", " PLAINTEXT")):
-        ours, kafkas = found[f"moldau{suffix}"], found.get(f"kafka{suffix}")
+            server = running.enter_context(broker())
+            measured[f"{server.name} SSL"] = replace(server, ca=str(certificates.certificate))
+        found = tls_work.measure(measured, run.scale)
+    for protocol in ("SSL", "PLAINTEXT"):
+        ours, kafkas = found[f"moldau {protocol}"], found.get(f"kafka {protocol}", {})
         for name, (what, unit, aim) in tls_work.FIGURES.items():
-            value = getattr(ours, name)
-            if value is not None:
-                theirs = kafkas and getattr(kafkas, name)
-                run.rows.append(
-                    Row(f"{what}, {protocol}", unit, value, theirs, None, aim if not suffix else "")
-                )
+            if name in ours:
+                limit = found["moldau PLAINTEXT"].get(name) if protocol == "SSL" else None
+                run.rows.append(Row(f"{what}, {protocol}", unit, ours[name], kafkas.get(name),
+                                    limit, aim if protocol == "SSL" else ""))
 
 
 SUITES = {
     suite.__name__: suite
     for suite in (
-        throughput,
-        fetch,
-        latency,
-        start,
-        partitions,
-        groups,
-        transactions,
-        share,
-        cluster,
-        failover,
-        clients,
-        spark,
-        acls,
-        tls,
+        throughput, fetch, latency, start, partitions, groups, transactions, share, cluster,
+        failover, clients, spark, acls, audit, tls,
     )
 }
 

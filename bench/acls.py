@@ -1,7 +1,4 @@
-"""What an authorizer costs: one produced batch with no authorizer, and with 1,000 and 10,000 ACLs.
-
-`python -m bench acls` compares round trips; here is how the ACLs come to be.
-"""
+"""The ACLs with which `python -m bench acls` measures what an authorizer costs."""
 
 from __future__ import annotations
 
@@ -23,8 +20,8 @@ SETTINGS = (
 PER_REQUEST = 1_000
 
 
-def bindings(count: int, topic: str) -> list[AclBinding]:
-    """ACLs of other users on other topics, half of them prefixed, and the one that allows."""
+def bindings(count: int, *topics: str) -> list[AclBinding]:
+    """ACLs of other users on other topics, half of them prefixed, and those that allow."""
 
     def acl(name: str, pattern: PatternType, principal: str, operation: AclOperation) -> AclBinding:
         return AclBinding(
@@ -39,13 +36,16 @@ def bindings(count: int, topic: str) -> list[AclBinding]:
             f"User:user-{number}",
             AclOperation.WRITE,
         )
-        for number in range(count - 1)
+        for number in range(count - len(topics))
     ]
-    return [*others, acl(topic, PatternType.LITERAL, "User:ANONYMOUS", AclOperation.ALL)]
+    allowing = [
+        acl(topic, PatternType.LITERAL, "User:ANONYMOUS", AclOperation.ALL) for topic in topics
+    ]
+    return [*others, *allowing]
 
 
-def create(bootstrap: str, count: int, topic: str) -> None:
-    wanted = bindings(count, topic)
+def create(bootstrap: str, count: int, *topics: str) -> None:
+    wanted = bindings(count, *topics)
     with Admin(bootstrap_servers=bootstrap) as admin:
         for start in range(0, count, PER_REQUEST):
             admin.create_acls(wanted[start : start + PER_REQUEST])

@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 ROOT = Path(__file__).resolve().parent.parent
 KAFKA_JARS = ROOT / ".cache" / "kafka"
-START_SECONDS_MAX = 60.0
+START_SECONDS_MAX = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,10 @@ class Server:
     def cpu_seconds(self) -> float:
         times = psutil.Process(self.pid).cpu_times()
         return times.user + times.system
+
+    def main_thread_seconds(self) -> float:
+        """The CPU time of its first thread, in nanoseconds' resolution: Moldau's event loop."""
+        return int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[0]) / 1e9
 
     def memory_mb(self) -> float:
         return psutil.Process(self.pid).memory_info().rss / 1e6

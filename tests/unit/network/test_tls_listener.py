@@ -285,6 +285,71 @@ def test_a_handshake_has_a_time_limit(
     assert sum("was not done within" in each for each in caplog.messages) == 1
 
 
+def test_a_crowd_begins_its_handshakes_a_few_in_each_turn_of_the_loop(
+    kit: Any, run: Run, server: Identity, authority: Authority
+) -> None:
+    """Whoever is connected waits for a few signatures at most, and everybody gets in."""
+    count, limit = 20, tls_layer.HANDSHAKES_PER_TURN_MAX
+
+    async def main() -> None:
+        settings = settings_of(server, authority)
+        listener = SecuredListener("X", settings, client_auth="none", authenticator=None)
+        crowd = []
+        for _ in range(count):
+            ours, theirs = socket.socketpair()
+            for each in (ours, theirs):
+                each.setblocking(False)
+            layer, _ = listener.open(ours, ConnectionInfo(), kit.ScriptReceiver())
+            outgoing = ssl.MemoryBIO()
+            client = client_tls(authority).wrap_bio(
+                ssl.MemoryBIO(), outgoing, server_hostname="localhost"
+            )
+            with suppress(ssl.SSLWantReadError):
+                client.do_handshake()
+            theirs.send(outgoing.read())
+            crowd.append((layer, theirs))
+
+        def turn() -> int:
+            """How many have their certificate after all sockets were looked at once."""
+            for layer, _ in crowd:
+                with suppress(BlockingIOError):
+                    layer.recv_into(memoryview(bytearray(100)))
+            answered = 0
+            for _, theirs in crowd:
+                with suppress(BlockingIOError):
+                    answered += bool(theirs.recv(1, socket.MSG_PEEK))
+            return answered
+
+        assert turn() == limit
+        assert turn() == limit, "the loop has not turned"
+        found = [limit]
+        while found[-1] < count:
+            await asyncio.sleep(0)
+            found.append(turn())
+        assert found == [min(limit * number, count) for number in range(1, len(found) + 1)]
+        for layer, theirs in crowd:
+            layer.close()
+            theirs.close()
+
+    run(main())
+
+
+def test_a_crowd_gets_in_while_others_work(
+    kit: Any, run: Run, server: Identity, authority: Authority
+) -> None:
+    async def main() -> None:
+        async with secured(kit, settings_of(server, authority)) as stage:
+            tls = client_tls(authority)
+            early = await stage.connect(tls)
+            late = asyncio.gather(*(stage.connect(tls) for _ in range(50)))
+            while not late.done():
+                assert await early.ask(b"meanwhile") == b"meanwhile"
+            for number, peer in enumerate(late.result()):
+                assert await peer.ask(b"%d" % number) == b"%d" % number
+
+    run(main())
+
+
 def test_the_end_of_a_stream_is_said(
     kit: Any, run: Run, server: Identity, authority: Authority
 ) -> None:
@@ -348,9 +413,7 @@ def test_new_files_are_used_for_new_connections(
             assert await number() == after
             store.write_text(other.pem.read_text())
             assert await number() == after
-            stage.security.update(
-                settings | {"ssl.allow.dn.changes": True}, client_auth="none"
-            )
+            stage.security.update(settings | {"ssl.allow.dn.changes": True}, client_auth="none")
             assert await number() != after
             assert await old.ask(b"as before") == b"as before"
 

@@ -9,7 +9,7 @@ Invariants: a partition that fails returns its own error and affects no other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from moldau.broker.fetch_sessions.slot import FetchSlot
 from moldau.broker.replication import reading
@@ -61,8 +61,9 @@ class FetchLimits(NamedTuple):
     # The rack of a consumer that may be redirected to a closer replica; empty: it may not.
     rack: str = ""
     listener_name: str = ""
-    # Whether the client may not read a topic; None: everybody may read all.
-    denies: Callable[[TopicKey], bool] | None = None
+    # Whether the client may not read a topic, asked with `sender`; None: everybody may read all.
+    denies: Callable[[Any, TopicKey], bool] | None = None
+    sender: object = None
 
 
 class Reading(NamedTuple):
@@ -117,7 +118,7 @@ class SlotReader:
     ) -> PartitionData:
         """The result for one partition if it may use `bytes_left` of the response."""
         wanted = slot.wanted
-        if limits.denies is not None and limits.denies(slot.key):
+        if limits.denies is not None and limits.denies(limits.sender, slot.key):
             denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             return PartitionData(wanted.partition, denied, aborted_transactions=())
         partition = slot.partition

@@ -27,7 +27,7 @@ from moldau.broker.replication.machine.fetch_data import PartitionData
 from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint, TopicKey
 from moldau.broker.replication.machine.purgatory import WAITERS_MAX, Purgatory
 from moldau.broker.replication.machine.throttle import ReplicationThrottle
-from moldau.broker.security.authorization.topic_guard import TopicGuard
+from moldau.broker.security.authorization.topic_guard import DeniesTopic, TopicGuard
 from moldau.broker.security.quotas.shell import ClientQuotas
 from moldau.clock import Clock
 from moldau.wire.constants import Buffer
@@ -95,10 +95,11 @@ class FetchHandler:
         version = context.api_version
         body = decode_fetch(version, frame, body_position)
         from_follower = body.replica_id >= 0
-        replica_id, denies = body.replica_id, None
+        replica_id = body.replica_id
+        denies: DeniesTopic | None = None
         if self._guard is not None:
             if not from_follower:
-                denies = self._guard.denied_reads(context)
+                denies = self._guard.denies_read()
             elif self._guard.denies_follower(context):
                 # It is not a follower, so its position must not be recorded either.
                 replica_id, denies = -1, _denies_all
@@ -120,6 +121,7 @@ class FetchHandler:
                 body.rack if self._rack_aware and not from_follower else "",
                 context.listener_name,
                 denies,
+                context,
             ),
         )
         responder = _Responder(
@@ -150,7 +152,7 @@ def _limiter(quotas: ClientQuotas, context: RequestContext) -> Limiter:
     return limit
 
 
-def _denies_all(key: TopicKey) -> bool:
+def _denies_all(context: RequestContext, key: TopicKey) -> bool:
     return True
 
 

@@ -14,22 +14,17 @@ class AppendedRequests:
     """Their responses, in the order of the requests; one that is ready may wait for an earlier
     one."""
 
-    __slots__ = ("_replies",)
+    __slots__ = ("replies",)
 
     def __init__(self) -> None:
-        self._replies: deque[asyncio.Future[Reply] | bytes | list[Buffer]] = deque()
-
-    def __len__(self) -> int:
-        return len(self._replies)
-
-    def append(self, reply: asyncio.Future[Reply] | bytes | list[Buffer]) -> None:
-        self._replies.append(reply)
+        #: The same deque for ever: whether there are any is asked with each request.
+        self.replies: deque[asyncio.Future[Reply] | bytes | list[Buffer]] = deque()
 
     def take_ready(
         self, has_failed: Callable[[asyncio.Future[Reply]], bool]
     ) -> list[Buffer] | None:
         """The responses that are next in order; None if `has_failed` of one of them."""
-        replies = self._replies
+        replies = self.replies
         answers: list[Buffer] = []
         while replies:
             first = replies[0]
@@ -49,7 +44,8 @@ class AppendedRequests:
         return answers
 
     def cancel(self) -> None:
-        replies, self._replies = self._replies, deque()
+        replies = tuple(self.replies)
+        self.replies.clear()
         for reply in replies:
             if isinstance(reply, asyncio.Future):
                 reply.cancel()

@@ -67,6 +67,7 @@ class Connection:
 
     __slots__ = (
         "_appended",
+        "_appended_requests",
         "_busy",
         "_channel",
         "_closed",
@@ -108,7 +109,8 @@ class Connection:
         self._sender = Sender(channel, host.loop, self)
         self._unsent = self._sender.unsent
         self._work: asyncio.Future[Reply] | None = None
-        self._appended = AppendedRequests()
+        self._appended_requests = AppendedRequests()
+        self._appended = self._appended_requests.replies
         self._held: memoryview | None = None
         self._yielding = False
         self._muted = Muting(info, host.loop, self._continue)
@@ -204,12 +206,12 @@ class Connection:
         """Handle received frames until the connection is busy or there are no more."""
         answers: list[Buffer] = []
         try:
-            self._answer_frames(answers)
+            sent = self._answer_frames(answers)
         except Exception as error:
             self._send(answers)
             self._close_for(error)
             return
-        if not self._closed:
+        if not self._closed and (answers or not sent):
             self._sender.send(answers)
         if self._closed:
             return
@@ -234,8 +236,11 @@ class Connection:
             if self._has_pending is not None and self._has_pending():
                 self._host.loop.call_soon(self._on_pending)
 
-    def _answer_frames(self, answers: list[Buffer]) -> None:
-        """Collect the responses to small requests, so that one call sends them all."""
+    def _answer_frames(self, answers: list[Buffer]) -> bool:
+        """Collect the responses to small requests, so that one call sends them all.
+
+        Returns whether others have been sent."""
+        sent = False
         next_frame = self._decoder.next_frame
         dispatch = self._receiver.dispatch
         info = self.info
@@ -243,7 +248,7 @@ class Connection:
         for _ in range(REQUESTS_PER_WAKEUP_MAX):
             frame = self._next_in_turn() if appended or self._held is not None else next_frame()
             if frame is None:
-                return
+                return sent
             reply = dispatch(info, frame)
             if isinstance(reply, asyncio.Future) and self._receiver.is_pipelined(frame):
                 appended.append(reply)
@@ -257,19 +262,21 @@ class Connection:
                 answers += reply
                 self._send(answers)
                 answers.clear()
+                sent = True
                 if self._unsent or self._closed:
                     self._decoder.detach()
-                    return
+                    return sent
             elif reply is not None:
                 self._decoder.detach()
                 self._wait_for(reply)
-                return
+                return sent
             if info.mute_ms:
                 self._decoder.detach()
-                return
+                return sent
         self._decoder.detach()
         self._yielding = True
         self._host.loop.call_soon(self._on_turn)
+        return sent
 
     def _next_in_turn(self) -> memoryview | None:
         """The next frame, unless it must wait for appended requests."""
@@ -332,7 +339,7 @@ class Connection:
         """Send the responses that are next in order."""
         if self._has_failed(work):
             return
-        answers = self._appended.take_ready(self._has_failed)
+        answers = self._appended_requests.take_ready(self._has_failed)
         if answers is not None:
             self._send(answers)
             self._continue()
@@ -387,7 +394,7 @@ class Connection:
         work = self._work
         if work is not None:
             work.cancel()
-        self._appended.cancel()
+        self._appended_requests.cancel()
         self._held = None
         self._host.on_closed(self, work)
         self.info.closed()

@@ -14,7 +14,11 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from moldau.broker.network.context import ANONYMOUS, ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver
-from moldau.broker.network.security.tls_layer import HANDSHAKE_TIMEOUT_S, TlsLayer
+from moldau.broker.network.security.tls_layer import (
+    HANDSHAKE_TIMEOUT_S,
+    HandshakeTurns,
+    TlsLayer,
+)
 from moldau.broker.network.transport_layer import (
     Identify,
     ListenerSecurity,
@@ -89,6 +93,7 @@ class SecuredListener:
         self._contexts = ServerContexts(name, settings, client_auth=client_auth)
         self._authenticator = authenticator
         self._receive_buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
+        self._turns = HandshakeTurns()
         self._mapper = _mapper(settings)
         self.identify: Identify | None = None
         #: Called after each handshake with a client's certificate, and with why one failed.
@@ -116,6 +121,7 @@ class SecuredListener:
             sock,
             self._contexts.current(),
             receive_buffer=self._receive_buffer,
+            turns=self._turns,
             on_established=established,
             on_failed=failed,
         )

@@ -21,8 +21,9 @@ from moldau.wire.acls import AclOperation
 from moldau.wire.apis import API_BY_KEY, ApiKey
 
 WRITE_AFTER_MS: Final = 100
-#: As many lines are written at once, even before the time is over.
-LINES_MAX: Final = 1_000
+#: As many lines are written at once, even before the time is over. More than 128 KB at once would
+#: cost three times as much for each line: the C library maps such memory anew, page by page.
+LINES_MAX: Final = 200
 #: For so many kinds of operations the text is kept: a client does the same again and again.
 TEXTS_MAX: Final = 10_000
 _OWNER_ONLY: Final = 0o600
@@ -55,10 +56,12 @@ class AuditLog:
     ) -> None:
         """`to_topic` gets the same lines as the file."""
         self._selection = settings.selection
-        self._wants_allowed = settings.selection.wants_kind(Kind.ALLOWED)
+        self._sampled = settings.selection.sampled
+        self.wants_allowed = settings.selection.wants_kind(Kind.ALLOWED)
         self._wants_denied = settings.selection.wants_kind(Kind.DENIED)
         self._path = settings.path
         self._clock = clock
+        self._now_ms = clock.now_ms
         self._node_id = node_id
         self._write = write or (append_to(settings.path) if settings.path else None)
         self._to_topic = to_topic
@@ -78,32 +81,62 @@ class AuditLog:
         allowed: bool,
     ) -> None:
         """An operation of a request was allowed or denied."""
-        if not (self._wants_allowed if allowed else self._wants_denied):
-            return
+        text = self._known_text(context, operation, resource_type, resource, allowed=allowed)
+        if text is not None:
+            if allowed:
+                self.repeat(text)
+            else:
+                self._record(text)
+
+    def text_if_allowed(
+        self, context: RequestContext, operation: str, resource_type: str, resource: str
+    ) -> str | None:
+        """What `operation` would write, for `repeat`; None if nobody wants to know."""
+        return self._known_text(context, operation, resource_type, resource, allowed=True)
+
+    def repeat(self, text: str) -> None:
+        """An operation with this text was allowed."""
+        if not self._sampled or self._selection.takes_next():
+            # As in `_record`, without the call: this happens with every Produce and Fetch.
+            self._lines.append(f'{{"time":{self._now_ms()},{text}')
+            if self._alarm is None or len(self._lines) >= LINES_MAX:
+                self._write_soon()
+
+    def _known_text(
+        self,
+        context: RequestContext,
+        operation: str,
+        resource_type: str,
+        resource: str,
+        *,
+        allowed: bool,
+    ) -> str | None:
+        if not (self.wants_allowed if allowed else self._wants_denied):
+            return None
         known = (
             allowed, context.principal, context.client_host, context.listener_name,
             context.client_id, context.api_key, operation, resource_type, resource,
         )  # fmt: skip
         try:
-            text = self._texts[known]
+            return self._texts[known]
         except KeyError:
-            event = Event(
-                Kind.ALLOWED if allowed else Kind.DENIED,
-                context.principal,
-                context.client_host,
-                context.listener_name,
-                client_id=context.client_id or "",
-                api=API_BY_KEY[context.api_key].name,
-                operation=operation,
-                resource_type=resource_type,
-                resource=resource,
-            )
-            if len(self._texts) >= TEXTS_MAX:
-                self._texts.clear()
-            own = allowed and _is_of_the_audit(context.api_key, operation, resource)
-            text = self._texts[known] = None if own else self._text(event)
-        if text is not None and (not allowed or self._selection.takes_next()):
-            self._record(text)
+            pass
+        event = Event(
+            Kind.ALLOWED if allowed else Kind.DENIED,
+            context.principal,
+            context.client_host,
+            context.listener_name,
+            client_id=context.client_id or "",
+            api=API_BY_KEY[context.api_key].name,
+            operation=operation,
+            resource_type=resource_type,
+            resource=resource,
+        )
+        if len(self._texts) >= TEXTS_MAX:
+            self._texts.clear()
+        own = allowed and _is_of_the_audit(context.api_key, operation, resource)
+        text = self._texts[known] = None if own else self._text(event)
+        return text
 
     def authentication(
         self, connection: ConnectionInfo, mechanism: str, *, principal: str = "", reason: str = ""
@@ -124,7 +157,10 @@ class AuditLog:
         return content(event, self._node_id) if self._selection.wants(event) else None
 
     def _record(self, text: str) -> None:
-        self._lines.append(f'{{"time":{self._clock.now_ms()},{text}')
+        self._lines.append(f'{{"time":{self._now_ms()},{text}')
+        self._write_soon()
+
+    def _write_soon(self) -> None:
         if len(self._lines) >= LINES_MAX:
             self.flush()
         elif self._alarm is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
@@ -34,6 +34,9 @@ _SOME_NAME: Final = "hardcode"
 
 _CLUSTER: Final = ResourceType.CLUSTER
 
+#: Operations that are allowed, and what the audit log writes about each.
+Granted: TypeAlias = dict[tuple[object, ...], str]
+
 logger = logging.getLogger("kafka.authorizer.logger")
 
 
@@ -44,6 +47,7 @@ class Authorization:
         self._authorizer = authorizer
         self._audit = audit
         self._authorize = authorizer.authorize
+        self._memories: list[Granted] = []
 
     @property
     def uses_acls(self) -> bool:
@@ -53,6 +57,44 @@ class Authorization:
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if isinstance(self._authorizer, MetadataAuthorizer):
             self._authorizer.apply(delta, image)
+        if delta.acls_changed:
+            for memory in self._memories:
+                memory.clear()
+
+    @property
+    def remembers(self) -> bool:
+        """Whether decisions depend on principal, host, operation and resource only, and change
+        with the ACLs: of other authorizers only their authors know what decides."""
+        return type(self._authorizer) is StandardAuthorizer
+
+    def memory(self) -> Granted:
+        """A memory for what is allowed, which is emptied when that may have changed."""
+        memory: Granted = {}
+        self._memories.append(memory)
+        return memory
+
+    def audit_text(
+        self,
+        request: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+    ) -> str:
+        """What the audit log writes each time that this is allowed; empty for nothing."""
+        if self._audit is None:
+            return ""
+        return self._audit.text_if_allowed(request, operation.name, resource_type.name, name) or ""
+
+    @property
+    def audit_again(self) -> Callable[[str], None] | None:
+        """To be called with an `audit_text` each time that this is allowed once more; None if the
+        audit log gets nothing that is allowed."""
+        return self._audit.repeat if self._audit is not None and self._audit.wants_allowed else None
+
+    @property
+    def logs(self) -> Callable[[int], bool]:
+        """Whether decisions of a level are logged: what is allowed at DEBUG."""
+        return logger.isEnabledFor
 
     def allows(
         self,

@@ -43,6 +43,11 @@ class Selection:
             return False
         return not event.operation or self._is_operation(event)
 
+    @property
+    def sampled(self) -> bool:
+        """Whether `takes_next` has to be asked."""
+        return self._every > 1
+
     def takes_next(self) -> bool:
         """Whether the next allowed operation is in the sample."""
         if self._every == 1:
