@@ -404,16 +404,13 @@ class Connection:
             return
         if isinstance(reason, InvalidRequest) and reason.last_reply:
             self._send([reason.last_reply])
-        _log_reason(self._name(), reason)
+        _log_reason(self.info.origin, reason)
         self.close()
 
     def on_broken(self, error: OSError) -> None:
         """Abrupt disconnects are logged at DEBUG only."""
-        logger.debug("connection %s broke: %s", self._name(), error)
+        logger.debug("connection %s broke: %s", self.info.origin, error)
         self.close()
-
-    def _name(self) -> str:
-        return f"from {self.info.peer} on {self.info.listener_name}"
 
 
 def _log_reason(connection: str, reason: BaseException) -> None:

@@ -63,6 +63,11 @@ class ConnectionInfo:
         self.mute_ms = 0
         self._close_listeners: dict[Callable[[ConnectionInfo], None], None] | None = {}
 
+    @property
+    def origin(self) -> str:
+        """For the log: where the client is, and on which listener."""
+        return f"from {self.peer} on {self.listener_name}"
+
     def when_closed(self, listener: Callable[[ConnectionInfo], None]) -> None:
         """Have `listener` called once when the connection is closed, or now if it is already."""
         if self._close_listeners is None:
