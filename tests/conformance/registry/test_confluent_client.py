@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,9 @@ from confluent_kafka.schema_registry import (
 )
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.common.schema_registry_client import ConfigCompatibilityLevel
+from confluent_kafka.schema_registry.rules.encryption.dek_registry.dek_registry_client import (
+    DekRegistryClient,
+)
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from moldau.testing import Broker
@@ -103,3 +107,18 @@ def test_its_serializer_registers_and_its_deserializer_finds(client: SchemaRegis
     data = AvroSerializer(client, AVRO)({"name": "Ann"}, context)
     assert client.get_subjects() == ["users-value"]
     assert AvroDeserializer(client)(data, context) == {"name": "Ann"}
+
+
+def test_its_client_of_keys(stage: RegistryStage) -> None:
+    stage.reset()
+    client = DekRegistryClient({"url": stage.running.url})
+    kek = client.register_kek("orders", "local-kms", "id", kms_props={"a": "b"}, doc="for orders")
+    assert (kek.name, kek.kms_type, kek.kms_key_id) == ("orders", "local-kms", "id")
+    assert client.get_kek("orders").doc == "for orders"
+    material = base64.b64encode(b"encrypted").decode()
+    client.register_dek("orders", "orders-value", material)
+    found = client.get_dek("orders", "orders-value")
+    assert (found.encrypted_key_material, found.version) == (material, 1)
+    with pytest.raises(SchemaRegistryError) as caught:
+        client.get_dek("orders", "payments-value")
+    assert (caught.value.http_status_code, caught.value.error_code) == (404, 40470)

@@ -33,7 +33,7 @@ from moldau.services.registry.machine.json_fields import (
 from moldau.services.registry.machine.parsing import Canonical, SchemaParser
 from moldau.services.registry.machine.records import ContextSet, Record, SchemaSet
 from moldau.services.registry.machine.schemas import LATEST, Schema, StoredSchema
-from moldau.services.registry.machine.scopes import IMPORT, READWRITE, Scopes
+from moldau.services.registry.machine.scopes import READWRITE, Scopes
 from moldau.services.registry.machine.state import RegistryState
 from moldau.services.registry.machine.subjects import DEFAULT_CONTEXT, QualifiedSubject
 from moldau.services.registry.machine.tags import EntityTags, with_tags
@@ -304,7 +304,7 @@ class Registration:
         self, subject: str, schema: Schema, *, normalize: bool, as_new: bool
     ) -> Canonical:
         # What is imported was normalized, or not, where it came from.
-        normalize = normalize and self._scopes.mode(subject) != IMPORT
+        normalize = normalize and not self._scopes.is_import(subject)
         return self._parser.canonical(subject, schema, normalize=normalize, as_new=as_new)
 
     def _check_id(self, subject: str, id: int, schema: Schema) -> None:
