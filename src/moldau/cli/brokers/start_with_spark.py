@@ -232,14 +232,17 @@ def _with_port(words: Sequence[str], listeners: str) -> list[str]:
 
 @contextmanager
 def _progress(what: str, *, log: Path) -> Iterator[None]:
-    """Says now and then that something is still going on, and for how long."""
+    """Prints ever more seldom that something is still going on, and for how long."""
     began = time.monotonic()
     over = threading.Event()
     print_now(f"\n{what}, which takes 10 to 30 seconds (log: {log}) ...")
 
     def report() -> None:
-        while not over.wait(_PROGRESS_SECONDS):
-            print_now(f"  ... {time.monotonic() - began:.0f} s")
+        pause = _PROGRESS_SECONDS
+        while not over.wait(pause):
+            elapsed = time.monotonic() - began
+            print_now(f"  ... {elapsed:.0f} s")
+            pause = max(_PROGRESS_SECONDS, elapsed / 2)
 
     reporter = threading.Thread(target=report, daemon=True)
     reporter.start()

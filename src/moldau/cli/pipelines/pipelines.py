@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moldau.cli.pipelines.definition_texts import own_line, warn_of_secrets
 from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings, running_cluster
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.client_options import add_common, add_json
@@ -29,7 +29,6 @@ from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from moldau.pipelines.api import PipelineInfo, Pipelines
-    from moldau.pipelines.definition import Pipeline
     from moldau.pipelines.errors import PipelineError
 
 __all__ = ["add_arguments", "run"]
@@ -151,7 +150,9 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.data = find_deployment(arguments.data, os.environ)
     with _reporting(arguments):
         if arguments.command == "validate":
-            return _validate(arguments)
+            from moldau.cli.pipelines.validating import run_validate
+
+            return run_validate(arguments)
         try:
             with _open(arguments) as pipelines:
                 return int(_COMMANDS[arguments.command](pipelines, arguments))
@@ -352,7 +353,7 @@ def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
         yield "Last error", f"{_short(str(error))} ({_age(error.at_ms)} ago{recovered})"
         if error.hint:
             yield "", error.hint
-        if (code := _own_line(error.where, Path(info.definition.get("base", ".")))) is not None:
+        if (code := own_line(error.where, Path(info.definition.get("base", ".")))) is not None:
             yield "", code
 
 
@@ -361,7 +362,7 @@ def _start(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
         info = pipelines.start(
             arguments.definition, wait=not arguments.no_wait, timeout=arguments.timeout
         )
-    _warn_of_secrets(info.definition)
+    warn_of_secrets(info.definition)
     return _done(info, arguments)
 
 
@@ -409,71 +410,6 @@ def _logs(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _validate(arguments: argparse.Namespace) -> int:
-    from moldau.pipelines.validation import validate
-
-    with _analysis(arguments) as analyse:
-        found = validate(Path(arguments.file), analyse=analyse)
-    if found.pipeline is not None:
-        _warn_of_secrets(found.pipeline.to_json())
-    name = None if found.pipeline is None else found.pipeline.name
-    if arguments.json:
-        print_json(
-            {
-                "valid": not found.mistakes,
-                "name": name,
-                "mistakes": [
-                    {"where": one.where, "message": one.message, "hint": one.hint}
-                    for one in found.mistakes
-                ],
-                "checked": found.checked,
-                "unchecked": list(found.unchecked),
-            }
-        )
-        return 1 if found.mistakes else 0
-    stream = sys.stderr if found.mistakes else sys.stdout
-    for mistake in found.mistakes:
-        print(mistake, file=stream)
-        code = _own_line(mistake.where, Path(arguments.file).parent)
-        if code is not None:
-            print(code, file=stream)
-    count = len(found.mistakes)
-    verdict = (
-        f"{arguments.file}: {count} mistake{'s' if count > 1 else ''}."
-        if count
-        else f"{arguments.file}: no mistake was found in the pipeline {name}."
-    )
-    unchecked = ", ".join(found.unchecked)
-    print(f"{verdict} Checked: {found.checked}. Not checked: {unchecked}.", file=stream)
-    return 1 if count else 0
-
-
-@contextmanager
-def _analysis(arguments: argparse.Namespace) -> Iterator[Callable[[Pipeline], None] | None]:
-    """Spark's analysis, if the deployment's server runs; else None. Nothing is started."""
-    from moldau.pipelines.control.folder import ControlFolder
-
-    if not Path(arguments.data, "server.json").exists():
-        yield None
-        return
-    from moldau.spark.runtime.server import ConnectServer
-
-    server = ConnectServer(arguments.data)
-    if not server.alive():
-        yield None
-        return
-    from moldau.pipelines import build
-    from moldau.spark.sessions import session
-
-    cluster = ControlFolder(arguments.data).cluster or {}
-    servers = arguments.bootstrap_server or cluster.get("bootstrap.servers") or DEFAULT_SERVERS
-    spark = session(server.session_url)
-    try:
-        yield lambda pipeline: build.check(pipeline, spark, bootstrap=servers)
-    finally:
-        spark.stop()
-
-
 _COMMANDS = {
     "list": _list,
     "show": _show,
@@ -512,24 +448,8 @@ def _error_text(error: PipelineError, arguments: argparse.Namespace) -> str:
     """The error, and the line of the definition that it is about."""
     text = str(error)
     named = getattr(arguments, "definition", None) or getattr(arguments, "file", None) or "."
-    code = _own_line(error.where, Path(named).parent)
+    code = own_line(error.where, Path(named).parent)
     return text if code is None or "\n" in text else f"{text}\n{code}"
-
-
-def _own_line(where: str | None, base: Path) -> str | None:
-    """The line of a file that `where` names, as it is there now; None if it cannot be found."""
-    match = re.fullmatch(r"(.+?):(\d+)(?::\d+)?", where or "")
-    if match is None:
-        return None
-    for folder in (base, Path()):
-        try:
-            lines = (folder / match[1]).read_text(encoding="utf-8").splitlines()
-            line = lines[int(match[2]) - 1].strip()
-        except (OSError, UnicodeDecodeError, IndexError):
-            continue
-        # The definition as a whole: its name adds nothing.
-        return None if line.startswith("name:") else f"  {match[2]} | {line}"
-    return None
 
 
 def _endpoint(definition: Any, kind: str) -> str:
@@ -554,18 +474,6 @@ def _as_json(info: PipelineInfo) -> dict[str, object]:
     from moldau.pipelines.definition.secrets import without_secrets
 
     return asdict(info) | {"definition": without_secrets(info.definition)}
-
-
-def _warn_of_secrets(fields: Mapping[str, object]) -> None:
-    """The registry is a topic: whoever may read it reads what a definition holds."""
-    from moldau.pipelines.definition.secrets import stored_secrets
-
-    for name in stored_secrets(fields):
-        print(
-            f"moldau: warning: {name} is written in the definition, and so to the registry's "
-            "topic. Write ${file:PATH:KEY} or ${env:NAME} instead, or use --command-config",
-            file=sys.stderr,
-        )
 
 
 def _age(since_ms: int | None) -> str:
