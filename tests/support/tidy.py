@@ -73,6 +73,8 @@ PURE_IMPORTS = frozenset(
         "google.protobuf",
         "google.protobuf.descriptor",
         "google.protobuf.message",
+        "jsonschema_rs",
+        "jsonschema_specifications",
         "pyarrow",
         "pyarrow.compute",
         "re2",
