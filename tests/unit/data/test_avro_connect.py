@@ -15,7 +15,7 @@ from moldau.data.avro.connect_names import AvroDataOptions
 from moldau.data.avro.language import AvroLanguage
 from moldau.data.avro.parser import NESTING_MAX
 from moldau.data.builders import INT32, INT64, STRING, array, map_of, struct, with_default
-from moldau.data.errors import DataError
+from moldau.data.errors import DataError, OptionError
 from moldau.data.schema import Schema, Type
 from moldau.data.struct import Struct
 
@@ -231,6 +231,26 @@ def test_two_structs_of_one_name_must_be_the_same() -> None:
 def test_a_name_that_avro_does_not_allow_is_refused() -> None:
     with pytest.raises(DataError, match="Illegal character in: my-name"):
         AvroData().avro_schema(struct({}, name="my-name"))
+
+
+def test_names_are_scrubbed_on_demand() -> None:
+    options = AvroDataOptions.from_config({"scrub.invalid.names": "true", "other": "x"})
+    data = AvroData(options)
+    schema = struct({"a b": INT32, "1": INT32, "ü~": INT32, "ok": INT32}, name="my-ns.my-name")
+    avro = data.avro_schema(schema)
+    assert avro.name == "my_ns.my_name"
+    fields = [each["name"] for each in json.loads(avro.canonical_text)["fields"]]
+    assert fields == ["a_b", "x1", "_C3_BC_7E", "ok"]
+    value = Struct(schema, {each.name: 1 for each in schema.fields})
+    found = data.from_avro(avro, data.to_avro(schema, value))
+    assert found.schema is not None
+    assert found.schema.name == "my-ns.my-name"
+    assert found.value.values == (1, 1, 1, 1)
+
+
+def test_an_option_that_is_neither_true_nor_false_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"connect\.meta\.data is true or false, not yes"):
+        AvroDataOptions.from_config({"connect.meta.data": "yes"})
 
 
 def test_a_value_that_does_not_fit_is_refused() -> None:

@@ -191,3 +191,64 @@ def test_a_default_that_stands_for_too_many_values_is_refused() -> None:
     last = {"type": "record", "name": "R20", "fields": [{"name": "x", "type": "int", "default": 0}]}
     with pytest.raises(DataError, match="more than 10000 values"):
         AvroDecoder(avro([*map(chained, range(20)), last]))
+
+
+def test_records_do_not_share_their_defaults() -> None:
+    writer = record(("a", "int"))
+    inner = {
+        "type": "record",
+        "name": "I",
+        "fields": [{"name": "m", "type": {"type": "map", "values": "int"}}],
+    }
+    reader = record(
+        ("a", "int"),
+        ("list", {"type": "array", "items": "int"}, [1]),
+        ("inner", inner, {"m": {"x": 1}}),
+    )
+    decoder = AvroDecoder(writer, reader)
+    first = decoder.decode(b"\x02")
+    first["list"].append(2)
+    first["inner"]["m"]["y"] = 2
+    assert decoder.decode(b"\x02") == {"a": 1, "list": [1], "inner": {"m": {"x": 1}}}
+
+
+def test_a_default_that_does_not_fit_does_not_hinder_reading() -> None:
+    fields = [
+        {"name": "a", "type": "int", "default": "x"},
+        {"name": "b", "type": "bytes", "default": 5},
+    ]
+    schema = Parser(strict=False).parse(
+        json.dumps({"type": "record", "name": "R", "fields": fields})
+    )
+    assert AvroDecoder(schema, schema).decode(b"\x02\x00") == {"a": 1, "b": b""}
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("int", 2**31),
+        ("int", -(2**31) - 1),
+        ({"type": "array", "items": "int"}, [1, 2**31]),
+        ({"type": "map", "values": "int"}, {"a": 2**31}),
+        ({"type": "record", "name": "I", "fields": [{"name": "i", "type": "int"}]}, {"i": 2**40}),
+        (["null", "int"], 2**31),
+    ],
+    ids=str,
+)
+def test_an_int_of_more_than_32_bits_is_refused(type_: Any, value: Any) -> None:
+    with pytest.raises(DataError, match=r"32 bits|does not fit"):
+        AvroEncoder(record(("x", type_))).encode({"x": value})
+
+
+def test_ints_at_the_bounds_are_written() -> None:
+    schema = record(("x", "int"), ("y", "long"))
+    for number in (2**31 - 1, -(2**31)):
+        value = {"x": number, "y": 2**40}
+        assert AvroDecoder(schema).decode(AvroEncoder(schema).encode(value)) == value
+
+
+def test_an_int_deep_inside_a_recursive_value_is_refused() -> None:
+    schema = record(("x", "int"), ("children", {"type": "array", "items": "R"}))
+    value = {"x": 1, "children": [{"x": 1, "children": [{"x": 2**31, "children": []}]}]}
+    with pytest.raises(DataError, match="32 bits"):
+        AvroEncoder(schema).encode(value)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from urllib.parse import quote_plus
 
 from moldau.data.avro.model import AvroType
 from moldau.data.avro.parser import Parser
@@ -57,6 +59,7 @@ class AvroDataOptions:
     enhanced_avro_schema_support: bool = False
     allow_optional_map_keys: bool = False
     flatten_singleton_unions: bool = True
+    scrub_invalid_names: bool = False
 
     @classmethod
     def from_config(cls, config: Mapping[str, str]) -> AvroDataOptions:
@@ -69,6 +72,18 @@ class AvroDataOptions:
                     raise OptionError(f"{name.replace('_', '.')} is true or false, not {text}")
                 given[name] = text.lower() == "true"
         return cls(**given)
+
+
+_VALID_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_INVALID = re.compile(r"[^A-Za-z0-9_]")
+
+
+def scrubbed(name: str) -> str:
+    """One part of a name as Avro allows it: encoded as in a URL, with underscores for the rest."""
+    if not name or _VALID_NAME.fullmatch(name):
+        return name
+    encoded = quote_plus(name, safe="*").replace("~", "%7E")
+    return _INVALID.sub("_", "x" + encoded if encoded[0].isdigit() else encoded)
 
 
 def is_union(schema: Schema) -> bool:

@@ -6,12 +6,15 @@ date, time, datetime and UUID. A value of a union may be a pair of the branch's 
 
 from __future__ import annotations
 
+from copy import deepcopy
 from io import BytesIO
 from typing import Any
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from moldau.data.avro.default_values import default_value
+from moldau.data.avro.defaults import DefaultChecker
+from moldau.data.avro.int_ranges import int_check
 from moldau.data.avro.limits import DEPTH_MAX, check_data, has_empty_items, is_recursive
 from moldau.data.avro.logical_types import logical_type
 from moldau.data.avro.model import (
@@ -25,6 +28,7 @@ from moldau.data.avro.model import (
     NamedType,
     Primitive,
     Record,
+    RecordField,
     Union,
     parts,
 )
@@ -54,9 +58,12 @@ class AvroEncoder:
     """
 
     def __init__(self, schema: AvroType, *, logical_types: bool = True) -> None:
-        self._schema = _prepared(schema, logical_types=logical_types)
+        self._schema, _ = _prepared(schema, logical_types=logical_types)
+        self._check_ints = int_check(schema)
 
     def encode(self, value: Any) -> bytes:
+        if self._check_ints is not None:
+            self._check_ints(value)
         buffer = BytesIO()
         try:
             schemaless_writer(buffer, self._schema, value)
@@ -81,8 +88,12 @@ class AvroDecoder:
         logical_types: bool = True,
     ) -> None:
         self._writer_type = writer
-        self._writer = _prepared(writer, logical_types=logical_types)
-        self._reader = None if reader is None else _prepared(reader, logical_types=logical_types)
+        self._writer, _ = _prepared(writer, logical_types=logical_types)
+        self._reader: Any = None
+        self._shared: list[Any] = []
+        if reader is not None:
+            self._reader, self._shared = _prepared(reader, logical_types=logical_types)
+        self._shared_ids = frozenset(map(id, self._shared))
         self._named_branches = named_branches
         self._is_recursive = is_recursive(writer)
         self._has_empty_items = has_empty_items(writer)
@@ -93,7 +104,7 @@ class AvroDecoder:
         if self._has_empty_items or (self._is_recursive and len(given) > DEPTH_MAX):
             check_data(self._writer_type, given)
         try:
-            return schemaless_reader(
+            value = schemaless_reader(
                 BytesIO(given),
                 self._writer,
                 self._reader,
@@ -101,14 +112,36 @@ class AvroDecoder:
             )
         except Exception as error:
             raise DataError(f"Not data of the Avro schema: {_said(error)}") from error
+        return _own(value, self._shared_ids) if self._shared_ids else value
+
+
+def _own(value: Any, shared: frozenset[int]) -> Any:
+    """The value with copies of defaults that are lists or dicts.
+
+    fastavro puts the same object into every record, where a change to one would change all.
+    """
+    if id(value) in shared:
+        return deepcopy(value)
+    match value:
+        case dict():
+            for key, each in value.items():
+                if isinstance(each, (dict, list, tuple)):
+                    value[key] = _own(each, shared)
+        case list():
+            for index, each in enumerate(value):
+                if isinstance(each, (dict, list, tuple)):
+                    value[index] = _own(each, shared)
+        case (name, inner):
+            return name, _own(inner, shared)
+    return value
 
 
 def _said(error: Exception) -> str:
     return f"{error}" or type(error).__name__
 
 
-def _prepared(schema: AvroType, *, logical_types: bool) -> Any:
-    """The schema as fastavro wants it, defaults as Python values."""
+def _prepared(schema: AvroType, *, logical_types: bool) -> tuple[Any, list[Any]]:
+    """The schema as fastavro wants it, defaults as Python values, and those that can be changed."""
     named: dict[str, NamedType] = {}
     _collect(schema, named)
     namespaces = {bool(each.name.namespace) for each in named.values()}
@@ -119,8 +152,9 @@ def _prepared(schema: AvroType, *, logical_types: bool) -> Any:
         # Names of other alphabets, for example, which registries hold from long ago.
         raise DataError(f"The schema cannot be used for data: {_said(error)}") from error
     records = {writing.name(each.name): each for each in named.values() if isinstance(each, Record)}
-    _put_defaults(parsed, records, logical_types=logical_types)
-    return parsed
+    defaults = _Defaults(records, logical_types=logical_types)
+    defaults.put_into(parsed)
+    return parsed, defaults.changeable
 
 
 class _Node:
@@ -190,21 +224,35 @@ def _collect(schema: AvroType, named: dict[str, NamedType]) -> None:
         _collect(inner, named)
 
 
-def _put_defaults(node: Any, records: dict[str, Record], *, logical_types: bool) -> None:
-    if isinstance(node, list):
-        for each in node:
-            _put_defaults(each, records, logical_types=logical_types)
-    elif isinstance(node, dict):
-        record = records.get(str(node.get("name"))) if node.get("type") == "record" else None
-        if record is not None:
-            for field, each in zip(record.fields, node["fields"], strict=True):
-                if field.default is not MISSING:
-                    each["default"] = default_value(
-                        field.type, field.default, logical_types=logical_types
-                    )
-                _put_defaults(each["type"], records, logical_types=logical_types)
-        for key, each in node.items():
-            if key in ("items", "values"):
-                _put_defaults(each, records, logical_types=logical_types)
-            elif key == "__named_schemas":
-                _put_defaults(list(each.values()), records, logical_types=logical_types)
+class _Defaults:
+    """Puts defaults as Python values into a schema that fastavro has parsed."""
+
+    def __init__(self, records: dict[str, Record], *, logical_types: bool) -> None:
+        self._records = records
+        self._logical_types = logical_types
+        self._checker = DefaultChecker()
+        self.changeable: list[Any] = []
+
+    def put_into(self, node: Any) -> None:
+        if isinstance(node, list):
+            for each in node:
+                self.put_into(each)
+        elif isinstance(node, dict):
+            is_record = node.get("type") == "record"
+            record = self._records.get(str(node.get("name"))) if is_record else None
+            if record is not None:
+                for field, each in zip(record.fields, node["fields"], strict=True):
+                    self._put(field, each)
+                    self.put_into(each["type"])
+            for key in ("items", "values"):
+                self.put_into(node.get(key))
+            self.put_into(list(node.get("__named_schemas", {}).values()))
+
+    def _put(self, field: RecordField, node: dict[str, Any]) -> None:
+        # One that does not fit, in a schema from long ago, is none.
+        if field.default is MISSING or not self._checker.is_valid(field.type, field.default):
+            return
+        value = default_value(field.type, field.default, logical_types=self._logical_types)
+        node["default"] = value
+        if isinstance(value, (list, dict)):
+            self.changeable.append(value)

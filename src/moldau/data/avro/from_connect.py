@@ -144,10 +144,13 @@ class _Schemas:
 
     def _name(self, schema: Schema) -> Name:
         if schema.name is not None:
-            return Name.of(schema.name)
+            return Name.of(".".join(map(self._part, schema.name.split("."))))
         self._unnamed += 1
         number = str(self._unnamed) if self._unnamed > 1 else ""
         return Name(names.DEFAULT_NAME + number, names.NAMESPACE)
+
+    def _part(self, name: str) -> str:
+        return names.scrubbed(name) if self._options.scrub_invalid_names else name
 
     def _defined(self, made: NamedType) -> NamedType:
         """The type, unless another one has its name: a name has one meaning in Avro."""
@@ -205,7 +208,7 @@ class _Schemas:
         made = Record(self._name(schema), doc=schema.parameters.get(names.RECORD_DOC))
         for field in schema.fields:
             doc = schema.parameters.get(names.FIELD_DOC + field.name)
-            made.fields.append(self._field(field.name, field.schema, doc))
+            made.fields.append(self._field(self._part(field.name), field.schema, doc))
         return self._defined(made)
 
     def _field(self, name: str, schema: Schema, doc: str | None = None) -> RecordField:
@@ -249,7 +252,7 @@ class _Schemas:
                 ]
             case Type.STRUCT:
                 fields = {
-                    each.name: self._default(each.schema, value.get(each.name))
+                    self._part(each.name): self._default(each.schema, value.get(each.name))
                     for each in schema.fields
                 }
                 return next(iter(fields.values())) if names.is_union(schema) else fields

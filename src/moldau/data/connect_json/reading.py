@@ -1,8 +1,4 @@
-"""Values as JSON, with and without their schema: what Connect's JsonConverter writes and reads.
-
-With `schemas_enable` a message is `{"schema": ..., "payload": ...}`. Reading is as lenient as
-Connect's: a text where a number should be is 0, a number that is too large is cut.
-"""
+"""JSON as Connect's schemas and values, read as leniently as Connect reads it."""
 
 from __future__ import annotations
 
@@ -10,133 +6,23 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from decimal import Decimal
-from enum import Enum
 from typing import Any
 
 from moldau.data import json_text, logical
 from moldau.data.builders import checked
-from moldau.data.errors import DataError, OptionError, SchemaBuilderError
+from moldau.data.connect_json.options import SCHEMAS_CACHED_MAX, TYPE_NAMES, JsonOptions
+from moldau.data.errors import DataError, SchemaBuilderError
 from moldau.data.schema import INTEGER_BITS, Field, Schema, SchemaAndValue, Type
 from moldau.data.struct import Struct
 
-_TYPE_NAMES = {
-    Type.BOOLEAN: "boolean",
-    Type.INT8: "int8",
-    Type.INT16: "int16",
-    Type.INT32: "int32",
-    Type.INT64: "int64",
-    Type.FLOAT32: "float",
-    Type.FLOAT64: "double",
-    Type.STRING: "string",
-    Type.BYTES: "bytes",
-    Type.ARRAY: "array",
-    Type.MAP: "map",
-    Type.STRUCT: "struct",
-}
-_TYPES_BY_NAME = {name: each for each, name in _TYPE_NAMES.items()}
-_SCHEMAS_CACHED_MAX = 1000
+_TYPES_BY_NAME = {name: each for each, name in TYPE_NAMES.items()}
 _ENVELOPE = b'{"schema":'
 _PAYLOAD = ',"payload":'
 
 
-class DecimalFormat(Enum):
-    BASE64 = "BASE64"
-    NUMERIC = "NUMERIC"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JsonOptions:
-    """The settings of Connect's JsonConverter."""
-
-    schemas_enable: bool = True
-    decimal_format: DecimalFormat = DecimalFormat.BASE64
-    replace_null_with_default: bool = True
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, str]) -> JsonOptions:
-        """The options that a connector's configuration gives; others are ignored."""
-        format_name = config.get("decimal.format", "BASE64")
-        try:
-            decimal_format = DecimalFormat(format_name.upper())
-        except ValueError:
-            raise OptionError(
-                f"Invalid value {format_name} for configuration decimal.format: String must be "
-                "one of (case insensitive): NUMERIC, BASE64"
-            ) from None
-        return cls(
-            schemas_enable=_flag(config, "schemas.enable"),
-            decimal_format=decimal_format,
-            replace_null_with_default=_flag(config, "replace.null.with.default"),
-        )
-
-
-def _flag(config: Mapping[str, str], key: str) -> bool:
-    text = config.get(key, "true").strip().lower()
-    if text not in ("true", "false"):
-        raise OptionError(f"Invalid value {text} for configuration {key}: expected true or false")
-    return text == "true"
-
-
-class JsonConverter:
-    """Converts messages; it remembers the schemas it has met, up to a number."""
-
-    def __init__(self, options: JsonOptions | None = None) -> None:
-        self._options = options or JsonOptions()
-        self._writer = _Writer(self._options)
-        self._reader = _Reader(self._options)
-
-    def to_json(self, schema: Schema | None, value: Any) -> bytes | None:
-        """A message of the value; None, a tombstone, for no value without schema."""
-        if schema is None and value is None:
-            return None
-        try:
-            payload = _dump(self._writer.value(schema, value))
-            if not self._options.schemas_enable:
-                return payload
-            return b'{"schema":%b,"payload":%b}' % (self._writer.schema(schema), payload)
-        except RecursionError:
-            raise DataError("The value is nested too deeply for JSON") from None
-
-    def from_json(self, data: bytes | None) -> SchemaAndValue:
-        """The value of a message, with its schema if there is one."""
-        if data is None:
-            return SchemaAndValue(None, None)
-        try:
-            found = self._reader.after_prefix(data)
-            if found is None:
-                found = self._reader.message(_load(data))
-                self._reader.remember_prefix(data, found.schema)
-            return found
-        except RecursionError:
-            raise DataError("The JSON is nested too deeply") from None
-
-
-def schema_to_json(schema: Schema) -> bytes:
-    """A schema as JSON, as it is in a message's envelope."""
-    return _Writer(JsonOptions()).schema(schema)
-
-
-def schema_from_json(data: bytes) -> Schema | None:
-    """The schema that `schema_to_json` wrote; ValueError for anything else."""
-    return _Reader(JsonOptions()).schema(json_text.parse(data, decimals=True))
-
-
-def _dump(node: Any) -> bytes:
-    try:
-        text = json.dumps(node, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except TypeError:
-        # The standard module has no exact decimals.
-        text = json_text.compact(node)
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise DataError("A text has half of a surrogate pair, which UTF-8 cannot express") from None
-
-
-def _load(data: bytes) -> Any:
+def load(data: bytes) -> Any:
     try:
         return json_text.parse(data, decimals=True) if data.strip() else None
     except ValueError as error:
@@ -145,154 +31,7 @@ def _load(data: bytes) -> Any:
         ) from None
 
 
-class _Writer:
-    def __init__(self, options: JsonOptions) -> None:
-        self._options = options
-        self._schemas: dict[Schema | None, bytes] = {None: b"null"}
-
-    def schema(self, schema: Schema | None) -> bytes:
-        """A schema as JSON, as it is in a message's envelope."""
-        found = self._schemas.get(schema)
-        if found is None:
-            found = _dump(self._schema(schema))
-            if len(self._schemas) >= _SCHEMAS_CACHED_MAX:
-                self._schemas = {None: b"null"}
-            self._schemas[schema] = found
-        return found
-
-    def _schema(self, schema: Schema | None) -> dict[str, Any] | None:
-        if schema is None:
-            return None
-        node: dict[str, Any] = {"type": _TYPE_NAMES[schema.type]}
-        match schema.type:
-            case Type.ARRAY:
-                node["items"] = self._schema(schema.value_schema)
-            case Type.MAP:
-                node["keys"] = self._schema(schema.key_schema)
-                node["values"] = self._schema(schema.value_schema)
-            case Type.STRUCT:
-                node["fields"] = [
-                    {**(self._schema(each.schema) or {}), "field": each.name}
-                    for each in schema.fields
-                ]
-        node["optional"] = schema.optional
-        if schema.name is not None:
-            node["name"] = schema.name
-        if schema.version is not None:
-            node["version"] = schema.version
-        if schema.doc is not None:
-            node["doc"] = schema.doc
-        if schema.parameters:
-            node["parameters"] = dict(schema.parameters)
-        if schema.default is not None:
-            node["default"] = self.value(schema, schema.default)
-        return node
-
-    def value(self, schema: Schema | None, value: Any) -> Any:
-        if value is None:
-            return None if schema is None else self._null(schema)
-        if schema is None:
-            return self._schemaless(value)
-        if logical.is_logical(schema):
-            return self._logical(schema, value)
-        match schema.type:
-            case Type.STRUCT:
-                return self._struct(schema, value)
-            case Type.ARRAY if isinstance(value, (list, tuple)):
-                return [self.value(schema.value_schema, each) for each in value]
-            case Type.MAP if isinstance(value, dict):
-                return self._map(schema, value)
-            case _:
-                return _simple(schema.type, value)
-
-    def _null(self, schema: Schema) -> Any:
-        if schema.default is not None and self._options.replace_null_with_default:
-            return self.value(schema, schema.default)
-        if schema.optional:
-            return None
-        raise DataError(
-            "Conversion error: null value for field that is required and has no default value"
-        )
-
-    def _logical(self, schema: Schema, value: Any) -> Any:
-        if schema.name != logical.DECIMAL_NAME:
-            return logical.to_base(schema, value)
-        if self._options.decimal_format is DecimalFormat.BASE64:
-            return base64.b64encode(logical.to_base(schema, value)).decode()
-        if not isinstance(value, Decimal) or not value.is_finite():
-            raise DataError(f"Invalid type for Decimal, expected Decimal but was {value!r}")
-        return value
-
-    def _struct(self, schema: Schema, value: Any) -> dict[str, Any]:
-        if not isinstance(value, Struct):
-            raise DataError(f"Invalid type for STRUCT: {type(value).__name__}")
-        if not value.is_of(schema):
-            raise DataError(f"Mismatching schema: {value.schema} is not {schema}")
-        return {field.name: self.value(field.schema, each) for field, each in value.items()}
-
-    def _map(self, schema: Schema, value: dict[Any, Any]) -> Any:
-        if schema.keys.type is Type.STRING:
-            return {
-                _key(self.value(schema.keys, key)): self.value(schema.value_schema, each)
-                for key, each in value.items()
-            }
-        return [
-            [self.value(schema.keys, key), self.value(schema.value_schema, each)]
-            for key, each in value.items()
-        ]
-
-    def _schemaless(self, value: Any) -> Any:
-        match value:
-            case bool() | str():
-                return value
-            case int():
-                return _simple(Type.INT64, value)
-            case float():
-                return _simple(Type.FLOAT64, value)
-            case bytes() | bytearray() | memoryview():
-                return _simple(Type.BYTES, value)
-            case list() | tuple():
-                return [self.value(None, each) for each in value]
-            case dict():
-                items = [(key, self.value(None, each)) for key, each in value.items()]
-                if all(isinstance(key, str) for key, _ in items):
-                    return dict(items)
-                return [[self.value(None, key), each] for key, each in items]
-            case _:
-                raise DataError(
-                    f"A {type(value).__name__} without schema does not have a corresponding "
-                    "schema type: give it a schema"
-                )
-
-
-def _key(key: Any) -> str:
-    return "null" if key is None else str(key)
-
-
-_WRITTEN: dict[Type, tuple[type, ...]] = {
-    **dict.fromkeys(INTEGER_BITS, (int,)),
-    Type.FLOAT32: (float,),
-    Type.FLOAT64: (float,),
-    Type.BOOLEAN: (bool,),
-    Type.STRING: (str,),
-    Type.BYTES: (bytes, bytearray, memoryview),
-}
-
-
-def _simple(kind: Type, value: Any) -> Any:
-    fits = isinstance(value, _WRITTEN.get(kind, ()))
-    if not fits or (isinstance(value, bool) and kind is not Type.BOOLEAN):
-        raise DataError(f"Invalid type for {kind.name}: {type(value).__name__}")
-    if kind is Type.BYTES:
-        return base64.b64encode(value).decode()
-    if kind is Type.FLOAT64 or kind is Type.FLOAT32:
-        if not math.isfinite(value):
-            return json_text.double_text(value)
-        return json_text.shortest_float32(value) if kind is Type.FLOAT32 else value
-    return value
-
-
-class _Reader:
+class JsonReader:
     def __init__(self, options: JsonOptions) -> None:
         self._options = options
         self._schemas: dict[str, Schema] = {}
@@ -340,7 +79,7 @@ class _Reader:
         found = self._schemas.get(key)
         if found is None:
             found = self._schema(node)
-            if len(self._schemas) >= _SCHEMAS_CACHED_MAX:
+            if len(self._schemas) >= SCHEMAS_CACHED_MAX:
                 self._schemas.clear()
             self._schemas[key] = found
         return found

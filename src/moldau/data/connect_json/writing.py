@@ -1,0 +1,179 @@
+"""Connect's schemas and values as JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+from moldau.data import json_text, logical
+from moldau.data.connect_json.options import (
+    SCHEMAS_CACHED_MAX,
+    TYPE_NAMES,
+    DecimalFormat,
+    JsonOptions,
+)
+from moldau.data.errors import DataError
+from moldau.data.schema import INTEGER_BITS, Schema, Type
+from moldau.data.struct import Struct
+
+
+def dump(node: Any) -> bytes:
+    try:
+        text = json.dumps(node, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except TypeError:
+        # The standard module has no exact decimals.
+        text = json_text.compact(node)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise DataError("A text has half of a surrogate pair, which UTF-8 cannot express") from None
+
+
+class JsonWriter:
+    def __init__(self, options: JsonOptions) -> None:
+        self._options = options
+        self._schemas: dict[Schema | None, bytes] = {None: b"null"}
+
+    def schema(self, schema: Schema | None) -> bytes:
+        """A schema as JSON, as it is in a message's envelope."""
+        found = self._schemas.get(schema)
+        if found is None:
+            found = dump(self._schema(schema))
+            if len(self._schemas) >= SCHEMAS_CACHED_MAX:
+                self._schemas = {None: b"null"}
+            self._schemas[schema] = found
+        return found
+
+    def _schema(self, schema: Schema | None) -> dict[str, Any] | None:
+        if schema is None:
+            return None
+        node: dict[str, Any] = {"type": TYPE_NAMES[schema.type]}
+        match schema.type:
+            case Type.ARRAY:
+                node["items"] = self._schema(schema.value_schema)
+            case Type.MAP:
+                node["keys"] = self._schema(schema.key_schema)
+                node["values"] = self._schema(schema.value_schema)
+            case Type.STRUCT:
+                node["fields"] = [
+                    {**(self._schema(each.schema) or {}), "field": each.name}
+                    for each in schema.fields
+                ]
+        node["optional"] = schema.optional
+        if schema.name is not None:
+            node["name"] = schema.name
+        if schema.version is not None:
+            node["version"] = schema.version
+        if schema.doc is not None:
+            node["doc"] = schema.doc
+        if schema.parameters:
+            node["parameters"] = dict(schema.parameters)
+        if schema.default is not None:
+            node["default"] = self.value(schema, schema.default)
+        return node
+
+    def value(self, schema: Schema | None, value: Any) -> Any:
+        if value is None:
+            return None if schema is None else self._null(schema)
+        if schema is None:
+            return self._schemaless(value)
+        if logical.is_logical(schema):
+            return self._logical(schema, value)
+        match schema.type:
+            case Type.STRUCT:
+                return self._struct(schema, value)
+            case Type.ARRAY if isinstance(value, (list, tuple)):
+                return [self.value(schema.value_schema, each) for each in value]
+            case Type.MAP if isinstance(value, dict):
+                return self._map(schema, value)
+            case _:
+                return _simple(schema.type, value)
+
+    def _null(self, schema: Schema) -> Any:
+        if schema.default is not None and self._options.replace_null_with_default:
+            return self.value(schema, schema.default)
+        if schema.optional:
+            return None
+        raise DataError(
+            "Conversion error: null value for field that is required and has no default value"
+        )
+
+    def _logical(self, schema: Schema, value: Any) -> Any:
+        if schema.name != logical.DECIMAL_NAME:
+            return logical.to_base(schema, value)
+        if self._options.decimal_format is DecimalFormat.BASE64:
+            return base64.b64encode(logical.to_base(schema, value)).decode()
+        if not isinstance(value, Decimal) or not value.is_finite():
+            raise DataError(f"Invalid type for Decimal, expected Decimal but was {value!r}")
+        return value
+
+    def _struct(self, schema: Schema, value: Any) -> dict[str, Any]:
+        if not isinstance(value, Struct):
+            raise DataError(f"Invalid type for STRUCT: {type(value).__name__}")
+        if not value.is_of(schema):
+            raise DataError(f"Mismatching schema: {value.schema} is not {schema}")
+        return {field.name: self.value(field.schema, each) for field, each in value.items()}
+
+    def _map(self, schema: Schema, value: dict[Any, Any]) -> Any:
+        if schema.keys.type is Type.STRING:
+            return {
+                _key(self.value(schema.keys, key)): self.value(schema.value_schema, each)
+                for key, each in value.items()
+            }
+        return [
+            [self.value(schema.keys, key), self.value(schema.value_schema, each)]
+            for key, each in value.items()
+        ]
+
+    def _schemaless(self, value: Any) -> Any:
+        match value:
+            case bool() | str():
+                return value
+            case int():
+                return _simple(Type.INT64, value)
+            case float():
+                return _simple(Type.FLOAT64, value)
+            case bytes() | bytearray() | memoryview():
+                return _simple(Type.BYTES, value)
+            case list() | tuple():
+                return [self.value(None, each) for each in value]
+            case dict():
+                items = [(key, self.value(None, each)) for key, each in value.items()]
+                if all(isinstance(key, str) for key, _ in items):
+                    return dict(items)
+                return [[self.value(None, key), each] for key, each in items]
+            case _:
+                raise DataError(
+                    f"A {type(value).__name__} without schema does not have a corresponding "
+                    "schema type: give it a schema"
+                )
+
+
+def _key(key: Any) -> str:
+    return "null" if key is None else str(key)
+
+
+_WRITTEN: dict[Type, tuple[type, ...]] = {
+    **dict.fromkeys(INTEGER_BITS, (int,)),
+    Type.FLOAT32: (float,),
+    Type.FLOAT64: (float,),
+    Type.BOOLEAN: (bool,),
+    Type.STRING: (str,),
+    Type.BYTES: (bytes, bytearray, memoryview),
+}
+
+
+def _simple(kind: Type, value: Any) -> Any:
+    fits = isinstance(value, _WRITTEN.get(kind, ()))
+    if not fits or (isinstance(value, bool) and kind is not Type.BOOLEAN):
+        raise DataError(f"Invalid type for {kind.name}: {type(value).__name__}")
+    if kind is Type.BYTES:
+        return base64.b64encode(value).decode()
+    if kind is Type.FLOAT64 or kind is Type.FLOAT32:
+        if not math.isfinite(value):
+            return json_text.double_text(value)
+        return json_text.shortest_float32(value) if kind is Type.FLOAT32 else value
+    return value
