@@ -195,6 +195,9 @@ def test_properties_that_are_not_required_are_optional_if_asked_for() -> None:
         ({"type": "integer", "connect.type": "int128"}, "Unsupported type int128"),
         ({"title": "Node", "properties": {"next": {"$ref": "#"}}}, "Node is inside itself"),
         ({"type": "object", "connect.type": "map"}, "additionalProperties"),
+        ({"type": "integer", "connect.type": [1]}, "Unsupported type"),
+        ({"type": "string", "connect.parameters": {"a": [1]}}, "must be an object of strings"),
+        ({"type": "string", "connect.parameters": 5}, "must be an object of strings"),
     ],
 )
 def test_what_connect_has_no_schema_for_is_an_error(document: Any, message: str) -> None:
@@ -287,6 +290,13 @@ def test_the_fields_of_a_union_are_told_apart() -> None:
 def test_values_that_do_not_fit_are_errors(schema: Schema, value: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         value_to_connect(schema, value)
+
+
+def test_a_value_that_contains_itself_is_an_error() -> None:
+    value: list[Any] = []
+    value.append(value)
+    with pytest.raises(DataError, match="contains itself"):
+        value_from_connect(None, value)
 
 
 SCHEMAS = st.recursive(

@@ -44,6 +44,7 @@ _BY_VALUE: list[tuple[st.SearchStrategy[Any], list[str]]] = [
     (st.lists(NAMES, max_size=2), ["required"]),
     (st.booleans(), ["uniqueItems", "readOnly", "$recursiveAnchor"]),
     (st.sampled_from(["int8", "bytes", "map"]), ["connect.type"]),
+    (st.dictionaries(NAMES, st.text(max_size=2), max_size=2), ["connect.parameters"]),
     (st.dictionaries(NAMES, st.lists(NAMES, max_size=2), max_size=2), ["dependentRequired"]),
 ]
 

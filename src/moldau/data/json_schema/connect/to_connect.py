@@ -108,10 +108,10 @@ class _Reader:
                 return Schema(type=Type.BOOLEAN)
             case NumberSchema():
                 plain = "int64" if node.requires_integer else "float64"
-                kind = _NUMBERS.get(connect_type or plain)
-                if kind is None:
-                    raise DataError(f"Unsupported type {connect_type}")
-                return Schema(type=kind)
+                wanted = plain if connect_type is None else str(connect_type)
+                if wanted not in _NUMBERS:
+                    raise DataError(f"Unsupported type {wanted:.50}")
+                return Schema(type=_NUMBERS[wanted])
             case StringSchema():
                 return Schema(type=Type.BYTES if connect_type == "bytes" else Type.STRING)
             case ConstSchema():
@@ -249,12 +249,16 @@ def _collect(
 
 def _described(schema: Schema, node: SchemaNode, version: int | None, *, optional: bool) -> Schema:
     own_version = node.unprocessed.get(CONNECT_VERSION)
-    parameters = node.unprocessed.get(CONNECT_PARAMETERS)
+    parameters = node.unprocessed.get(CONNECT_PARAMETERS, {})
+    if not isinstance(parameters, dict) or not all(
+        isinstance(each, str) for each in parameters.values()
+    ):
+        raise DataError(f"{CONNECT_PARAMETERS} must be an object of strings")
     named = schema.replace(
         name=schema.name or node.title,
         version=own_version if isinstance(own_version, int) else version,
         doc=node.description,
-        parameters={**schema.parameters, **(parameters if isinstance(parameters, dict) else {})},
+        parameters={**schema.parameters, **parameters},
         optional=schema.optional or optional,
     )
     if not node.has_default or node.default is None:

@@ -31,9 +31,12 @@ def value_from_connect(
     schema: Schema | None, value: Any, config: JsonSchemaDataConfig = DEFAULT_CONFIG
 ) -> Any:
     """The JSON value of a Connect value; DataError if it does not fit its schema."""
-    if schema is not None and value is not None:
-        validate_value(schema, value)
-    written = _write(schema, value, config)
+    try:
+        if schema is not None and value is not None:
+            validate_value(schema, value)
+        written = _write(schema, value, config)
+    except RecursionError:
+        raise DataError("The value is nested too deeply, or contains itself") from None
     return None if written is ABSENT else written
 
 

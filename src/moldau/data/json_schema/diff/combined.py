@@ -31,8 +31,9 @@ def compare_combined(ctx: Context, original: CombinedSchema, update: CombinedSch
         product = original.criterion is Criterion.ALL
         ctx.add(T.PRODUCT_TYPE_NARROWED if product else T.SUM_TYPE_NARROWED)
     same = _same(ctx, before, after)
+    taken = set(same.values())
     left = {row: each for row, each in enumerate(before) if row not in same}
-    right = {column: each for column, each in enumerate(after) if column not in set(same.values())}
+    right = {column: each for column, each in enumerate(after) if column not in taken}
     matched = yield from _matched(left, right)
     smaller = min(len(before), len(after))
     if same and len(same) + len(matched) < smaller:
@@ -49,8 +50,12 @@ def compare_combined(ctx: Context, original: CombinedSchema, update: CombinedSch
 def _same(ctx: Context, before: list[SchemaNode], after: list[SchemaNode]) -> dict[int, int]:
     """Schemas that have not changed, by position: most of them, and not worth comparing."""
     columns = {ctx.shared.content(each): column for column, each in enumerate(after)}
-    keys = [ctx.shared.content(each) for each in before]
-    return {row: columns[key] for row, key in enumerate(keys) if key in columns}
+    found: dict[int, int] = {}
+    for row, each in enumerate(before):
+        column = columns.pop(ctx.shared.content(each), None)
+        if column is not None:
+            found[row] = column
+    return found
 
 
 def _matched(left: dict[int, SchemaNode], right: dict[int, SchemaNode]) -> _Matching:
