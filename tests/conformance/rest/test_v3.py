@@ -11,7 +11,7 @@ import pytest
 
 from moldau.client import Admin, Consumer, OffsetAndMetadata, TopicPartition
 from moldau.testing import wait_until
-from support.rest import Proxy
+from support.rest import JSON_V2, Proxy
 
 
 def followed(proxy: Proxy, resource: Any) -> list[str]:
@@ -386,6 +386,21 @@ def test_records_that_are_refused(proxy: Proxy, record: Any, code: int) -> None:
     path = f"{proxy.cluster}/topics/{proxy.topic()}/records"
     (answer,) = stored(proxy.send("POST", path, json.dumps(record)))
     assert answer["error_code"] == code, answer
+
+
+@pytest.mark.parametrize("body", [b"[]" * 200_000, b"1 " * 200_000, b"[%s{}]" % (b"{}," * 200_000)])
+def test_a_small_body_of_many_records_does_not_become_a_large_answer(
+    proxy: Proxy, body: bytes
+) -> None:
+    name = proxy.topic()
+    path = f"{proxy.cluster}/topics/{name}/records"
+    refused = proxy.ask("POST", path, body, status=413)
+    assert refused["message"] == "The request has more than 100000 records."
+    v2 = b'{"records": [%s{}]}' % (b"{}," * 200_000)
+    proxy.ask("POST", f"/topics/{name}", v2, content_type=JSON_V2, status=413)
+    many = {"data": [{"name": "a"}] * 20_000}
+    path = f"{proxy.cluster}/topics/{name}/configs:alter"
+    assert proxy.ask("POST", path, many, status=422)["error_code"] == 422
 
 
 def test_a_batch_says_what_became_of_each(proxy: Proxy) -> None:

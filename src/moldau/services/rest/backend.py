@@ -14,6 +14,7 @@ from moldau.services.rest.config import RestConfig
 from moldau.services.rest.instances import Instances
 from moldau.services.rest.machine.formats import (
     PLAIN_FORMATS,
+    WITHOUT_SCHEMA,
     EncodedSchema,
     decode_plain,
     encode_plain,
@@ -67,7 +68,7 @@ class Backend:
     ) -> tuple[bytes | None, EncodedSchema]:
         """`data` has the value under `data`, and what names a schema. Raises HttpError."""
         if format in PLAIN_FORMATS:
-            return encode_plain(format, data.get("data")), EncodedSchema(format)
+            return encode_plain(format, data.get("data")), WITHOUT_SCHEMA[format]
         if self.schemas is None:
             raise no_schemas(format)
         schema = await self.schemas.resolve(topic, format=format, is_key=is_key, data=data)

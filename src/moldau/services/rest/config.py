@@ -1,8 +1,8 @@
 """RestConfig: the settings of the proxy, by Confluent's keys.
 
 `client.*` goes to every client of the proxy, `producer.*`, `consumer.*` and `admin.*` to one kind.
-Keys that are not Confluent's: `producer.pool.size`, `consumer.instances.max`, `clients.max` and
-`consume.*`, each a bound.
+Keys that are not Confluent's: `producer.pool.size`, `produce.records.max`, `clients.max`,
+`consumer.instances.max` and `consume.*`, each a bound.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ consume.timeout.ms.max                 int      60000       m  >=0
 producer.threads                       int      5           l
 producer.pool.size                     int      1           l  1..64
 produce.batch.maximum.entries          int      1000        m  >=1
+produce.records.max                    int      100000      m  >=1
 streaming.connection.max.duration.ms   long     86400000    m  >=1
 clients.max                            int      100         m  >=1
 """)

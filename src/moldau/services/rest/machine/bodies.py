@@ -14,6 +14,7 @@ from moldau.services.rest.machine.errors import constraint
 
 __all__ = ["boolean", "integer", "items", "mapping", "required", "text"]
 
+ITEMS_MAX: Final = 10_000
 _LIMITS: Final = {31: "int", 63: "long"}
 
 
@@ -66,6 +67,8 @@ def items(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]] | None:
         return None
     if not isinstance(value, list):
         raise _wrong(name, value, "a list")
+    if len(value) > ITEMS_MAX:
+        raise constraint(f"{name} has more than {ITEMS_MAX} elements")
     return [mapping(each, f"{name}[{index}]") for index, each in enumerate(value)]
 
 
@@ -75,11 +78,14 @@ def texts(body: Mapping[str, Any], name: str) -> list[str] | None:
         return None
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise _wrong(name, value, "a list of strings")
+    if len(value) > ITEMS_MAX:
+        raise constraint(f"{name} has more than {ITEMS_MAX} elements")
     return value
 
 
 def _wrong(name: str, value: Any, wanted: str) -> HttpError:
-    shown = repr(value)
-    if len(shown) > 100:
-        shown = shown[:100] + "..."
+    # Only what is short is printed: a list may be as large as the body.
+    shown = repr(value) if isinstance(value, int | float | None) else type(value).__name__
+    if isinstance(value, str):
+        shown = repr(value[:100])
     return HttpError(400, f"{name} must be {wanted}, not {shown}")

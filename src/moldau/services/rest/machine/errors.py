@@ -121,6 +121,10 @@ def constraint(message: str, error_code: int = 422) -> HttpError:
     return HttpError(422, message, error_code=error_code)
 
 
+def too_many_records(limit: int) -> HttpError:
+    return HttpError(413, f"The request has more than {limit} records.")
+
+
 def topic_not_found() -> HttpError:
     return HttpError(404, "Topic not found.", error_code=40401)
 

@@ -21,6 +21,7 @@ from moldau.services.rest.machine.errors import bad_request
 __all__ = [
     "PLAIN_FORMATS",
     "SCHEMA_FORMATS",
+    "WITHOUT_SCHEMA",
     "EncodedSchema",
     "decode_plain",
     "encode_plain",
@@ -42,6 +43,10 @@ class EncodedSchema:
     schema_id: int | None = None
     schema_version: int | None = None
     subject: str | None = None
+
+
+#: Of data without a schema, by format.
+WITHOUT_SCHEMA: Final = {name: EncodedSchema(name) for name in PLAIN_FORMATS}
 
 
 def plain_encoder(format: str) -> Callable[[Any], bytes]:

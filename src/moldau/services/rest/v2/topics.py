@@ -21,6 +21,7 @@ from moldau.services.rest.machine.errors import (
     message_of,
     partition_not_found,
     produce_error_code,
+    too_many_records,
     topic_not_found,
 )
 from moldau.services.rest.machine.formats import PLAIN_FORMATS, EncodedSchema, plain_encoder
@@ -148,6 +149,8 @@ class TopicHandlers:
         records = body.get("records")
         if not isinstance(records, list) or not records:
             raise constraint("records must not be empty (was [])")
+        if len(records) > self._backend.config["produce.records.max"]:
+            raise too_many_records(self._backend.config["produce.records.max"])
         topic, format = request.path["topic"], format_of(request.consumed_type) or "BINARY"
         default = request.path.get("partition")
         key_schema = value_schema = None

@@ -20,7 +20,12 @@ from moldau.http.machine.routes import Route
 from moldau.http.request import Answer, ClientDisconnected, Request
 from moldau.services.rest.backend import Backend, V3Call
 from moldau.services.rest.machine import bodies
-from moldau.services.rest.machine.errors import constraint, invalid_payload, rest_error
+from moldau.services.rest.machine.errors import (
+    constraint,
+    invalid_payload,
+    rest_error,
+    too_many_records,
+)
 from moldau.services.rest.machine.formats import EncodedSchema
 from moldau.services.rest.machine.instants import format_instant
 from moldau.services.rest.machine.json_stream import InvalidStream, JsonStream
@@ -94,13 +99,17 @@ class RecordHandlers:
         found = load_all_json(await request.body())
         if not found:
             raise invalid_payload("Request body is empty. Data is required.")
+        if len(found) > self._backend.config["produce.records.max"]:
+            raise too_many_records(self._backend.config["produce.records.max"])
         topic = request.path["topic_name"]
         answers: list[bytes] = []
         async with self._backend.v3(request) as call:
             for start in range(0, len(found), PENDING_MAX):
                 window = found[start : start + PENDING_MAX]
                 sent = [await self._sent(call, topic, each) for each in window]
-                answers += [dump_json(await _answered(call, topic, each)) for each in sent]
+                for each in sent:
+                    await _settled(each)
+                answers += [dump_json(_stored(call, topic, each)) for each in sent]
         return Answer(body=b"\r\n".join(answers))
 
     async def _pieces(self, request: Request) -> AsyncIterator[bytes]:
@@ -242,12 +251,21 @@ def _check_end(stream: JsonStream) -> None:
         raise bad_json("it ends inside a record")
 
 
-async def _answered(call: V3Call, topic: str, sent: _Sent) -> dict[str, Any]:
-    if sent.future is None:
-        return (sent.error or HttpError(500)).body
-    if not sent.future.done():
+async def _settled(sent: _Sent) -> None:
+    if sent.future is not None and not sent.future.done():
         with suppress(KafkaError):
             await sent.future
+
+
+async def _answered(call: V3Call, topic: str, sent: _Sent) -> dict[str, Any]:
+    await _settled(sent)
+    return _stored(call, topic, sent)
+
+
+def _stored(call: V3Call, topic: str, sent: _Sent) -> dict[str, Any]:
+    """The answer for a record that is done."""
+    if sent.future is None:
+        return (sent.error or HttpError(500)).body
     error = sent.future.exception(0)
     if error is not None:
         return _refused(error).body
