@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from moldau.services.registry.languages import LANGUAGES
 from moldau.services.registry.machine.configs import ConfigChange
 from moldau.services.registry.machine.decision import Decision
+from moldau.services.registry.machine.languages import LANGUAGES
 from moldau.services.registry.machine.records import Record, decode, encode
 from moldau.services.registry.machine.registration import RegisterRequest
 from moldau.services.registry.machine.registry import Registry

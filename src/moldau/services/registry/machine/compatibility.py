@@ -11,7 +11,7 @@ from moldau.data.compatibility import incompatibilities as found_by
 from moldau.data.schema_language import ParsedSchema
 from moldau.services.registry.machine.configs import Config
 from moldau.services.registry.machine.parsing import Canonical, SchemaParser
-from moldau.services.registry.machine.schemas import Schema, StoredSchema
+from moldau.services.registry.machine.schemas import AVRO, Schema, StoredSchema
 from moldau.services.registry.machine.scopes import Scopes
 
 __all__ = ["incompatibilities"]
@@ -19,7 +19,7 @@ __all__ = ["incompatibilities"]
 
 @runtime_checkable
 class _WithFields(Protocol):
-    """A parsed schema that knows its fields; Avro's are in its text."""
+    """A parsed schema that knows its fields; those of Avro and JSON are in their texts."""
 
     def has_top_level_field(self, name: str) -> bool: ...
 
@@ -81,8 +81,12 @@ def _has_field(parsed: ParsedSchema, name: str) -> bool:
     if isinstance(parsed, _WithFields):
         return parsed.has_top_level_field(name)
     document = json.loads(parsed.canonical_text)
-    fields = document.get("fields", ()) if isinstance(document, dict) else ()
-    return any(each["name"] == name for each in fields)
+    if not isinstance(document, dict):
+        return False
+    if parsed.schema_type == AVRO:
+        return any(each["name"] == name for each in document.get("fields", ()))
+    properties = document.get("properties")
+    return isinstance(properties, dict) and name in properties
 
 
 def _group(schema: Schema, property: str) -> str | None:
