@@ -197,11 +197,19 @@ def raw_produce(server: Server, topic: str, *, total_bytes: int) -> Throughput:
     count = math.ceil(total_bytes / len(frame))
     with server.connect() as connection:
         cpu_before, started = server.cpu_seconds(), time.perf_counter()
-        for number in range(count + RAW_IN_FLIGHT):
-            if number < count:
+        sent = answered = have = 0
+        while answered < count:
+            while sent < min(count, answered + RAW_IN_FLIGHT):
                 connection.sendall(frame)
-            if number >= RAW_IN_FLIGHT and not receive_frame(connection, buffer):
+                sent += 1
+            received = connection.recv_into(buffer[have:])
+            if not received:
                 raise RuntimeError(f"{server.name} closed the connection")
+            have += received
+            while have >= 4 and have >= (size := 4 + struct.unpack_from(">i", buffer)[0]):
+                have -= size
+                buffer[:have] = bytes(buffer[size : size + have])
+                answered += 1
         seconds = time.perf_counter() - started
         cpu = server.cpu_seconds() - cpu_before
     return Throughput(0, count * len(frame), seconds, cpu)
