@@ -10,7 +10,7 @@ import yaml
 
 from moldau.services.registry.api.table import routes
 from moldau.services.registry.config import RegistryConfig
-from moldau.services.registry.machine.languages import LANGUAGES
+from moldau.services.registry.machine.parsing import LANGUAGES
 from moldau.services.registry.service import RegistryService
 
 DOCUMENTS = Path(__file__).parents[3].parent / "shared" / "vectors" / "openapi"

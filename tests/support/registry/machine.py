@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from moldau.services.registry.machine.configs import ConfigChange
 from moldau.services.registry.machine.decision import Decision
-from moldau.services.registry.machine.languages import LANGUAGES
+from moldau.services.registry.machine.parsing import LANGUAGES
 from moldau.services.registry.machine.records import Record, decode, encode
 from moldau.services.registry.machine.registration import RegisterRequest
 from moldau.services.registry.machine.registry import Registry

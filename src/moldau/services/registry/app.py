@@ -22,8 +22,7 @@ from moldau.services.registry.api.table import MEDIA_TYPE, SCHEMAS, routes
 from moldau.services.registry.config import RegistryConfig
 from moldau.services.registry.group import GroupMember
 from moldau.services.registry.machine.election import Identity
-from moldau.services.registry.machine.languages import LANGUAGES
-from moldau.services.registry.machine.parsing import Languages
+from moldau.services.registry.machine.parsing import LANGUAGES, Languages
 from moldau.services.registry.service import RegistryService, as_http_error
 
 __all__ = ["SchemaRegistry"]

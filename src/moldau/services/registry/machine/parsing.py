@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from moldau.data.languages import NEW, STORED
 from moldau.data.schema_language import (
     ParsedSchema,
     ResolvedReference,
@@ -22,7 +23,7 @@ from moldau.services.registry.machine.schemas import LATEST, Reference, Schema, 
 from moldau.services.registry.machine.state import RegistryState
 from moldau.services.registry.machine.subjects import qualify
 
-__all__ = ["Canonical", "Languages", "SchemaParser"]
+__all__ = ["LANGUAGES", "Canonical", "Languages", "SchemaParser"]
 
 _REFERENCES_MAX: Final = 10_000
 _DEPTH_MAX: Final = 200
@@ -36,6 +37,9 @@ class Languages:
 
     new: Mapping[str, Callable[[], SchemaLanguage]]
     stored: Mapping[str, Callable[[], SchemaLanguage]]
+
+
+LANGUAGES: Final = Languages(new=NEW, stored=STORED)
 
 
 @dataclass(frozen=True, slots=True)

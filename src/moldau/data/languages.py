@@ -1,18 +1,17 @@
-"""The languages of schemas, each loaded when the first schema of it is parsed."""
+"""The languages of schemas by their names, each imported when it is first asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 
 from moldau.data.schema_language import ParsedSchema, ResolvedReference, SchemaLanguage
-from moldau.services.registry.machine.parsing import Languages
 
-__all__ = ["LANGUAGES"]
+__all__ = ["NEW", "STORED"]
 
 
 class _StoredAvro:
-    """Avro as it was accepted once: defaults need not fit."""
+    """Avro as a registry has accepted it once: defaults need not fit."""
 
     schema_type = "AVRO"
 
@@ -49,6 +48,11 @@ def _protobuf() -> SchemaLanguage:
     return ProtobufLanguage()
 
 
-#: In the order in which Confluent's registry lists them.
-_NEW = {"JSON": _json, "PROTOBUF": _protobuf, "AVRO": _avro}
-LANGUAGES = Languages(new=_NEW, stored={**_NEW, "AVRO": _StoredAvro})
+#: For schemas that are new, in the order in which Confluent's registry lists them.
+NEW: Mapping[str, Callable[[], SchemaLanguage]] = {
+    "JSON": _json,
+    "PROTOBUF": _protobuf,
+    "AVRO": _avro,
+}
+#: For schemas that a registry already holds, read less strictly.
+STORED: Mapping[str, Callable[[], SchemaLanguage]] = {**NEW, "AVRO": _StoredAvro}
