@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,12 +162,7 @@ RUBBISH = [
 ]
 
 
-def bodies() -> Iterator[Any]:
-    for number, body in enumerate(RUBBISH):
-        yield pytest.param(body, id=str(number))
-
-
-@pytest.mark.parametrize("body", bodies())
+@pytest.mark.parametrize("body", RUBBISH, ids=map(str, range(len(RUBBISH))))
 def test_rubbish_is_a_clear_4xx(proxy: Proxy, document: Any, body: bytes) -> None:
     values = {"cluster_id": proxy.cluster.rpartition("/")[2], "partition": "0", "partition_id": "0"}
     for path, found in document["paths"].items():
