@@ -237,9 +237,7 @@ class Connection:
                 self._host.loop.call_soon(self._on_pending)
 
     def _answer_frames(self, answers: list[Buffer]) -> bool:
-        """Collect the responses to small requests, so that one call sends them all.
-
-        Returns whether others have been sent."""
+        """Collect small responses, so that one call sends them; returns whether others are sent."""
         sent = False
         next_frame = self._decoder.next_frame
         dispatch = self._receiver.dispatch
