@@ -12,46 +12,18 @@ import argparse
 import asyncio
 import itertools
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-import psutil
-
+from bench.services import service
 from moldau.client import Producer
 from moldau.services.registry.machine.records import SchemaSet, encode
 from moldau.services.registry.machine.schemas import Schema, StoredSchema
 from moldau.testing import Broker
 
-ROOT = Path(__file__).parent.parent
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 LOOK_UPS_AIM, START_S_AIM, MEMORY_MB_AIM = 5_000, 3, 250
-
-
-@contextmanager
-def registry(bootstrap_servers: str) -> Iterator[tuple[str, int, psutil.Process]]:
-    """Host and port of a registry that runs, and its process."""
-    started = subprocess.Popen(
-        [sys.executable, "-m", "moldau.cli", "registry", "start", "--port", "0",
-         "--bootstrap-server", bootstrap_servers],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
-    try:
-        found = None
-        assert started.stdout is not None
-        while found is None:
-            found = re.search(r"listening +http://([^:]+):(\d+)", started.stdout.readline())
-        yield found[1], int(found[2]), psutil.Process(started.pid)
-    finally:
-        started.send_signal(signal.SIGTERM)
-        started.wait(30)
 
 
 def schema(name: str, fields: int = 20) -> str:
@@ -130,7 +102,7 @@ def main() -> None:
     options = parser.parse_args()
     with Broker() as broker:
         servers = broker.bootstrap_servers
-        with registry(servers) as (host, port, process):
+        with service("registry", servers) as (host, port, process):
             print(f"{'':18}  {'/s':>7}  {'/CPU s':>7}  {'p50 ms':>7}  {'p99 ms':>7}")
             for name, requests in work():
                 before = sum(process.cpu_times()[:2])
@@ -145,7 +117,7 @@ def main() -> None:
                 )
         fill(servers, options.subjects)
         began = time.perf_counter()
-        with registry(servers) as (_, _, process):
+        with service("registry", servers) as (_, _, process):
             took_s = time.perf_counter() - began
             used_s = sum(process.cpu_times()[:2])
             memory = process.memory_info().rss / 1e6

@@ -12,42 +12,15 @@ import argparse
 import asyncio
 import base64
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import psutil
 
+from bench.services import service
 from moldau.testing import Broker
 
-ROOT = Path(__file__).parent.parent
 AIM = 100_000
-
-
-@contextmanager
-def proxy(bootstrap_servers: str) -> Iterator[tuple[str, int, psutil.Process]]:
-    """Host and port of a proxy that runs, and its process."""
-    started = subprocess.Popen(
-        [sys.executable, "-m", "moldau.cli", "rest", "start", "--port", "0",
-         "--bootstrap-server", bootstrap_servers],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
-    try:
-        found = None
-        assert started.stdout is not None
-        while found is None:
-            found = re.search(r"listening +http://([^:]+):(\d+)", started.stdout.readline())
-        yield found[1], int(found[2]), psutil.Process(started.pid)
-    finally:
-        started.send_signal(signal.SIGTERM)
-        started.wait(30)
 
 
 def request_of(path: str, content_type: str, body: bytes) -> bytes:
@@ -115,7 +88,7 @@ def main() -> None:
     options = parser.parse_args()
     with Broker() as broker:
         broker.create_topic("bench", 6)
-        with proxy(broker.bootstrap_servers) as run:
+        with service("rest", broker.bootstrap_servers) as run:
             for format in ("binary", "json"):
                 body = batch(format, options.records, options.size)
                 request = request_of(

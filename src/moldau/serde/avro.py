@@ -16,7 +16,7 @@ from moldau.data.avro.language import AvroSchema
 from moldau.data.avro.model import Primitive
 from moldau.data.errors import DataError
 from moldau.data.schema_language import ParsedSchema
-from moldau.serde.configured import Configured, as_schema
+from moldau.serde.configured import RegistryDeserializer, RegistrySerializer, as_schema
 from moldau.serde.reading import Decode, RegistryReader
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.settings import SerdeSettings
@@ -26,7 +26,7 @@ from moldau.serde.writing import Encode, RegistryWriter
 __all__ = ["AvroDeserializer", "AvroSerializer"]
 
 
-class AvroSerializer:
+class AvroSerializer(RegistrySerializer):
     """Writes dicts and dataclasses.
 
     >>> serializer = AvroSerializer('{"type": "string"}', registry="http://127.0.0.1:8081")
@@ -44,14 +44,7 @@ class AvroSerializer:
         """Without a schema, `use.latest.version` or `use.schema.id` says which."""
         self._schema = as_schema(schema, AVRO)
         self._to_dict = to_dict
-        self._configured = Configured(self._build, registry=registry, is_key=is_key, config=config)
-        self.configure = self._configured.configure
-        self.close = self._configured.close
-
-    def serialize(self, topic: str, data: Any, headers: Any = None) -> bytes | None:
-        if data is None:
-            return None
-        return self._configured.working.write(topic, data, headers)
+        super().__init__(self._build, registry=registry, is_key=is_key, config=config)
 
     def _build(self, registry: SchemaRegistryClient, settings: SerdeSettings) -> RegistryWriter:
         return RegistryWriter(
@@ -81,7 +74,7 @@ class AvroSerializer:
         return encode_value, b""
 
 
-class AvroDeserializer:
+class AvroDeserializer(RegistryDeserializer):
     """Reads dicts, or what `from_dict` makes of them.
 
     With a schema of its own it reads what was written with any compatible one as that.
@@ -98,14 +91,7 @@ class AvroDeserializer:
     ) -> None:
         self._schema = as_schema(schema, AVRO)
         self._from_dict = from_dict
-        self._configured = Configured(self._build, registry=registry, is_key=is_key, config=config)
-        self.configure = self._configured.configure
-        self.close = self._configured.close
-
-    def deserialize(self, topic: str, data: bytes | None, headers: Any = None) -> Any:
-        if data is None:
-            return None
-        return self._configured.working.read(topic, data, headers)
+        super().__init__(self._build, registry=registry, is_key=is_key, config=config)
 
     def _build(self, registry: SchemaRegistryClient, settings: SerdeSettings) -> RegistryReader:
         return RegistryReader(

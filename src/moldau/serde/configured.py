@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from moldau.client.errors import ConfigError
+from moldau.serde.reading import RegistryReader
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.settings import SerdeSettings, parse_settings
 from moldau.serde.values import Schema
+from moldau.serde.writing import RegistryWriter
 
-__all__ = ["Configured", "as_schema"]
+__all__ = ["Configured", "RegistryDeserializer", "RegistrySerializer", "as_schema"]
 
 W = TypeVar("W")
 Build = Callable[[SchemaRegistryClient, SerdeSettings], W]
@@ -61,6 +63,46 @@ class Configured(Generic[W]):
     def close(self) -> None:
         if self._owns_registry and self._registry is not None:
             self._registry.close()
+
+
+class RegistrySerializer:
+    """What clients call; how values become bytes is up to `build`."""
+
+    def __init__(
+        self,
+        build: Build[RegistryWriter],
+        *,
+        registry: SchemaRegistryClient | str | None,
+        is_key: bool,
+        config: Mapping[str, Any] | None,
+    ) -> None:
+        self._configured = Configured(build, registry=registry, is_key=is_key, config=config)
+        self.configure = self._configured.configure
+        self.close = self._configured.close
+
+    def serialize(self, topic: str, data: Any, headers: Any = None) -> bytes | None:
+        """None stays None."""
+        return None if data is None else self._configured.working.write(topic, data, headers)
+
+
+class RegistryDeserializer:
+    """What clients call; how bytes become values is up to `build`."""
+
+    def __init__(
+        self,
+        build: Build[RegistryReader],
+        *,
+        registry: SchemaRegistryClient | str | None,
+        is_key: bool,
+        config: Mapping[str, Any] | None,
+    ) -> None:
+        self._configured = Configured(build, registry=registry, is_key=is_key, config=config)
+        self.configure = self._configured.configure
+        self.close = self._configured.close
+
+    def deserialize(self, topic: str, data: bytes | None, headers: Any = None) -> Any:
+        """None stays None."""
+        return None if data is None else self._configured.working.read(topic, data, headers)
 
 
 def as_schema(schema: str | Schema | None, schema_type: str) -> Schema | None:

@@ -11,7 +11,7 @@ from moldau.client.errors import SerializationError
 from moldau.data.json_schema import JsonSchema
 from moldau.data.json_schema.validation import JsonSchemaValidator
 from moldau.data.schema_language import ParsedSchema, SchemaError
-from moldau.serde.configured import Configured, as_schema
+from moldau.serde.configured import RegistryDeserializer, RegistrySerializer, as_schema
 from moldau.serde.reading import Decode, RegistryReader
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.settings import SerdeSettings
@@ -24,7 +24,7 @@ __all__ = ["JsonSchemaDeserializer", "JsonSchemaSerializer"]
 PROBLEMS_MAX = 5
 
 
-class JsonSchemaSerializer:
+class JsonSchemaSerializer(RegistrySerializer):
     """Writes what `json.dumps` writes, and dataclasses; `json.fail.invalid.schema=false` writes
     without checking."""
 
@@ -40,14 +40,7 @@ class JsonSchemaSerializer:
         """Without a schema, `use.latest.version` or `use.schema.id` says which."""
         self._schema = as_schema(schema, JSON)
         self._to_dict = to_dict
-        self._configured = Configured(self._build, registry=registry, is_key=is_key, config=config)
-        self.configure = self._configured.configure
-        self.close = self._configured.close
-
-    def serialize(self, topic: str, data: Any, headers: Any = None) -> bytes | None:
-        if data is None:
-            return None
-        return self._configured.working.write(topic, data, headers)
+        super().__init__(self._build, registry=registry, is_key=is_key, config=config)
 
     def _build(self, registry: SchemaRegistryClient, settings: SerdeSettings) -> RegistryWriter:
         def encoder_of(schema: ParsedSchema) -> tuple[Encode, bytes]:
@@ -76,7 +69,7 @@ class JsonSchemaSerializer:
         return encode
 
 
-class JsonSchemaDeserializer:
+class JsonSchemaDeserializer(RegistryDeserializer):
     """Reads what `json.loads` gives, or what `from_dict` makes of it. Values are checked by the
     deserializer's own schema if it has one, else by the writer's."""
 
@@ -91,14 +84,7 @@ class JsonSchemaDeserializer:
     ) -> None:
         self._schema = as_schema(schema, JSON)
         self._from_dict = from_dict
-        self._configured = Configured(self._build, registry=registry, is_key=is_key, config=config)
-        self.configure = self._configured.configure
-        self.close = self._configured.close
-
-    def deserialize(self, topic: str, data: bytes | None, headers: Any = None) -> Any:
-        if data is None:
-            return None
-        return self._configured.working.read(topic, data, headers)
+        super().__init__(self._build, registry=registry, is_key=is_key, config=config)
 
     def _build(self, registry: SchemaRegistryClient, settings: SerdeSettings) -> RegistryReader:
         def decoder_of(writer: ParsedSchema, reader: ParsedSchema | None) -> Decode:

@@ -17,7 +17,7 @@ from moldau.client.errors import ConfigError, SerializationError
 from moldau.data.protobuf import MessageIndexError, ProtobufSchema, decode_path, encode_path
 from moldau.data.protobuf.well_known import NAMES
 from moldau.data.schema_language import ParsedSchema, SchemaError
-from moldau.serde.configured import Configured, as_schema
+from moldau.serde.configured import RegistryDeserializer, RegistrySerializer, as_schema
 from moldau.serde.reading import Decode, RegistryReader
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.settings import SerdeSettings
@@ -30,7 +30,7 @@ __all__ = ["ProtobufDeserializer", "ProtobufSerializer"]
 _KNOWN: Final = (*NAMES,)
 
 
-class ProtobufSerializer:
+class ProtobufSerializer(RegistrySerializer):
     """`ProtobufSerializer(Order)` for a generated class; `ProtobufSerializer('syntax = ...',
     message="com.example.Order")` for dicts."""
 
@@ -51,14 +51,7 @@ class ProtobufSerializer:
             if message is not None:
                 raise ConfigError("a generated class says itself which message it is")
             self._name = self._class.DESCRIPTOR.full_name
-        self._configured = Configured(self._build, registry=registry, is_key=is_key, config=config)
-        self.configure = self._configured.configure
-        self.close = self._configured.close
-
-    def serialize(self, topic: str, data: Any, headers: Any = None) -> bytes | None:
-        if data is None:
-            return None
-        return self._configured.working.write(topic, data, headers)
+        super().__init__(self._build, registry=registry, is_key=is_key, config=config)
 
     def _build(self, registry: SchemaRegistryClient, settings: SerdeSettings) -> RegistryWriter:
         schema = self._schema
@@ -101,7 +94,7 @@ class ProtobufSerializer:
         return encode, indexes
 
 
-class ProtobufDeserializer:
+class ProtobufDeserializer(RegistryDeserializer):
     """Reads messages of a generated class if one is given; else dicts, or with `as_dict=False`
     messages of a class made from the writer's schema."""
 
@@ -116,14 +109,7 @@ class ProtobufDeserializer:
     ) -> None:
         self._class = message_class
         self._as_dict = as_dict and message_class is None
-        self._configured = Configured(self._build, registry=registry, is_key=is_key, config=config)
-        self.configure = self._configured.configure
-        self.close = self._configured.close
-
-    def deserialize(self, topic: str, data: bytes | None, headers: Any = None) -> Any:
-        if data is None:
-            return None
-        return self._configured.working.read(topic, data, headers)
+        super().__init__(self._build, registry=registry, is_key=is_key, config=config)
 
     def _build(self, registry: SchemaRegistryClient, settings: SerdeSettings) -> RegistryReader:
         return RegistryReader(

@@ -6,9 +6,9 @@ import argparse
 import os
 from collections.abc import Mapping
 
+from moldau.cli.services.options import add_service_arguments, service_properties
 from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings
 from moldau.cli.support.arguments import Parser
-from moldau.cli.support.config_files import read_config_file
 from moldau.cli.support.failures import Failure
 
 __all__ = ["add_arguments", "run"]
@@ -25,28 +25,7 @@ _SERVERS_KEY = "kafkastore.bootstrap.servers"
 def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     start = parser.add_commands().add("start", "run the registry until Ctrl-C")
-    start.add_argument(
-        "file",
-        nargs="?",
-        metavar="FILE",
-        help="properties file with Confluent's keys (default: a registry for this machine)",
-    )
-    start.add_argument(
-        "--port", type=int, metavar="P", help="port on 127.0.0.1; 0 chooses one (default: 8081)"
-    )
-    start.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT,...",
-        help="brokers that store the schemas (default: those of the file, of "
-        f"MOLDAU_BOOTSTRAP_SERVERS or of the profile in use, or {DEFAULT_SERVERS})",
-    )
-    start.add_argument(
-        "--override",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set a configuration key; may be repeated",
-    )
+    add_service_arguments(start, what="registry", port=8081, brokers="that store the schemas")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,16 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _properties(arguments: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, str]:
-    properties = {} if arguments.file is None else read_config_file(arguments.file)
-    for each in arguments.override:
-        key, separator, value = each.partition("=")
-        if not separator:
-            raise Failure(f"--override {each}: use KEY=VALUE")
-        properties[key.strip()] = value.strip()
-    if arguments.port is not None:
-        if not 0 <= arguments.port <= 65535:
-            raise Failure(f"--port {arguments.port}: a port must be between 0 and 65535")
-        properties["listeners"] = f"http://127.0.0.1:{arguments.port}"
+    properties = service_properties(arguments)
     if arguments.bootstrap_server is not None:
         properties[_SERVERS_KEY] = arguments.bootstrap_server
     elif not properties.get(_SERVERS_KEY):
