@@ -17,7 +17,7 @@ _EXAMPLES = """\
 examples:
   moldau registry start
   moldau registry start --port 8085 --bootstrap-server kafka1:9092
-  moldau registry start schema-registry.properties --override mode.mutability=false
+  moldau registry start registry.properties --override mode.mutability=false
 """
 _SERVERS_KEY = "kafkastore.bootstrap.servers"
 
