@@ -13,6 +13,7 @@ from moldau.testing.aio_base import AsyncClusterBase, AsyncGroupBase
 
 if TYPE_CHECKING:
     from moldau.client.consumer_record import ConsumerRecord
+    from moldau.testing.certificates import Certificates
     from moldau.testing.cluster_base import RecordOptions, Topic
     from moldau.testing.machine.group_values import GroupDescription, GroupMember
     from moldau.testing.nodes import Node
@@ -64,6 +65,14 @@ class AsyncGroup(AsyncGroupBase):
 
 class AsyncClusterCalls(AsyncClusterBase):
     """`moldau.testing.Cluster` for an event loop."""
+
+    async def security(self) -> str:
+        """The security protocol of all listeners."""
+        return await asyncio.to_thread(lambda: self.sync.security)
+
+    async def certificates(self) -> Certificates | None:
+        """None without TLS."""
+        return await asyncio.to_thread(lambda: self.sync.certificates)
 
     async def wait_until_whole(self, timeout: float = 30.0) -> None:
         """Until all nodes that run know each other as usable; paused ones are not asked."""
