@@ -28,7 +28,9 @@ __all__ = ["main", "parser_of"]
 _OWN_CLUSTER = frozenset({"pipelines", "profile", "registry", "rest", "spark"})
 _CLUSTER_IF_NAMED = frozenset({"doctor"})
 # Commands that serve, or start what does: they do their work also if nobody reads their output.
-_SERVERS = frozenset({"cluster", "server-start", "spark", "start"})
+_SERVERS = frozenset({"cluster", "registry", "rest", "server-start", "spark", "start"})
+# Of those, the subcommands that only show something.
+_SHOWING = frozenset({"status"})
 # Tools that in Kafka use the last of several values of an option, as those with subcommands do; the
 # others refuse repeated options.
 _LAST_WINS = frozenset(
@@ -124,7 +126,8 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
         arguments.parser = parser
     arguments.tool_parser = parser
     arguments.given = list(argv)
-    with surviving_closed_output() if tool.name in _SERVERS else nullcontext():
+    serves = tool.name in _SERVERS and not _SHOWING.intersection(argv[:1])
+    with surviving_closed_output() if serves else nullcontext():
         return _run_parsed(tool, argv, arguments)
 
 
